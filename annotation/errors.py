@@ -1,0 +1,33 @@
+"""What a person is told when something cannot be done: what happened, where, and what to do."""
+
+
+class HypacError(Exception):
+    """Base of the errors that are shown to people as they are.
+
+    `permanent` is False where trying again later can help. `where` names the line, item or field.
+    """
+
+    def __init__(self, message: str, *, where: str = "", permanent: bool = True) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.permanent = permanent
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+
+class InputError(HypacError):
+    """Something that a person or a file gave cannot be used."""
+
+
+class ConflictError(HypacError):
+    """The request was fine once, but things have moved on (a lease passed on, a run started twice)."""
+
+
+class NotAllowedError(HypacError):
+    """The person may not do this."""
+
+
+class JobFailedError(HypacError):
+    """A job cannot go on."""

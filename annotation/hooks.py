@@ -1,0 +1,46 @@
+"""Where annotation has to tell or ask whoever builds on it.
+
+Others fill these lists in AppConfig.ready; annotation imports none of them, and everything that happens can be
+read from the list of callables.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from annotation.models import Label, Project, User, WorkItem
+
+# Called inside the transaction that stores the label. The second argument is the label it replaces, if any.
+LabelStored = Callable[[Label, Label | None], None]
+# Called inside the transaction that ends a work item without a label.
+WorkItemEnded = Callable[[WorkItem], None]
+# Why this person may not label blind batches of the project, in words; "" where nothing stands against it.
+BlindObjection = Callable[[Project, User], str]
+# Why the project's choices may not be changed now, in words; "" where nothing stands against it.
+SchemaObjection = Callable[[Project], str]
+# Ids of batches of which nothing may be shown to anybody yet: not their items, not their labels.
+HiddenBatches = Callable[[Project], list[int]]
+
+
+@dataclass
+class Hooks:
+    label_stored: list[LabelStored] = field(default_factory=list)
+    work_item_ended: list[WorkItemEnded] = field(default_factory=list)
+    blind_objection: list[BlindObjection] = field(default_factory=list)
+    schema_objection: list[SchemaObjection] = field(default_factory=list)
+    hidden_batches: list[HiddenBatches] = field(default_factory=list)
+
+
+hooks = Hooks()
+
+
+def blind_objection(project: Project, user: User) -> str:
+    return next((reason for ask in hooks.blind_objection if (reason := ask(project, user))), "")
+
+
+def schema_objection(project: Project) -> str:
+    return next((reason for ask in hooks.schema_objection if (reason := ask(project))), "")
+
+
+def hidden_batches(project: Project) -> set[int]:
+    """Ids of batches of which nothing may be shown before their labels are locked."""
+    return {batch for ask in hooks.hidden_batches for batch in ask(project)}

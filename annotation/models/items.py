@@ -1,0 +1,36 @@
+from django.db import models
+from django.db.models import Q
+
+from annotation.models.files import StoredFile
+from annotation.models.projects import Project
+
+
+class Item(models.Model):
+    """One thing to label: a text or an image, with the columns it came with."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="items")
+    external_id = models.CharField(max_length=255, help_text="Its name in the imported data.")
+    position = models.PositiveBigIntegerField(help_text="Order of import, from 0.")
+    text = models.TextField(blank=True)
+    image = models.ForeignKey(StoredFile, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    data = models.JSONField(default=dict, help_text="The original columns in their order, values as strings.")
+    content_hash = models.CharField(
+        max_length=64, help_text="SHA-256 of what people see; equal content is reported."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["project_id", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "external_id"], name="item_external_id_once"),
+            models.UniqueConstraint(fields=["project", "position"], name="item_position_once"),
+            models.CheckConstraint(condition=~Q(external_id=""), name="item_external_id_not_empty"),
+            models.CheckConstraint(
+                condition=Q(image__isnull=False, text="") | (Q(image__isnull=True) & ~Q(text="")),
+                name="item_text_or_image",
+            ),
+        ]
+        indexes = [models.Index(fields=["project", "content_hash"], name="item_content")]
+
+    def __str__(self) -> str:
+        return self.external_id

@@ -1,0 +1,78 @@
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from annotation.models.projects import Project
+
+
+class Job(models.Model):
+    """A piece of background work: what there is to do, and how far it is."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued", _("Waiting")
+        RUNNING = "running", _("Running")
+        DONE = "done", _("Done")
+        FAILED = "failed", _("Failed")
+        CANCELLED = "cancelled", _("Cancelled")
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="jobs")
+    kind = models.CharField(max_length=40, help_text="Name in the registry annotation.jobs.")
+    params = models.JSONField(default=dict, help_text="Ids and plain values only; never secrets.")
+    unique_key = models.CharField(
+        max_length=100, blank=True, help_text="At most one unfinished job has this key."
+    )
+    state = models.CharField(max_length=20, choices=State, default=State.QUEUED)
+    stage = models.CharField(max_length=100, blank=True, help_text="What it is doing, in words.")
+    done = models.PositiveBigIntegerField(default=0)
+    total = models.PositiveBigIntegerField(null=True, blank=True)
+    attempts = models.PositiveIntegerField(default=0)
+    claim_token = models.CharField(max_length=32, blank=True, help_text="Of the worker that has it now.")
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    error = models.TextField(blank=True)
+    result = models.JSONField(default=dict)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "unique_key"],
+                condition=Q(state__in=["queued", "running"]) & ~Q(unique_key=""),
+                name="job_unfinished_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=["queued", "running", "done", "failed", "cancelled"]),
+                name="job_state_known",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["state", "heartbeat_at"],
+                condition=Q(state__in=["queued", "running"]),
+                name="job_unfinished",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.state})"
+
+
+class JobProblem(models.Model):
+    """One line or item that a job could not use, with what to do about it. The rest of the job went on."""
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="problems")
+    where = models.CharField(max_length=300, help_text="Line, file or item.")
+    message = models.TextField()
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["job", "where"], name="job_problem_once")]
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}"

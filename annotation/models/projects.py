@@ -1,0 +1,103 @@
+from decimal import Decimal
+
+from django.conf import settings
+from django.core.validators import MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+HEX_COLOR = RegexValidator(r"^#[0-9a-fA-F]{6}\Z", _("A colour is written as # and six hexadecimal digits."))
+CHOICE_KEY = RegexValidator(
+    r"^[^\x00-\x1f\x7f]{1,100}\Z",
+    _("A key is 1 to 100 characters, without line breaks or control characters."),
+)
+
+
+class Project(models.Model):
+    """One labelling task with its items, people, sources and runs."""
+
+    class TaskType(models.TextChoices):
+        SINGLE_CHOICE = "single_choice", _("Single choice")
+
+    name = models.CharField(max_length=200)
+    slug = models.SlugField(max_length=80, unique=True)
+    task_type = models.CharField(max_length=30, choices=TaskType, default=TaskType.SINGLE_CHOICE)
+    guidelines = models.TextField(blank=True, help_text=_("Markdown, shown beside every item."))
+    currency = models.CharField(max_length=12, default="USD")
+    human_cost = models.DecimalField(
+        max_digits=14,
+        decimal_places=6,
+        default=Decimal(1),
+        validators=[MinValueValidator(Decimal(0))],
+        help_text=_("What one label by a person costs."),
+    )
+    lease_seconds = models.PositiveIntegerField(
+        default=900, help_text=_("How long an item stays with the person who opened it.")
+    )
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["name", "id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(human_cost__gte=0), name="project_human_cost_not_negative"),
+            models.CheckConstraint(condition=Q(lease_seconds__gte=30), name="project_lease_at_least_30_s"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    """What one person may do in one project; annotation.permissions has the table role x action."""
+
+    class Role(models.TextChoices):
+        OWNER = "owner", _("Owner")
+        MANAGER = "manager", _("Manager")
+        REVIEWER = "reviewer", _("Reviewer")
+        ANNOTATOR = "annotator", _("Annotator")
+        VIEWER = "viewer", _("Viewer")
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=20, choices=Role)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["project_id", "user_id"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "user"], name="membership_once"),
+            models.CheckConstraint(
+                condition=Q(role__in=["owner", "manager", "reviewer", "annotator", "viewer"]),
+                name="membership_role_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.project} ({self.role})"
+
+
+class Choice(models.Model):
+    """One label that can be given. The key is what is stored in labels and never changes; the name may."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="choices")
+    key = models.CharField(max_length=100, validators=[CHOICE_KEY])
+    name = models.CharField(max_length=100)
+    hotkey = models.CharField(max_length=1, blank=True)
+    color = models.CharField(max_length=7, default="#5b6b7b", validators=[HEX_COLOR])
+    position = models.PositiveIntegerField()
+
+    class Meta:
+        ordering = ["project_id", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "key"], name="choice_key_once"),
+            models.UniqueConstraint(fields=["project", "position"], name="choice_position_once"),
+            models.UniqueConstraint(
+                fields=["project", "hotkey"], condition=~Q(hotkey=""), name="choice_hotkey_once"
+            ),
+            models.CheckConstraint(condition=~Q(key=""), name="choice_key_not_empty"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,135 @@
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from annotation.models.items import Item
+from annotation.models.projects import Project
+
+
+class WorkBatch(models.Model):
+    """Items that people are asked to label for one purpose.
+
+    Routing makes one for the calibration set of a run and one for the items that its thresholds send to
+    people; to those who label they all look the same.
+    """
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="work_batches")
+    blind = models.BooleanField(help_text="Whoever has seen model output of these items may not label them.")
+    priority = models.PositiveSmallIntegerField(default=10, help_text="Lower goes first.")
+    locked_at = models.DateTimeField(
+        null=True, blank=True, help_text="From then on a correction makes what rests on these labels invalid."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["id"]
+        verbose_name_plural = "work batches"
+
+    def __str__(self) -> str:
+        return f"Batch {self.pk} of {self.project}"
+
+
+class WorkItem(models.Model):
+    """A request for one label of one item, and its lease. Only annotation.queue changes these rows."""
+
+    class State(models.TextChoices):
+        OPEN = "open", _("Waiting")
+        LEASED = "leased", _("With somebody")
+        DONE = "done", _("Labelled")
+        UNLABELABLE = "unlabelable", _("Nobody can label it")
+        WITHDRAWN = "withdrawn", _("Withdrawn")
+
+    batch = models.ForeignKey(WorkBatch, on_delete=models.CASCADE, related_name="work_items")
+    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="work_items")
+    slot = models.PositiveSmallIntegerField(
+        default=0, help_text="0 for the first person asked, 1 for the second, ..."
+    )
+    priority = models.PositiveSmallIntegerField(
+        default=10, help_text="Copied from the batch for the queue's index."
+    )
+    order = models.PositiveBigIntegerField(
+        help_text="Place within the priority; random, so that it says nothing."
+    )
+    state = models.CharField(max_length=20, choices=State, default=State.OPEN)
+    leased_to = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="leases"
+    )
+    lease_token = models.CharField(max_length=32, blank=True)
+    lease_expires_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["batch", "item", "slot"], name="work_item_once"),
+            models.CheckConstraint(
+                condition=(
+                    Q(state="leased", leased_to__isnull=False, lease_expires_at__isnull=False)
+                    & ~Q(lease_token="")
+                )
+                | (
+                    ~Q(state="leased")
+                    & Q(leased_to__isnull=True, lease_expires_at__isnull=True, lease_token="")
+                ),
+                name="work_item_lease_whole",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=["open", "leased", "done", "unlabelable", "withdrawn"]),
+                name="work_item_state_known",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["batch", "state", "priority", "order"], name="work_item_queue"),
+            models.Index(fields=["leased_to"], condition=Q(state="leased"), name="work_item_leases"),
+            models.Index(fields=["item", "state"], name="work_item_by_item"),
+        ]
+
+    def __str__(self) -> str:
+        return f"Work item {self.pk} ({self.state})"
+
+
+class Skip(models.Model):
+    """Somebody could not or would not label a work item. It goes to another person."""
+
+    class Reason(models.TextChoices):
+        UNCLEAR = "unclear", _("Cannot tell")
+        BROKEN = "broken", _("Cannot be shown or read")
+        NO_LABEL_FITS = "no_label_fits", _("No label fits")
+        OTHER = "other", _("Something else")
+
+    work_item = models.ForeignKey(WorkItem, on_delete=models.CASCADE, related_name="skips")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    reason = models.CharField(max_length=20, choices=Reason)
+    comment = models.TextField(blank=True, max_length=2000)
+    created_at = models.DateTimeField(auto_now_add=True)
+    cleared_at = models.DateTimeField(
+        null=True, blank=True, help_text="Asked again, or taken back by the person."
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["work_item", "user"],
+                condition=Q(cleared_at__isnull=True),
+                name="skip_once_per_person",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"Skip of work item {self.work_item_id} ({self.reason})"
+
+
+class Draft(models.Model):
+    """An answer that came after its lease had passed to somebody else, kept for its author."""
+
+    work_item = models.ForeignKey(WorkItem, on_delete=models.CASCADE, related_name="drafts")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    value = models.JSONField()
+    comment = models.TextField(blank=True, max_length=2000)
+    created_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["work_item", "user"], name="draft_once")]
+
+    def __str__(self) -> str:
+        return f"Draft for work item {self.work_item_id}"

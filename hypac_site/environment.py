@@ -1,0 +1,65 @@
+"""Reading settings from the environment, with errors that name the variable."""
+
+import os
+import secrets
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+TRUE = {"1", "true", "yes", "on"}
+FALSE = {"0", "false", "no", "off", ""}
+
+
+def text(name: str, default: str = "") -> str:
+    return os.environ.get(name, default).strip()
+
+
+def flag(name: str, *, default: bool = False) -> bool:
+    value = os.environ.get(name)
+    if value is None:
+        return default
+    if value.strip().lower() in TRUE:
+        return True
+    if value.strip().lower() in FALSE:
+        return False
+    raise ImproperlyConfigured(f"{name}={value!r} is neither yes nor no. Use 1 or 0.")
+
+
+def integer(name: str, default: int) -> int:
+    value = os.environ.get(name)
+    if value is None or not value.strip():
+        return default
+    try:
+        return int(value)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name}={value!r} is not a whole number.") from None
+
+
+def names(name: str, default: str = "") -> list[str]:
+    return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def secret_key(variable: str, file: Path, *, may_create: bool) -> str:
+    """The signing key: from the environment, else from a private file.
+
+    The embedded default makes its own random key on first use, so that nobody ever runs with a key that
+    others know; a server with its own database has to be given one.
+    """
+    if key := text(variable):
+        return key
+    if file.exists():
+        return file.read_text().strip()
+    if not may_create:
+        raise ImproperlyConfigured(
+            f"{variable} is not set. Make one with: "
+            "python -c 'import secrets; print(secrets.token_urlsafe(50))'"
+        )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    key = secrets.token_urlsafe(50)
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:  # another process of the same start was quicker
+        return file.read_text().strip()
+    with os.fdopen(descriptor, "w") as handle:
+        handle.write(key)
+    return key

@@ -1,0 +1,218 @@
+"""All settings, each from the environment, with safe defaults. docs/configuration.md lists them."""
+
+from pathlib import Path
+
+import dj_database_url
+from csp.constants import NONE, SELF
+from django.utils.translation import gettext_lazy as _
+
+from hypac_site import environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR_DIR = Path(environment.text("HYPAC_VAR", str(BASE_DIR / "var"))).resolve()
+
+DEBUG = environment.flag("DJANGO_DEBUG")
+HTTPS = environment.flag("HYPAC_HTTPS")
+EMBEDDED = not environment.text("DATABASE_URL")
+
+SECRET_KEY = environment.secret_key("DJANGO_SECRET_KEY", VAR_DIR / "secret_key", may_create=EMBEDDED or DEBUG)
+ALLOWED_HOSTS = environment.names("DJANGO_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = environment.names("DJANGO_CSRF_TRUSTED_ORIGINS")
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "django_htmx",
+    "rest_framework",
+    "csp",
+    "axes",
+    "annotation",
+    "routing",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+ROOT_URLCONF = "hypac_site.urls"
+WSGI_APPLICATION = "hypac_site.wsgi.application"
+ASGI_APPLICATION = "hypac_site.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# --- Database -----------------------------------------------------------------------------------------------
+
+DATABASES = {
+    "default": dj_database_url.parse(
+        environment.text("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'hypac.sqlite3'}",
+        conn_max_age=environment.integer("HYPAC_DB_CONN_MAX_AGE", 60),
+        conn_health_checks=True,
+    )
+}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    # Readers and one writer side by side (WAL); a writer takes its lock at the start, so that it waits for
+    # another one instead of failing half-way with "database is locked".
+    DATABASES["default"]["OPTIONS"] = {
+        "timeout": 30,
+        "transaction_mode": "IMMEDIATE",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+    }
+    Path(str(DATABASES["default"]["NAME"])).parent.mkdir(parents=True, exist_ok=True)
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- Jobs ---------------------------------------------------------------------------------------------------
+
+CELERY_BROKER_URL = environment.text("CELERY_BROKER_URL") or "filesystem://"
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_ACKS_LATE = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_BEAT_SCHEDULE = {"reconcile-jobs": {"task": "annotation.reconcile_jobs", "schedule": 15.0}}
+if CELERY_BROKER_URL == "filesystem://":
+    BROKER_DIR = VAR_DIR / "broker"
+    for folder in ("messages", "control"):
+        (BROKER_DIR / folder).mkdir(parents=True, exist_ok=True)
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "data_folder_in": str(BROKER_DIR / "messages"),
+        "data_folder_out": str(BROKER_DIR / "messages"),
+        "control_folder": str(BROKER_DIR / "control"),
+        "polling_interval": 0.05,
+    }
+# A job whose heartbeat is older than this is taken to have lost its worker; it is then started again, in all
+# at most so many times.
+HYPAC_JOB_STALE_SECONDS = environment.integer("HYPAC_JOB_STALE_SECONDS", 60)
+HYPAC_JOB_MAX_ATTEMPTS = environment.integer("HYPAC_JOB_MAX_ATTEMPTS", 5)
+
+# --- People and their sessions ------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "annotation.User"
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "project_list"
+LOGOUT_REDIRECT_URL = "login"
+AXES_FAILURE_LIMIT = environment.integer("HYPAC_LOGIN_FAILURE_LIMIT", 10)
+AXES_COOLOFF_TIME = 0.25  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_TEMPLATE = "registration/locked.html"
+AXES_VERBOSE = False
+
+# --- Files --------------------------------------------------------------------------------------------------
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = VAR_DIR / "static"
+MEDIA_ROOT = VAR_DIR / "media"
+WHITENOISE_USE_FINDERS = True
+_collected = (STATIC_ROOT / "staticfiles.json").exists() and not DEBUG
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if _collected
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+# Caps on what one upload may hold; each is checked before its content is read further.
+HYPAC_MAX_UPLOAD_BYTES = environment.integer("HYPAC_MAX_UPLOAD_BYTES", 2 * 1024**3)
+HYPAC_MAX_IMPORT_ROWS = environment.integer("HYPAC_MAX_IMPORT_ROWS", 5_000_000)
+HYPAC_MAX_CELL_CHARACTERS = environment.integer("HYPAC_MAX_CELL_CHARACTERS", 1_000_000)
+HYPAC_MAX_IMAGE_BYTES = environment.integer("HYPAC_MAX_IMAGE_BYTES", 20 * 1024**2)
+HYPAC_MAX_IMAGE_PIXELS = environment.integer("HYPAC_MAX_IMAGE_PIXELS", 50_000_000)
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024**2
+FILE_UPLOAD_PERMISSIONS = 0o640
+# Only model files that the person who runs the server put into this folder can be loaded by the `sklearn`
+# backend:
+# unpickling a file runs code, so a path from the browser is never opened.
+HYPAC_SKLEARN_MODELS = Path(environment.text("HYPAC_SKLEARN_MODELS", str(VAR_DIR / "models")))
+
+# --- Browser security ---------------------------------------------------------------------------------------
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "connect-src": [SELF],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+if environment.flag("HYPAC_BEHIND_PROXY"):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+}
+
+# --- Language and time --------------------------------------------------------------------------------------
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", _("English"))]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+TIME_ZONE = environment.text("HYPAC_TIME_ZONE", "UTC")
+USE_I18N = True
+USE_TZ = True
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": environment.text("HYPAC_LOG_LEVEL", "INFO")},
+    "loggers": {"axes": {"level": "WARNING"}, "httpx": {"level": "WARNING"}},
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env python
+"""Command line of the HyPAC site."""
+
+import os
+import sys
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hypac_site.settings")
+    try:
+        from django.core.management import execute_from_command_line
+    except ImportError as error:
+        sys.exit(f"Django cannot be imported ({error}). Run `make setup`, then use .venv/bin/python.")
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

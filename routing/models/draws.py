@@ -1,0 +1,73 @@
+from django.db import models
+from django.db.models import Q
+
+from annotation.models import Item
+from routing.models.runs import Run
+
+
+class PilotItem(models.Model):
+    """An item on which the models run so that the chain can be built. Nobody labels it for that."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="pilot_items")
+    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="+")
+    order = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "item"], name="pilot_item_once"),
+            models.UniqueConstraint(fields=["run", "order"], name="pilot_order_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"Pilot item {self.order} of run {self.run_id}"
+
+
+class Draw(models.Model):
+    """The calibration set of a run: drawn once, before any label exists, and never again."""
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="draw")
+    m = models.PositiveIntegerField()
+    n = models.PositiveIntegerField(help_text="How many people are asked for.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"Draw of run {self.run_id}"
+
+
+class DrawItem(models.Model):
+    draw = models.ForeignKey(Draw, on_delete=models.CASCADE, related_name="items")
+    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="+")
+    order = models.PositiveIntegerField(help_text="Random order of the draw, from 0.")
+    asked = models.BooleanField(help_text="Z: whether people are asked.")
+    probability = models.DecimalField(
+        max_digits=9, decimal_places=8, help_text="p_i of being asked, given drawn."
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["draw", "item"], name="draw_item_once"),
+            models.UniqueConstraint(fields=["draw", "order"], name="draw_order_once"),
+            models.CheckConstraint(
+                condition=Q(probability__gt=0, probability__lte=1), name="draw_probability_in_0_1"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"Draw item {self.order} of draw {self.draw_id}"
+
+
+class Certificate(models.Model):
+    """The outcome of the analysis of a run, as the bytes that are handed out."""
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="certificate")
+    certified = models.BooleanField()
+    thresholds = models.JSONField(
+        help_text='Per model source {"u": ..., "v": ...} or null: nothing goes there.'
+    )
+    document = models.TextField(help_text="Canonical JSON.")
+    draw_lines = models.TextField(help_text="draw.jsonl.")
+    sha256 = models.CharField(max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"Certificate {self.sha256[:12]}"

@@ -1,0 +1,58 @@
+from django.db import models
+from django.db.models import Q
+
+from annotation.models import Item
+from routing.models.sources import Source
+
+
+class Prediction(models.Model):
+    """What a source answered for an item, once per fingerprint. A row without a value names its reason."""
+
+    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="predictions")
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="predictions")
+    fingerprint = models.CharField(
+        max_length=64, help_text="SHA-256 of backend, model, revision, prompt, parameters."
+    )
+    value = models.JSONField(null=True, blank=True, help_text="Canonical label value; null when not usable.")
+    reason = models.CharField(max_length=200, blank=True, help_text="Why there is no usable answer.")
+    raw = models.JSONField(default=dict, help_text="What scores are computed from, e.g. class probabilities.")
+    tokens_in = models.PositiveIntegerField(null=True, blank=True)
+    tokens_out = models.PositiveIntegerField(null=True, blank=True)
+    finish_reason = models.CharField(max_length=40, blank=True)
+    latency_ms = models.FloatField(null=True, blank=True)
+    cost = models.DecimalField(max_digits=14, decimal_places=6)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["item", "source", "fingerprint"], name="prediction_once"),
+            models.CheckConstraint(condition=Q(cost__gte=0), name="prediction_cost_not_negative"),
+            models.CheckConstraint(
+                condition=Q(value__isnull=False, reason="") | (Q(value__isnull=True) & ~Q(reason="")),
+                name="prediction_value_or_reason",
+            ),
+        ]
+        indexes = [models.Index(fields=["source", "fingerprint", "item"], name="prediction_by_source")]
+
+    def __str__(self) -> str:
+        return f"{self.value if self.value is not None else self.reason}"
+
+
+class ItemScore(models.Model):
+    """An uncertainty score computed from a stored prediction: another score needs no model call."""
+
+    prediction = models.ForeignKey(Prediction, on_delete=models.CASCADE, related_name="scores")
+    name = models.CharField(max_length=40, help_text="Name in the registry of scores.")
+    value = models.FloatField(help_text="Uncertainty in [0, 1].")
+    reason = models.CharField(max_length=200, blank=True, help_text="Why the score is 1 by rule.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["prediction", "name"], name="item_score_once"),
+            models.CheckConstraint(
+                condition=Q(value__gte=0, value__lte=1), name="item_score_in_unit_interval"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.value:.4f}"

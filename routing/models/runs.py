@@ -1,0 +1,124 @@
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+from django.utils.translation import gettext_lazy as _
+
+from annotation.models import Item, Project, WorkBatch
+from routing.models.sources import Source
+
+
+class Run(models.Model):
+    """One plan with its frozen pool, pilot, draw, chains, certificate and routes."""
+
+    class State(models.TextChoices):
+        PREPARING = "preparing", _("Models at work")
+        CALIBRATING = "calibrating", _("Calibration labelling")
+        ANALYSING = "analysing", _("Being analysed")
+        ANALYSED = "analysed", _("Analysed")
+        ROUTING = "routing", _("Being routed")
+        LABELLING = "labelling", _("People label the rest")
+        COMPLETE = "complete", _("Complete")
+        CANCELLED = "cancelled", _("Cancelled")
+
+    class Target(models.TextChoices):
+        DATASET = "dataset", _("This data set, labels by people counted as right")
+        POOL = "pool", _("This data set, as if no one had labelled the asked items")
+        POPULATION = "population", _("Everything from the same source, later items too")
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="runs")
+    number = models.PositiveIntegerField(help_text="1, 2, ... within the project.")
+    state = models.CharField(max_length=20, choices=State, default=State.PREPARING)
+    # The plan, never changed.
+    epsilon = models.DecimalField(max_digits=9, decimal_places=8)
+    alpha = models.DecimalField(max_digits=9, decimal_places=8)
+    target = models.CharField(max_length=20, choices=Target, default=Target.DATASET)
+    m = models.PositiveIntegerField()
+    p = models.DecimalField(max_digits=9, decimal_places=8)
+    bound = models.CharField(max_length=40)
+    rule = models.CharField(max_length=40, default="fixed_sequence")
+    score = models.CharField(max_length=40, default="max_softmax")
+    loss = models.CharField(max_length=40, default="zero_one")
+    human_cost = models.DecimalField(max_digits=14, decimal_places=6)
+    pool_size = models.PositiveIntegerField()
+    pool_hash = models.CharField(max_length=64)
+    entropy = models.CharField(
+        max_length=40, help_text="Seed of pilot, draw and salt: a whole number, as text."
+    )
+    salt = models.CharField(max_length=64)
+    # The chain of policies, fixed before any label exists (null until the models have run on the pilot).
+    chains = models.JSONField(null=True, blank=True)
+    calibration_batch = models.OneToOneField(
+        WorkBatch, null=True, blank=True, on_delete=models.PROTECT, related_name="calibrates"
+    )
+    routed_batch = models.OneToOneField(
+        WorkBatch, null=True, blank=True, on_delete=models.PROTECT, related_name="completes"
+    )
+    invalid_reason = models.TextField(blank=True, help_text="What broke the certificate, if anything did.")
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    analysed_at = models.DateTimeField(null=True, blank=True)
+    routed_at = models.DateTimeField(null=True, blank=True)
+    completed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["project_id", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "number"], name="run_number_once"),
+            models.UniqueConstraint(
+                fields=["project"],
+                condition=Q(state__in=["preparing", "calibrating", "analysing"]),
+                name="run_one_open_per_project",
+            ),
+            models.CheckConstraint(condition=Q(epsilon__gt=0, epsilon__lt=1), name="run_epsilon_in_0_1"),
+            models.CheckConstraint(condition=Q(alpha__gt=0, alpha__lt=1), name="run_alpha_in_0_1"),
+            models.CheckConstraint(condition=Q(p__gt=0, p__lte=1), name="run_p_in_0_1"),
+            models.CheckConstraint(condition=Q(m__gte=1, m__lte=F("pool_size")), name="run_m_in_pool"),
+        ]
+
+    def __str__(self) -> str:
+        return f"Run {self.number} of {self.project}"
+
+
+class RunSource(models.Model):
+    """A source as the run's plan froze it. Its answers under another fingerprint are not this run's."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="run_sources")
+    position = models.PositiveSmallIntegerField(help_text="1 is the cheapest.")
+    source = models.ForeignKey(Source, on_delete=models.PROTECT, related_name="+")
+    fingerprint = models.CharField(max_length=64)
+    cost_per_label = models.DecimalField(max_digits=14, decimal_places=6)
+
+    class Meta:
+        ordering = ["run_id", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "position"], name="run_source_position_once"),
+            models.UniqueConstraint(fields=["run", "source"], name="run_source_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source} in run {self.run_id}"
+
+
+class PoolItem(models.Model):
+    """An item of the frozen pool with its routing key (u, v); u is known once source 1 has run."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="pool_items")
+    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="+")
+    position = models.PositiveIntegerField(help_text="Place in the pool, from 0; draws name positions.")
+    u = models.FloatField(null=True, blank=True, help_text="Uncertainty score in [0, 1].")
+    v = models.BigIntegerField(help_text="53-bit tie-break from the run's salt and the item's id.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "item"], name="pool_item_once"),
+            models.UniqueConstraint(fields=["run", "position"], name="pool_position_once"),
+            models.CheckConstraint(
+                condition=Q(u__isnull=True) | Q(u__gte=0, u__lte=1), name="pool_u_in_unit_interval"
+            ),
+        ]
+        indexes = [models.Index(fields=["run", "u", "v"], name="pool_by_key")]
+
+    def __str__(self) -> str:
+        return f"Position {self.position} of run {self.run_id}"

@@ -1,0 +1,33 @@
+from decimal import Decimal
+
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import Q
+
+from annotation.models import Project
+
+
+class Source(models.Model):
+    """A model that can label items of a project. People are the last source of every run and have no row."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="sources")
+    position = models.PositiveSmallIntegerField(help_text="1 is the cheapest.")
+    name = models.CharField(max_length=100)
+    backend = models.CharField(max_length=40, help_text="Name in the registry routing.backends.")
+    params = models.JSONField(default=dict, help_text="What the backend needs; checked by the backend.")
+    cost_per_label = models.DecimalField(
+        max_digits=14, decimal_places=6, default=Decimal(0), validators=[MinValueValidator(Decimal(0))]
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["project_id", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "position"], name="source_position_once"),
+            models.UniqueConstraint(fields=["project", "name"], name="source_name_once"),
+            models.CheckConstraint(condition=Q(position__gte=1), name="source_position_from_1"),
+            models.CheckConstraint(condition=Q(cost_per_label__gte=0), name="source_cost_not_negative"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
