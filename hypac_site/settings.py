@@ -145,12 +145,12 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = VAR_DIR / "static"
 MEDIA_ROOT = VAR_DIR / "media"
 WHITENOISE_USE_FINDERS = True
-_collected = (STATIC_ROOT / "staticfiles.json").exists() and not DEBUG
+_collected = environment.flag("HYPAC_COLLECT_STATIC") or (STATIC_ROOT / "staticfiles.json").exists()
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
         "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
-        if _collected
+        if _collected and not DEBUG
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
 }

@@ -1,0 +1,1 @@
+"""The demonstration: the whole job on real images, with simulated people (`manage.py demo`)."""

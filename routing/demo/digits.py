@@ -1,0 +1,143 @@
+"""Real data for the demonstration: the handwritten digits that come with scikit-learn.
+
+Alpaydin & Kaynak, Optical Recognition of Handwritten Digits (UCI): 1,797 images of 8 x 8 pixels, 0 to 16.
+"""
+
+import hashlib
+import io
+import json
+import warnings
+import zipfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+TRAINING_IMAGES = 300
+FAST_TRAINING_IMAGES = 60
+WHITE = 255
+INK = 15  # grey levels per pixel unit: 16 units of ink leave 255 - 240 = 15, nearly black
+CLASSES = [str(digit) for digit in range(10)]
+
+
+@dataclass(frozen=True)
+class Model:
+    name: str
+    description: str
+    mistakes: int
+    pool_size: int
+
+    @property
+    def error(self) -> float:
+        return self.mistakes / self.pool_size
+
+
+@dataclass(frozen=True)
+class DigitsPool:
+    """What is handed to HyPAC (`archive`, model files) and what it never sees (`truth_file`)."""
+
+    archive: Path
+    truth_file: Path
+    fast: Model
+    slow: Model
+
+    @classmethod
+    def load(cls, folder: Path) -> "DigitsPool | None":
+        """The pool made earlier in this folder; None where there is none, or it was not finished."""
+        file = folder / "pool.json"
+        if not file.exists():
+            return None
+        facts = json.loads(file.read_text())
+        return cls(folder / "pool.zip", folder / "truth.json", Model(**facts["fast"]), Model(**facts["slow"]))
+
+    @property
+    def size(self) -> int:
+        return self.fast.pool_size
+
+
+def make_pool(folder: Path, *, seed: int) -> DigitsPool:
+    """Train the two models on a few hundred images and write the others, the pool, as a zip of PNG files.
+
+    The truth goes to a file of its own, for the simulated people and the summary alone.
+    """
+    digits = load_digits()
+    images: NDArray[np.float64] = digits.images
+    truth: NDArray[np.int64] = digits.target
+    order = np.random.default_rng(seed).permutation(len(truth))
+    training, pool = order[:TRAINING_IMAGES], np.sort(order[TRAINING_IMAGES:])
+    # Features as the backend will compute them from the PNG files: grey level / 255, 0 is black.
+    features = (WHITE - INK * images).reshape(len(truth), -1) / WHITE
+    small = training[:FAST_TRAINING_IMAGES]
+    fast = LogisticRegression(max_iter=1000).fit(features[small], truth[small])
+    machine = SVC(C=10.0, gamma="scale", random_state=seed)
+    slow = CalibratedClassifierCV(machine, ensemble=False).fit(features[training], truth[training])
+    for name, estimator in (("digits-fast", fast), ("digits-slow", slow)):
+        _write_model(folder / "models" / f"{name}.joblib", estimator)
+    archive, truth_file = folder / "pool.zip", folder / "truth.json"
+    _write_archive(archive, images[pool], pool)
+    hashes = [hashlib.sha256(_png(image)).hexdigest() for image in images[pool]]
+    _write(truth_file, json.dumps(dict(zip(hashes, truth[pool].astype(str).tolist(), strict=True))).encode())
+    made = DigitsPool(
+        archive=archive,
+        truth_file=truth_file,
+        fast=Model(
+            "Fast model",
+            f"logistic regression trained on {FAST_TRAINING_IMAGES} images",
+            int((fast.predict(features[pool]) != truth[pool]).sum()),
+            len(pool),
+        ),
+        slow=Model(
+            "Slow model",
+            f"support vector machine trained on {TRAINING_IMAGES} images",
+            int((slow.predict(features[pool]) != truth[pool]).sum()),
+            len(pool),
+        ),
+    )
+    facts = {"fast": asdict(made.fast), "slow": asdict(made.slow)}
+    _write(folder / "pool.json", json.dumps(facts).encode())  # last: it says that all of it is there
+    return made
+
+
+def _write_model(path: Path, estimator: Any) -> None:
+    content = {
+        "estimator": estimator,
+        "kind": "image",
+        "size": [8, 8],
+        "scale": 1 / WHITE,
+        "classes": [CLASSES[index] for index in estimator.classes_],
+    }
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        joblib.dump(content, buffer)
+    _write(path, buffer.getvalue())
+
+
+def _write_archive(path: Path, images: NDArray[np.float64], numbers: NDArray[np.int64]) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for image, number in zip(images, numbers, strict=True):
+            archive.writestr(zipfile.ZipInfo(f"digit-{number:04d}.png"), _png(image))
+    _write(path, buffer.getvalue())
+
+
+def _png(image: NDArray[np.float64]) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray((WHITE - INK * image).astype(np.uint8), mode="L").save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """All or nothing, so that an interrupted set-up leaves no half file behind."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    partial.write_bytes(content)
+    partial.replace(path)

@@ -1,0 +1,177 @@
+"""`manage.py demo`: the whole job once, on real images, from import to certified delivery."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connections
+
+from annotation.errors import HypacError
+from hypac_site.supervisor import ServeError, end_with_parent, interrupt_on_terminate, only_one
+from routing.demo.people import Account
+from routing.demo.story import ALPHA, EPSILON, SLUG, M, P, Story
+from routing.demo.summary import Summary, summarise
+from routing.models import Run
+
+
+class Command(BaseCommand):
+    help = "Label handwritten digits with two models and simulated people, and leave HyPAC running."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--exit", action="store_true", help="Stop after the summary; 0 only if the promise held."
+        )
+        parser.add_argument("--people", choices=["simulated", "none"], default="simulated")
+        parser.add_argument("--port", type=int, default=8000)
+        parser.add_argument(
+            "--fresh", action="store_true", help="Forget an earlier demonstration and start anew."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        folder = settings.VAR_DIR
+        if os.environ.get("HYPAC_DEMO") != "1":
+            _start_again_in(folder / "demo")
+        interrupt_on_terminate()
+        try:
+            with only_one(folder / "demo.lock"):
+                if options["fresh"]:
+                    _forget(folder)
+                self._show(folder, options)
+        except KeyboardInterrupt:
+            self.stdout.write("\nStopped. `make demo` goes on where it was; DEMO_ARGS=--fresh starts anew.")
+        except HypacError as error:
+            raise CommandError(str(error)) from None
+
+    def _show(self, folder: Path, options: dict[str, Any]) -> None:
+        self._last_line = ""
+        address = f"http://localhost:{options['port']}"
+        story = Story(folder=folder, address=address, tell=self._tell, progress=self._progress)
+        self._tell("HyPAC demonstration: handwritten digits, a fast model, a slow model and people")
+        self._tell(f"epsilon = {EPSILON}, alpha = {ALPHA}, m = {M}, p = {P}, target dataset")
+        pool = story.train()
+        with _server(options["port"], folder / "serve.log"):
+            accounts = story.accounts()
+            project = story.project(accounts)
+            story.import_pool(project, pool)
+            run = story.run(project)
+            if options["people"] == "simulated":
+                summary = self._label_and_deliver(story, run, accounts, pool, folder)
+            else:
+                summary = None
+                self._tell(f"\nNow label: log in as annotator1 at {address}/projects/{SLUG}/annotate/")
+                self._tell("and as manager to analyse, route and deliver.")
+            self._tell_accounts(address, accounts)
+            if not options["exit"]:
+                self._tell("Ctrl-C stops it.")
+                while True:
+                    time.sleep(3600)
+        if summary is not None and not summary.kept_its_promise:
+            sys.exit(1)
+
+    def _label_and_deliver(
+        self, story: Story, run: Run, accounts: list[Account], pool: Any, folder: Path
+    ) -> Summary:
+        if run.state == Run.State.CALIBRATING:
+            story.label("calibration labels", run, accounts, pool)
+        story.analyse(run)
+        story.route(run)
+        story.label("routed labels", run, accounts, pool)
+        delivery = story.deliver(run)
+        run.refresh_from_db()
+        summary = summarise(run=run, delivery=delivery, pool=pool, folder=folder, seconds=story.seconds)
+        self._tell("\n" + "\n".join(summary.lines))
+        return summary
+
+    def _tell_accounts(self, address: str, accounts: list[Account]) -> None:
+        names = ", ".join(f"{account.username} ({account.role})" for account in accounts)
+        self._tell(f"\nHyPAC runs at {address}/projects/{SLUG}/")
+        self._tell(f"Accounts: {names}; password of each: {accounts[0].password}")
+
+    def _tell(self, line: str) -> None:
+        if self._last_line:
+            self.stdout.write("\r" + " " * len(self._last_line) + "\r", ending="")
+            self._last_line = ""
+        self.stdout.write(line)
+        self.stdout.flush()
+
+    def _progress(self, stage: str, done: int, total: int | None) -> None:
+        """One line that is written over, and only where somebody watches."""
+        if not self.stdout.isatty():
+            return
+        line = f"  {stage}: {done:,}" + (f" of {total:,}" if total else "")
+        self.stdout.write("\r" + line.ljust(len(self._last_line)), ending="")
+        self.stdout.flush()
+        self._last_line = line
+
+
+def _start_again_in(folder: Path) -> None:
+    """Run this command with a state directory of its own: no real project shares a database with the demo."""
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {
+        "HYPAC_DEMO": "1",
+        "HYPAC_VAR": str(folder),
+        "HYPAC_SKLEARN_MODELS": str(folder / "models"),
+        "DJANGO_ALLOWED_HOSTS": "localhost,127.0.0.1",
+        "HYPAC_LOG_LEVEL": os.environ.get("HYPAC_LOG_LEVEL", "WARNING"),
+    }
+    for name in ("DATABASE_URL", "CELERY_BROKER_URL", "HYPAC_HTTPS", "DJANGO_DEBUG"):
+        environment.pop(name, None)
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, *sys.argv], environment)  # noqa: S606 - the same program again
+
+
+def _forget(folder: Path) -> None:
+    """Remove what an earlier demonstration left, except the lock that this one holds."""
+    for path in folder.iterdir():
+        if path.name in ("demo.lock", "secret_key"):
+            continue
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for name in ("broker/messages", "broker/control"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+
+
+@contextlib.contextmanager
+def _server(port: int, log_file: Path) -> Iterator[None]:
+    """`manage.py serve` beside us, as a user would start it; its output goes to a file."""
+    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "serve", "--port", str(port)]
+    with open(log_file, "ab") as log:
+        offset = log.tell()
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        _wait_until_healthy(process, port, log_file, offset)
+        connections.close_all()  # the tables may have been made only now
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(40)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_until_healthy(process: subprocess.Popen[bytes], port: int, log_file: Path, offset: int) -> None:
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            with open(log_file, "rb") as log:
+                log.seek(offset)
+                said = log.read().decode(errors="replace").strip().splitlines()
+            raise ServeError("The server did not start: " + (said[-1] if said else f"see {log_file}"))
+        with contextlib.suppress(httpx.TransportError):
+            if httpx.get(f"http://localhost:{port}/healthz", timeout=2).status_code == 200:
+                return
+        time.sleep(0.2)
+    raise ServeError(f"The server did not answer within two minutes; see {log_file}.")
