@@ -1,0 +1,127 @@
+# Development and demonstration commands. Needs Python 3.11 or newer and make; everything else comes into .venv.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+
+# Options to pass on: make demo DEMO_ARGS=--exit, make test PYTEST_ARGS="-k queue", make serve SERVE_ARGS="..."
+DEMO_ARGS ?=
+PYTEST_ARGS ?=
+SERVE_ARGS ?=
+# The interpreter that .venv is made from; empty: the first of python3.11, python3, ... on PATH that is new enough.
+PYTHON ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+.PHONY: help setup demo serve test test-slow test-browser test-services lint format types check ci clean
+
+help: ## List the commands
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
+		printf '  make %-14s %s\n' "$$name" "$$text"; done
+
+# --- Environment ------------------------------------------------------------------------------------------------
+# Each stamp is written last, so an interrupted set-up is taken up again by the next command, and is older than a
+# requirements file that has changed since. The demo needs only what the application needs, so it has its own.
+
+setup: $(VENV)/.installed-dev ## Make .venv with everything for development and tests
+
+$(VENV)/.installed: requirements.txt
+	@$(call ensure_venv)
+	@echo "Installing the packages of requirements.txt into $(VENV) (a minute or two the first time) ..."
+	@$(BIN)/python -m pip install --quiet -r requirements.txt
+	@touch $@
+
+$(VENV)/.installed-dev: requirements.txt requirements-dev.txt
+	@$(call ensure_venv)
+	@echo "Installing the packages of requirements-dev.txt into $(VENV) (a minute or two the first time) ..."
+	@$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	@touch $(VENV)/.installed $@
+
+# Keeps an environment whose pip works, replaces any other. A candidate is tried, not only found: a version manager
+# may put a name on PATH that it cannot run.
+define ensure_venv
+new_enough='import sys; sys.exit(sys.version_info < (3, 11))'; \
+if [ -x $(BIN)/python ] && $(BIN)/python -c "$$new_enough" && $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	exit 0; \
+fi; \
+chosen=; \
+if [ -n "$(PYTHON)" ]; then \
+	if "$(PYTHON)" -c "$$new_enough" 2>/dev/null; then chosen="$(PYTHON)"; fi; \
+else \
+	old_ifs=$$IFS; IFS=:; \
+	for name in python3.11 python3 python3.12 python3.13 python3.14 python; do \
+		for folder in $$PATH; do \
+			if [ -z "$$chosen" ] && [ -x "$$folder/$$name" ] && "$$folder/$$name" -c "$$new_enough" 2>/dev/null; then \
+				chosen="$$folder/$$name"; \
+			fi; \
+		done; \
+	done; \
+	IFS=$$old_ifs; \
+fi; \
+if [ -z "$$chosen" ]; then \
+	echo "HyPAC needs Python 3.11 or newer, and $(if $(PYTHON),$(PYTHON) is not,none was found on PATH)." >&2; \
+	echo "Install it, or name one: make PYTHON=/path/to/python3.11 ..." >&2; \
+	exit 1; \
+fi; \
+echo "Making $(VENV) with $$chosen ..."; \
+"$$chosen" -m venv --clear $(VENV) || { \
+	echo "$$chosen cannot make a virtual environment. On Debian or Ubuntu: apt install python3-venv" >&2; \
+	exit 1; \
+}
+endef
+
+# --- Run --------------------------------------------------------------------------------------------------------
+
+demo: $(VENV)/.installed ## Run the whole way on real images, then leave the site running
+	@$(BIN)/python manage.py demo $(DEMO_ARGS)
+
+serve: $(VENV)/.installed ## Start the web server, the worker and the reconciler
+	@$(BIN)/python manage.py serve $(SERVE_ARGS)
+
+# --- Tests ------------------------------------------------------------------------------------------------------
+
+test: setup ## Run the tests (browser, PostgreSQL and Redis where they are installed)
+	@$(PYTEST) $(PYTEST_ARGS)
+
+test-slow: setup ## Run the long simulations and load tests
+	@$(PYTEST) -m slow $(PYTEST_ARGS)
+
+test-browser: setup ## Run the browser tests; a missing Chromium is a failure
+	@HYPAC_TEST_REQUIRE=browser $(PYTEST) tests/browser $(PYTEST_ARGS)
+
+test-services: setup ## Run the service tests, then the suite on a PostgreSQL of its own
+	@HYPAC_TEST_REQUIRE=postgres,redis $(PYTEST) tests/services $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.servers postgres -- $(PYTEST) \
+		--ignore=tests/core --ignore=tests/browser --ignore=tests/services $(PYTEST_ARGS)
+
+# --- Checks -----------------------------------------------------------------------------------------------------
+
+lint: setup ## Check style and formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+format: setup ## Format the code and mend what can be mended by machine
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+types: setup ## Check types
+	@$(BIN)/mypy
+
+check: setup ## Check import rules, migrations and the settings for production
+	@$(BIN)/lint-imports --no-cache
+	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
+		HYPAC_VAR="$$state" $(BIN)/python manage.py makemigrations --check --dry-run && \
+		HYPAC_VAR="$$state" HYPAC_HTTPS=1 DJANGO_DEBUG=0 DJANGO_ALLOWED_HOSTS=hypac.example.org \
+		DJANGO_SECRET_KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(50))') \
+		$(BIN)/python manage.py check --deploy --fail-level WARNING
+
+ci: ## Run everything that continuous integration runs
+	@.ci/run
+
+clean: ## Remove .venv and tool caches; never var/, which holds data
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

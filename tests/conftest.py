@@ -1,0 +1,67 @@
+"""Set-up of all tests: their environment, database and markers.
+
+The settings read the environment when they are first imported. It is therefore cleared here of what a
+developer's shell may hold, and points to a folder of its own; only DATABASE_URL is kept, so that
+`DATABASE_URL=postgres://... make test` runs the same suite on PostgreSQL. Without it the database is an
+SQLite file in that folder: threads and child processes can open it, the latter by HYPAC_VAR alone.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import django
+import pytest
+from django.conf import settings
+
+KEPT = ("HYPAC_TEST_", "HYPAC_CHROMIUM", "HYPAC_DATA", "DJANGO_LIVE_TEST_SERVER_ADDRESS")
+MARKED_BY_FIXTURE = {
+    "browser": {"chromium"},
+    "postgres": {"postgres_server", "postgres_url", "postgres_site"},
+    "redis": {"redis_server", "redis_url"},
+}
+
+
+def _prepare() -> None:
+    if settings.configured:
+        raise pytest.UsageError(
+            "The settings were loaded before the tests could set up their environment. "
+            "Unset DJANGO_SETTINGS_MODULE and do not use --ds."
+        )
+    for name in list(os.environ):
+        if name.startswith(("CELERY_", "DJANGO_", "HYPAC_")) and not name.startswith(KEPT):
+            del os.environ[name]
+    folder = Path(tempfile.mkdtemp(prefix="hypac-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["HYPAC_VAR"] = str(folder)
+    os.environ["DJANGO_SECRET_KEY"] = "only-for-tests-" + "0123456789" * 5
+    os.environ["DJANGO_SETTINGS_MODULE"] = "hypac_site.settings"
+    django.setup()
+    # A worker process of xdist inherits the environment and has to come by here as well.
+    del os.environ["DJANGO_SETTINGS_MODULE"]
+    # A login takes a microsecond instead of a tenth of a second.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+_prepare()
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects by marker
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        for marker, names in MARKED_BY_FIXTURE.items():
+            if fixtures & names:
+                item.add_marker(marker)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(request: pytest.FixtureRequest) -> None:
+    """Name the test database: a file for SQLite; on a server, pytest-django's name for each process."""
+    database = settings.DATABASES["default"]
+    if database["ENGINE"] == "django.db.backends.sqlite3":
+        database.setdefault("TEST", {})["NAME"] = str(settings.VAR_DIR / "hypac.sqlite3")
+    else:
+        request.getfixturevalue("django_db_modify_db_settings_parallel_suffix")
