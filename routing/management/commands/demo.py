@@ -147,7 +147,12 @@ def _server(port: int, log_file: Path) -> Iterator[None]:
     with open(log_file, "ab") as log:
         offset = log.tell()
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=end_with_parent if sys.platform == "linux" else None,
         )
     try:
         _wait_until_healthy(process, port, log_file, offset)
