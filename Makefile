@@ -112,7 +112,7 @@ types: setup ## Check types
 	@$(BIN)/mypy
 
 check: setup ## Check import rules, migrations and the settings for production
-	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/lint-imports --no-logo --no-cache
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
 		HYPAC_VAR="$$state" $(BIN)/python manage.py makemigrations --check --dry-run && \
 		HYPAC_VAR="$$state" HYPAC_HTTPS=1 DJANGO_DEBUG=0 DJANGO_ALLOWED_HOSTS=hypac.example.org \
