@@ -1,7 +1,7 @@
 """Where annotation has to tell or ask whoever builds on it.
 
-Others fill these lists in AppConfig.ready; annotation imports none of them, and everything that happens can be
-read from the list of callables.
+Others fill these lists in AppConfig.ready; annotation imports none of them, and everything that happens
+can be read from the list of callables.
 """
 
 from collections.abc import Callable

@@ -158,7 +158,7 @@ class Migration(migrations.Migration):
                 ('content_hash', models.CharField(help_text='SHA-256 of what people see; equal content is reported.', max_length=64)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='items', to='annotation.project')),
-                ('image', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='annotation.storedfile')),
+                ('image', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='annotation.storedfile')),
             ],
             options={
                 'ordering': ['project_id', 'position'],
@@ -219,7 +219,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('annotator', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='labels', to=settings.AUTH_USER_MODEL)),
                 ('item', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='labels', to='annotation.item')),
-                ('supersedes', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='superseded_by', to='annotation.label')),
+                ('supersedes', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='superseded_by', to='annotation.label')),
                 ('work_item', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='labels', to='annotation.workitem')),
             ],
             options={
@@ -337,6 +337,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='workitem',
             constraint=models.UniqueConstraint(fields=('batch', 'item', 'slot'), name='work_item_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='workitem',
+            constraint=models.UniqueConstraint(condition=models.Q(('state', 'leased')), fields=('item', 'slot'), name='work_item_one_lease_per_item'),
         ),
         migrations.AddConstraint(
             model_name='workitem',

@@ -15,7 +15,7 @@ class Label(models.Model):
     value = models.JSONField(help_text="Canonical: for a single choice the key of the choice.")
     version = models.PositiveIntegerField(default=1)
     supersedes = models.OneToOneField(
-        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="superseded_by"
+        "self", null=True, blank=True, on_delete=models.RESTRICT, related_name="superseded_by"
     )
     idempotency_key = models.CharField(max_length=64)
     comment = models.TextField(blank=True, max_length=2000)

@@ -1,0 +1,187 @@
+"""Answers of people: labels, corrections, skips."""
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from annotation.errors import ConflictError, InputError, NotAllowedError
+from annotation.hooks import blind_objection, hooks
+from annotation.models import Draft, Label, Skip, User, WorkBatch, WorkItem
+from annotation.queue.leases import NO_LEASE, held
+from annotation.queue.values import check_comment, check_idempotency_key, usable_lead_time, validate_value
+
+State = WorkItem.State
+
+
+def submit(
+    *,
+    user: User,
+    work_item_id: int,
+    token: str,
+    value: Any,
+    idempotency_key: str,
+    lead_time_ms: int | None = None,
+    comment: str = "",
+) -> Label:
+    """Store the label of an item that the person holds, and end its lease.
+
+    Sent twice with the same `idempotency_key` and the same answer, it makes one label. Raises ConflictError
+    for the same key with another answer, and where the item has passed on meanwhile (the answer is then kept
+    as the person's draft); InputError names the field; NotAllowedError where they may not label a blind item.
+    """
+    work_item = _load(work_item_id)
+    project = work_item.batch.project
+    value = validate_value(project, value)
+    check_comment(comment)
+    check_idempotency_key(idempotency_key)
+    try:
+        with transaction.atomic():
+            if label := _replay(user, idempotency_key, work_item_id, value, comment):
+                return label
+            if work_item.batch.blind and (objection := blind_objection(project, user)):
+                raise NotAllowedError(objection)
+            if held(user, work_item_id, token).update(
+                state=State.DONE, finished_at=timezone.now(), **NO_LEASE
+            ):
+                label = Label.objects.create(
+                    item_id=work_item.item_id,
+                    work_item=work_item,
+                    annotator=user,
+                    value=value,
+                    idempotency_key=idempotency_key,
+                    comment=comment,
+                    lead_time_ms=usable_lead_time(lead_time_ms),
+                )
+                Draft.objects.filter(work_item=work_item, user=user).delete()
+                for stored in hooks.label_stored:
+                    stored(label, None)
+                return label
+            # A twin of this request may have been quicker by a moment: then its label is there now.
+            if label := _replay(user, idempotency_key, work_item_id, value, comment):
+                return label
+    except IntegrityError:
+        # The same key came with two answers at once, and the other one won.
+        if label := _replay(user, idempotency_key, work_item_id, value, comment):
+            return label
+        raise
+    _keep_draft(work_item, user, value, comment)
+    raise ConflictError(_why_gone(work_item_id, user))
+
+
+def correct(
+    *,
+    user: User,
+    label_id: int,
+    value: Any,
+    idempotency_key: str,
+    lead_time_ms: int | None = None,
+    comment: str = "",
+) -> Label:
+    """Store a new version of the person's own label. Where nothing changes, the label itself comes back.
+
+    This is possible after the batch is locked, too: whoever rests on the label hears of it through
+    `hooks.label_stored`. Raises ConflictError where the label has a newer version already, or for a
+    known key with another answer; NotAllowedError for somebody else's label.
+    """
+    old = Label.objects.select_related("work_item__batch__project", "annotator").filter(pk=label_id).first()
+    if old is None:
+        raise InputError("There is no such label.", where="label_id")
+    if old.annotator_id != user.pk:
+        raise NotAllowedError("Only the person who gave a label can correct it.")
+    batch = old.work_item.batch
+    value = validate_value(batch.project, value)
+    check_comment(comment)
+    check_idempotency_key(idempotency_key)
+    try:
+        with transaction.atomic():
+            # A correction comes before the batch's lock or after it, never beside it.
+            batch = WorkBatch.objects.select_for_update(no_key=True).get(pk=batch.pk)
+            if label := _replay(user, idempotency_key, old.work_item_id, value, comment):
+                return label
+            if Label.objects.filter(supersedes=old).exists():
+                raise ConflictError("This label has been corrected already. Load it again.")
+            if (old.value, old.comment) == (value, comment):
+                return old
+            must_be_blind = batch.blind and batch.locked_at is None
+            if must_be_blind and (objection := blind_objection(old.work_item.batch.project, user)):
+                raise NotAllowedError(objection)
+            label = Label.objects.create(
+                item_id=old.item_id,
+                work_item_id=old.work_item_id,
+                annotator=user,
+                value=value,
+                version=old.version + 1,
+                supersedes=old,
+                idempotency_key=idempotency_key,
+                comment=comment,
+                lead_time_ms=usable_lead_time(lead_time_ms),
+            )
+            for stored in hooks.label_stored:
+                stored(label, old)
+            return label
+    except IntegrityError:
+        if label := _replay(user, idempotency_key, old.work_item_id, value, comment):
+            return label
+        raise ConflictError("This label was corrected at the same moment. Load it again.") from None
+
+
+def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str = "") -> Skip:
+    """Give the item to somebody else, and say why. Sent twice, it has one effect.
+
+    Raises ConflictError where the person does not hold the item any more, InputError for an unknown reason.
+    """
+    if reason not in Skip.Reason.values:
+        raise InputError(
+            f"There is no reason {reason!r}; choose one of {', '.join(Skip.Reason.values)}.", where="reason"
+        )
+    check_comment(comment)
+    work_item = _load(work_item_id)
+    with transaction.atomic():
+        if held(user, work_item_id, token).update(state=State.OPEN, **NO_LEASE):
+            return Skip.objects.create(work_item=work_item, user=user, reason=reason, comment=comment)
+        earlier = Skip.objects.filter(work_item=work_item, user=user, cleared_at__isnull=True).first()
+    if earlier is not None and (earlier.reason, earlier.comment) == (reason, comment):
+        return earlier
+    raise ConflictError(_why_gone(work_item_id, user, kept=False))
+
+
+def _load(work_item_id: int) -> WorkItem:
+    work_item = WorkItem.objects.select_related("batch__project").filter(pk=work_item_id).first()
+    if work_item is None:
+        raise InputError("There is no such work item.", where="work_item")
+    return work_item
+
+
+def _replay(user: User, key: str, work_item_id: int, value: Any, comment: str) -> Label | None:
+    """The label that this very request has made already. Raises ConflictError if another one used its key."""
+    label = Label.objects.filter(annotator=user, idempotency_key=key).first()
+    if label is None:
+        return None
+    if (label.work_item_id, label.value, label.comment) == (work_item_id, value, comment):
+        return label
+    raise ConflictError("This key came with another answer before. Reload the page.", where="idempotency_key")
+
+
+def _keep_draft(work_item: WorkItem, user: User, value: Any, comment: str) -> None:
+    Draft.objects.update_or_create(
+        work_item=work_item, user=user, defaults={"value": value, "comment": comment}
+    )
+
+
+def _why_gone(work_item_id: int, user: User, *, kept: bool = True) -> str:
+    work_item = WorkItem.objects.get(pk=work_item_id)
+    if work_item.state == State.DONE:
+        mine = Label.objects.filter(work_item=work_item, annotator=user).exists()
+        what = (
+            "You have labelled this item already." if mine else "Somebody else has labelled this item by now."
+        )
+    elif work_item.state == State.LEASED and work_item.leased_to_id != user.pk:
+        what = "This item was open for so long that it went to somebody else."
+    elif work_item.state == State.WITHDRAWN:
+        what = "This item is no longer asked for."
+    elif work_item.state == State.UNLABELABLE:
+        what = "It was decided that this item cannot be labelled."
+    else:
+        what = "You do not hold this item any more."
+    return f"{what} Your answer is kept as a draft." if kept else what

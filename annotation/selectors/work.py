@@ -1,0 +1,53 @@
+"""Reading labels and work."""
+
+from dataclasses import dataclass
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from annotation.hooks import blind_objection
+from annotation.models import Label, Project, User, WorkBatch, WorkItem
+from annotation.queue.leases import free
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Items that somebody has labelled in a project: since midnight in the current time zone, and ever."""
+
+    today: int
+    total: int
+
+
+def active_label(work_item: WorkItem) -> Label | None:
+    """The newest version of the work item's label."""
+    return Label.objects.filter(work_item=work_item, superseded_by__isnull=True).first()
+
+
+def labels_of(project: Project) -> QuerySet[Label]:
+    """The newest version of every label in the project, oldest first."""
+    return Label.objects.filter(item__project=project, superseded_by__isnull=True).order_by("id")
+
+
+def annotator_pace(project: Project, user: User) -> Pace:
+    midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+    # Only first versions: a correction is no further item.
+    mine = Label.objects.filter(item__project=project, annotator=user, version=1)
+    return Pace(today=mine.filter(created_at__gte=midnight).count(), total=mine.count())
+
+
+def waiting_for(project: Project, user: User) -> int:
+    """How many items wait in the queue for this person, with the one that they hold."""
+    unfinished = WorkItem.objects.filter(
+        batch=OuterRef("pk"), state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)
+    )
+    count = 0
+    for batch in WorkBatch.objects.filter(Exists(unfinished), project=project, locked_at__isnull=True):
+        if batch.blind and blind_objection(project, user):
+            continue
+        available = (
+            Q(state=WorkItem.State.OPEN)
+            | Q(state=WorkItem.State.LEASED, leased_to=user)
+            | Q(state=WorkItem.State.LEASED, lease_expires_at__lte=timezone.now())
+        )
+        count += free(batch, user).filter(available).order_by().count()
+    return count

@@ -1,0 +1,87 @@
+"""Files, named by the SHA-256 of their content."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import IO
+
+from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import default_storage
+
+from annotation.errors import InputError
+from annotation.models import Project, StoredFile
+
+BLOCK = 1024**2
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class Content:
+    """Bytes in the storage that no StoredFile may name yet."""
+
+    sha256: str
+    storage_name: str
+    size: int
+
+
+def store_file(*, project: Project, content: IO[bytes], original_name: str, media_type: str) -> StoredFile:
+    """Keep a file of the project. The same bytes are kept once: the first row, and its name, come back.
+
+    `content` must be seekable; it is read in blocks. Raises InputError for more than HYPAC_MAX_UPLOAD_BYTES.
+    """
+    put = put_content(project=project, content=content)
+    stored, _ = StoredFile.objects.get_or_create(
+        project=project,
+        sha256=put.sha256,
+        defaults={
+            "storage_name": put.storage_name,
+            "original_name": clean_name(original_name),
+            "media_type": media_type[:100] or "application/octet-stream",
+            "size": put.size,
+        },
+    )
+    return stored
+
+
+def put_content(*, project: Project, content: IO[bytes]) -> Content:
+    """Write bytes to the storage under their hash. Twice has one effect; call it outside a transaction."""
+    digest = hashlib.sha256()
+    size = 0
+    content.seek(0)
+    while block := content.read(BLOCK):
+        size += len(block)
+        if size > settings.HYPAC_MAX_UPLOAD_BYTES:
+            raise InputError(
+                f"The file is larger than {settings.HYPAC_MAX_UPLOAD_BYTES:,} bytes. "
+                "Split it, or raise HYPAC_MAX_UPLOAD_BYTES.",
+                where="file",
+            )
+        digest.update(block)
+    sha256 = digest.hexdigest()
+    name = f"projects/{project.pk}/{sha256[:2]}/{sha256}"
+    if default_storage.exists(name) and default_storage.size(name) != size:
+        default_storage.delete(name)  # the rest of a write that was cut off
+    if not default_storage.exists(name):
+        content.seek(0)
+        written = default_storage.save(name, File(content))
+        if written != name:  # somebody wrote the same bytes at the same moment, and was quicker
+            default_storage.delete(written)
+    return Content(sha256, name, size)
+
+
+def open_file(stored: StoredFile) -> IO[bytes]:
+    """Open for reading; the caller closes it. Raises InputError where the storage has lost it."""
+    try:
+        file: IO[bytes] = default_storage.open(stored.storage_name, "rb")
+    except FileNotFoundError:
+        raise InputError(
+            "The file is no longer in the storage. Upload it again.", where=stored.original_name
+        ) from None
+    return file
+
+
+def clean_name(name: str) -> str:
+    """The last part of a name, for people to read: it never becomes part of a path."""
+    last = _UNPRINTABLE.sub("", name.replace("\\", "/")).rstrip("/").rsplit("/", 1)[-1].strip()
+    return last[-255:] or "file"

@@ -1,0 +1,180 @@
+"""Making and changing projects and their labels."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.utils.text import slugify
+
+from annotation.errors import ConflictError, InputError
+from annotation.hooks import schema_objection
+from annotation.models import Choice, Label, Membership, Project, User
+from annotation.services import audit
+from annotation.services.choices import MAX_CHOICES, ChoiceSpec, complete
+
+__all__ = ["ChoiceSpec", "create_project", "set_choices", "update_project"]
+
+EDITABLE = frozenset({"name", "guidelines", "currency", "human_cost", "lease_seconds"})
+# Words that stand in a project's place in an address.
+RESERVED_SLUGS = frozenset({"new"})
+
+
+def create_project(
+    *,
+    user: User,
+    name: str,
+    choices: Sequence[ChoiceSpec],
+    guidelines: str = "",
+    currency: str = "USD",
+    human_cost: Decimal = Decimal(1),
+    lease_seconds: int = 900,
+) -> Project:
+    """Make a project with its labels; `user` becomes its owner.
+
+    The slug is made from the name and never changes. `human_cost` is what one label by a person costs.
+    Raises InputError whose `where` names the field.
+    """
+    specs = complete(choices)
+    project = Project(
+        name=name.strip(),
+        guidelines=guidelines,
+        currency=currency.strip(),
+        human_cost=human_cost,
+        lease_seconds=lease_seconds,
+        created_by=user,
+    )
+    _validate(project)
+    base = slugify(project.name)[:70].strip("-") or "project"
+    number = 1
+    while True:
+        project.slug = base if number == 1 and base not in RESERVED_SLUGS else f"{base}-{number}"
+        number += 1
+        if Project.objects.filter(slug=project.slug).exists():
+            continue
+        try:
+            with transaction.atomic():
+                project.save(force_insert=True)
+                Membership.objects.create(project=project, user=user, role=Membership.Role.OWNER)
+                _insert(project, list(enumerate(specs)))
+                audit.record(
+                    project=project,
+                    actor=user,
+                    action="project.created",
+                    data={"name": project.name, "choices": [spec.key for spec in specs]},
+                )
+        except IntegrityError:
+            # Somebody took the same slug at the same moment; any other reason shows again and is raised.
+            if not Project.objects.filter(slug=project.slug).exists():
+                raise
+            project.pk = None
+            continue
+        return project
+
+
+def update_project(*, project: Project, user: User, **fields: Any) -> Project:
+    """Change name, guidelines, currency, human_cost or lease_seconds.
+
+    Raises InputError whose `where` names the field; `project` is then unchanged.
+    """
+    if unknown := sorted(set(fields) - EDITABLE):
+        raise InputError("This cannot be changed.", where=unknown[0])
+    before = {name: getattr(project, name) for name in fields}
+    try:
+        for name, value in fields.items():
+            setattr(project, name, value.strip() if name in ("name", "currency") else value)
+        _validate(project)
+    except InputError:
+        for name, value in before.items():
+            setattr(project, name, value)
+        raise
+    changed = {
+        name: [str(before[name]), str(getattr(project, name))]
+        for name in fields
+        if before[name] != getattr(project, name)
+    }
+    if changed:
+        with transaction.atomic():
+            project.save(update_fields=list(changed))
+            audit.record(project=project, actor=user, action="project.changed", data=changed)
+    return project
+
+
+def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) -> list[Choice]:
+    """Make these the project's labels, in this order. A label is recognised by its key, which never changes.
+
+    Colours, shortcut keys and the order can always be changed. Raises ConflictError where names or keys would
+    change while somebody builds on them (`hooks.schema_objection`), or where a removed label has been given.
+    """
+    specs = complete(choices)
+    wanted = {spec.key: spec for spec in specs}
+    with transaction.atomic():
+        # Two people who change the labels at once do so one after the other.
+        Project.objects.select_for_update().get(pk=project.pk)
+        present = {choice.key: choice for choice in project.choices.all()}
+        removed = sorted(set(present) - set(wanted))
+        renamed = {
+            key: [choice.name, wanted[key].name]
+            for key, choice in present.items()
+            if key in wanted and choice.name != wanted[key].name
+        }
+        added = [spec.key for spec in specs if spec.key not in present]
+        if (removed or renamed or added) and (objection := schema_objection(project)):
+            raise ConflictError(objection, where="choices")
+        for key in removed:
+            if Label.objects.filter(item__project=project, value=key).exists():
+                raise ConflictError(
+                    f"The label {present[key].name!r} has been given to items already and cannot be removed. "
+                    "It can be renamed.",
+                    where="choices",
+                )
+        project.choices.filter(key__in=removed).delete()
+        # Out of the way first: places and shortcut keys are unique at every moment.
+        project.choices.update(position=F("position") + 2 * MAX_CHOICES, hotkey="")
+        for position, spec in enumerate(specs):
+            if spec.key in present:
+                project.choices.filter(key=spec.key).update(
+                    name=spec.name, hotkey=spec.hotkey, color=spec.color, position=position
+                )
+        _insert(project, [(place, spec) for place, spec in enumerate(specs) if spec.key in added])
+        audit.record(
+            project=project,
+            actor=user,
+            action="project.choices_changed",
+            data={"added": added, "removed": removed, "renamed": renamed},
+        )
+    return list(project.choices.all())
+
+
+def _insert(project: Project, places: Sequence[tuple[int, ChoiceSpec]]) -> None:
+    Choice.objects.bulk_create(
+        Choice(
+            project=project,
+            key=spec.key,
+            name=spec.name,
+            hotkey=spec.hotkey,
+            color=spec.color,
+            position=place,
+        )
+        for place, spec in places
+    )
+
+
+def _validate(project: Project) -> None:
+    try:
+        project.full_clean(exclude=["slug", "created_by"], validate_unique=False)
+    except ValidationError as error:
+        if hasattr(error, "error_dict"):
+            field, messages = next(iter(error.message_dict.items()))
+            # The database's own rules name no field.
+            if field == "__all__":
+                field = "lease_seconds" if project.lease_seconds < 30 else "human_cost"
+                messages = [
+                    "An item stays with a person for at least 30 seconds."
+                    if field == "lease_seconds"
+                    else "A label cannot cost less than nothing."
+                ]
+            raise InputError(" ".join(messages), where=field) from None
+        raise
