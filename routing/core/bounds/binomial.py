@@ -1,0 +1,58 @@
+"""Clopper-Pearson: the exact bound for a 0-1 loss and new items from the same source."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, log, log1p
+from typing import ClassVar
+
+import numpy as np
+from scipy import special
+
+from routing.core.arrays import Floats
+from routing.core.bounds.base import Bound, Evidence, Risk, as_array
+
+
+class Binomial(Bound):
+    """p = P[Bin(n, r) <= K] on the asked items, unweighted.
+
+    With a constant p the asked items are, given n, a simple random sample from an iid pool, hence iid
+    themselves.
+    """
+
+    name: ClassVar[str] = "binomial"
+    certifies: ClassVar[bool] = True
+
+    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
+        if target != "population":
+            return (
+                f"the bound 'binomial' is for the target 'population', not '{target}'; use 'hypergeometric'"
+            )
+        if not binary:
+            return "the bound 'binomial' needs a loss of 0 or 1; use 'hoeffding'"
+        if not constant_p:
+            return "the bound 'binomial' needs one probability of asking for all items; use 'hoeffding'"
+        return ""
+
+    def p_values(self, evidence: Evidence, r: Risk, *, target: str) -> Floats:
+        risk = as_array(r, len(evidence.total))
+        if evidence.asked == 0:
+            return np.ones_like(risk)
+        return np.asarray(special.bdtr(evidence.total, evidence.asked, risk), dtype=np.float64)
+
+    def upper(self, evidence: Evidence, alpha: float, *, target: str) -> Floats:
+        """In closed form: the 1 - alpha quantile of Beta(K + 1, n - K); 1 where all were wrong."""
+        misses = evidence.asked - evidence.total
+        quantile = special.betaincinv(evidence.total + 1, np.maximum(misses, 1), 1 - alpha)
+        return np.where(misses > 0, quantile, 1.0)
+
+    def smallest_sample(
+        self, *, epsilon: Fraction, alpha: float, p: Fraction, pool_size: int, loss_bound: float
+    ) -> int:
+        """ceil(ln alpha / ln(1 - epsilon)), corrected where rounding moved it by one."""
+        n = max(1, ceil(log(alpha) / log1p(-float(epsilon))))
+        while n > 1 and special.bdtr(0, n - 1, float(epsilon)) <= alpha:
+            n -= 1
+        while special.bdtr(0, n, float(epsilon)) > alpha:
+            n += 1
+        return n

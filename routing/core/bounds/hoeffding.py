@@ -1,0 +1,44 @@
+"""Hoeffding's inequality: loose, and valid for every bounded loss, target and probability of asking."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, log
+from typing import ClassVar
+
+import numpy as np
+
+from routing.core.arrays import Floats
+from routing.core.bounds.base import Bound, Evidence, Risk, as_array
+
+
+class Hoeffding(Bound):
+    """Paper, appendix on valid bounds: R_hat + (B / p) sqrt(ln(1 / alpha) / (2 m)), R_hat the weighted mean
+    loss.
+
+    As a p-value: exp(-2 m (r - R_hat)^2 p^2 / B^2) for r above R_hat, else 1.  It also holds for sampling
+    without replacement (Hoeffding 1963, Theorem 4), hence for a finite pool; for the delivered data set it
+    bounds the pool, whose error is never smaller.
+    """
+
+    name: ClassVar[str] = "hoeffding"
+    certifies: ClassVar[bool] = True
+
+    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
+        return ""
+
+    def p_values(self, evidence: Evidence, r: Risk, *, target: str) -> Floats:
+        risk = as_array(r, len(evidence.total))
+        p = float(evidence.p)
+        gap = np.maximum(risk - evidence.total / (p * evidence.drawn), 0.0)
+        return np.exp(-2.0 * evidence.drawn * (gap * p / evidence.loss_bound) ** 2)
+
+    def smallest_sample(
+        self, *, epsilon: Fraction, alpha: float, p: Fraction, pool_size: int, loss_bound: float
+    ) -> int:
+        """Expected number of asked items, p m, for the least m with (B / p) sqrt(ln(1 / alpha) / (2 m)) <=
+        eps.
+        """
+        share = float(p)
+        m = ceil(log(1 / alpha) / 2 * (loss_bound / (share * float(epsilon))) ** 2)
+        return ceil(m * share)

@@ -1,0 +1,118 @@
+"""The exact bound for a 0-1 loss and a finite pool."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+from typing import ClassVar
+
+import numpy as np
+from scipy import stats
+
+from routing.core.arrays import Bools, Floats, Ints
+from routing.core.bounds.base import Bound, Evidence, Risk
+
+
+def tail(pool_size: int, wrong: Ints | int, asked: int, count: Ints | int) -> Floats:
+    """P[Hyp(N, T, n) <= k]: that n items drawn from N, of which T are wrong, hold at most k wrong ones.
+
+    0 where T exceeds N: there is no such pool, so every count speaks against it.
+    """
+    marked, k = np.broadcast_arrays(np.asarray(wrong, dtype=np.int64), np.asarray(count, dtype=np.int64))
+    possible = marked <= pool_size
+    values = stats.hypergeom.cdf(k, pool_size, np.where(possible, marked, 0), asked)
+    return np.where(possible, values, 0.0)
+
+
+def largest_count(pool_size: int, wrong: int, asked: int, level: float) -> int:
+    """Largest k with P[Hyp(N, T, n) <= k] <= ``level``; -1 where not even k = 0 qualifies."""
+    low, high = -1, asked  # `low` qualifies (vacuously at first); the tail never falls in k
+    if tail(pool_size, wrong, asked, asked) <= level:
+        return asked
+    while high - low > 1:
+        middle = (low + high) // 2
+        if tail(pool_size, wrong, asked, middle) <= level:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def largest_self_consistent(pool_size: int, budget: int, asked: int, level: float) -> int:
+    """Largest k such that every j <= k has P[Hyp(N, E + j + 1, n) <= j] <= ``level``; -1 where none has.
+
+    With T wrong labels, K of them among the asked, the delivered data set holds T - K wrong ones.  For one
+    policy "T - K > E" is rejected where K <= k: if T - E - 1 <= k this errs only where K <= T - E - 1, and
+    else at most as often as T = E + k + 1 would.
+    """
+    counts = np.arange(asked + 1)
+    passes: Bools = tail(pool_size, budget + counts + 1, asked, counts) <= level
+    failures = np.flatnonzero(~passes)
+    return int(failures[0]) - 1 if len(failures) else asked
+
+
+class Hypergeometric(Bound):
+    """Pool: p = P[Hyp(N, floor(r N) + 1, n) <= K].  Data set: the largest such p along j <= K with r N + j
+    wrong.
+
+    Given n, the asked items are a simple random sample of the pool, so the probabilities are exact.
+    """
+
+    name: ClassVar[str] = "hypergeometric"
+    certifies: ClassVar[bool] = True
+
+    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
+        if target == "population":
+            return (
+                "the bound 'hypergeometric' is for a finite pool; for the target 'population' use 'binomial'"
+            )
+        if not binary:
+            return "the bound 'hypergeometric' needs a loss of 0 or 1; use 'hoeffding'"
+        if not constant_p:
+            return "the bound 'hypergeometric' needs one probability of asking for all items; use 'hoeffding'"
+        return ""
+
+    def p_values(self, evidence: Evidence, r: Risk, *, target: str) -> Floats:
+        size, counts = evidence.pool_size, np.rint(evidence.total).astype(np.int64)
+        if isinstance(r, Fraction):
+            budget = np.full(len(counts), floor(r * size), dtype=np.int64)
+        else:
+            budget = np.floor(np.asarray(r) * size).astype(np.int64)
+        return self.p_values_of_budget(evidence, counts, budget, target=target)
+
+    def p_values_of_budget(self, evidence: Evidence, counts: Ints, budget: Ints, *, target: str) -> Floats:
+        """P-values (J,) of "more than ``budget`` wrong labels", each policy with a budget of its own (J,)."""
+        size, asked = evidence.pool_size, evidence.asked
+        if target != "dataset":
+            return tail(size, budget + 1, asked, counts)
+        result = np.zeros(len(counts))
+        for e in np.unique(budget):
+            here = budget == e
+            steps = np.arange(int(counts[here].max(initial=0)) + 1)
+            result[here] = np.maximum.accumulate(tail(size, e + steps + 1, asked, steps))[counts[here]]
+        return result
+
+    def upper(self, evidence: Evidence, alpha: float, *, target: str) -> Floats:
+        """Exactly: the least budget of wrong labels that is rejected, divided by N, by bisection."""
+        counts = np.rint(evidence.total).astype(np.int64)
+        distinct, where = np.unique(counts, return_inverse=True)
+        low, high = np.full(len(distinct), -1), np.full(len(distinct), evidence.pool_size)
+        while np.any(high - low > 1):
+            middle = (low + high) // 2
+            rejected = self.p_values_of_budget(evidence, distinct, middle, target=target) <= alpha
+            high, low = np.where(rejected, middle, high), np.where(rejected, low, middle)
+        return np.asarray((high / evidence.pool_size)[where], dtype=np.float64)
+
+    def smallest_sample(
+        self, *, epsilon: Fraction, alpha: float, p: Fraction, pool_size: int, loss_bound: float
+    ) -> int:
+        """Least n with P[Hyp(N, E + 1, n) = 0] <= alpha, by bisection: the probability falls with n."""
+        marked = floor(epsilon * pool_size) + 1
+        low, high = 0, pool_size
+        while high - low > 1:
+            middle = (low + high) // 2
+            if tail(pool_size, marked, middle, 0) <= alpha:
+                high = middle
+            else:
+                low = middle
+        return high

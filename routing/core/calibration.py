@@ -1,0 +1,220 @@
+"""The labelled calibration set: what a certificate is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+
+import numpy as np
+
+from routing.core.arrays import Bools, Floats, Ints, Keys
+from routing.core.bounds import Evidence
+from routing.core.keys import V_MAX, count_at_or_below, pack
+from routing.core.losses import Loss
+from routing.core.plan import Plan
+
+
+class CalibrationError(ValueError):
+    """A calibration set that does not fit its plan or itself; the message names the row."""
+
+
+@dataclass(frozen=True)
+class CalibrationRow:
+    """One item of the draw.
+
+    Attributes
+    ----------
+    order : int
+        0 .. m - 1 in the order of the draw.
+    position : int
+        Place in the frozen pool, 0 .. N - 1.
+    asked : bool
+        Z: whether people were asked.
+    p : Decimal
+        The probability with which they were.
+    u, v
+        Uncertainty in [0, 1] and tie-break in [0, 2**53).
+    label : str or None
+        Label of record as canonical text; None where nobody was asked or nobody could label the item.
+    answers : S - 1 texts
+        What each model answered, None where it has no usable answer.  Read for asked items only.
+    """
+
+    item_id: str
+    position: int
+    order: int
+    asked: bool
+    p: Decimal
+    u: float
+    v: int
+    label: str | None
+    answers: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The m rows of a draw, in draw order."""
+
+    rows: tuple[CalibrationRow, ...]
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[CalibrationRow]) -> Calibration:
+        """The rows sorted into draw order."""
+        return cls(tuple(sorted(rows, key=lambda row: row.order)))
+
+    @cached_property
+    def u(self) -> Floats:
+        """Uncertainties (m,)."""
+        return np.array([row.u for row in self.rows], dtype=np.float64)
+
+    @cached_property
+    def v(self) -> Ints:
+        """Tie-breaks (m,)."""
+        return np.array([row.v for row in self.rows], dtype=np.int64)
+
+    @cached_property
+    def asked(self) -> Bools:
+        """Whether people were asked (m,)."""
+        return np.array([row.asked for row in self.rows], dtype=np.bool_)
+
+    @property
+    def unanswered(self) -> int:
+        """Asked items that nobody could label."""
+        return sum(row.asked and row.label is None for row in self.rows)
+
+    def check(self, plan: Plan) -> None:
+        """Raise `CalibrationError` where the rows do not fit ``plan``."""
+        if len(self.rows) != plan.m:
+            raise CalibrationError(f"the plan draws m = {plan.m} items, but there are {len(self.rows)} rows")
+        positions: set[int] = set()
+        ids: set[str] = set()
+        for index, row in enumerate(self.rows):
+            where = f"row {index} (item {row.item_id!r})"
+            if row.order != index:
+                raise CalibrationError(f"{where}: its place in the draw is {row.order}, not {index}")
+            if not 0 <= row.position < plan.pool_size or row.position in positions:
+                raise CalibrationError(
+                    f"{where}: pool position {row.position} is outside the pool or drawn twice"
+                )
+            if row.item_id in ids:
+                raise CalibrationError(f"{where}: the item is drawn twice")
+            if row.p != plan.p:
+                raise CalibrationError(f"{where}: people were asked with p = {row.p}, the plan says {plan.p}")
+            if not 0.0 <= row.u <= 1.0:
+                raise CalibrationError(f"{where}: uncertainty {row.u} is outside [0, 1]")
+            if not 0 <= row.v <= V_MAX:
+                raise CalibrationError(f"{where}: tie-break {row.v} is outside [0, 2**53)")
+            if row.asked and len(row.answers) != plan.sources - 1:
+                raise CalibrationError(
+                    f"{where}: {len(row.answers)} answers for {plan.sources - 1} models (None: unusable)"
+                )
+            if not row.asked and row.label is not None:
+                raise CalibrationError(f"{where}: it has a label although the draw did not ask for one")
+            positions.add(row.position)
+            ids.add(row.item_id)
+
+
+@dataclass(frozen=True)
+class ObservedLosses:
+    """Losses of the n asked items, sorted by key, for each nominal source.
+
+    Attributes
+    ----------
+    keys : (n,)
+        Sorted keys of the asked items.
+    upper, lower : (n, S - 1)
+        Loss of the source that finally labels where the nominal one is k, with B and 0 where nobody could
+        label.
+    drawn : int
+        m.
+    """
+
+    keys: Keys
+    upper: Floats
+    lower: Floats
+    drawn: int
+
+    @property
+    def asked(self) -> int:
+        return len(self.keys)
+
+    @cached_property
+    def _sums(self) -> tuple[Floats, Floats, Floats]:
+        return cumulative(self.upper), cumulative(self.upper**2), cumulative(self.lower)
+
+    def totals(self, thresholds: Keys) -> tuple[Floats, Floats, Floats]:
+        """K+, the sum of squares behind it, and K- of policies with ``thresholds`` (J, S - 1); each (J,)."""
+        counts = count_at_or_below(self.keys, thresholds)
+        upper, squares, lower = (along(sums, counts) for sums in self._sums)
+        return upper, squares, lower
+
+    def evidence(self, plan: Plan, total: Floats, squares: Floats | None = None) -> Evidence:
+        """Evidence about policies with observed losses ``total`` (J,); squares default to 0-1."""
+        loss = plan.loss_function()
+        return Evidence(
+            total=total,
+            squares=total if squares is None else squares,
+            asked=self.asked,
+            drawn=self.drawn,
+            p=plan.exact_p,
+            pool_size=plan.pool_size,
+            loss_bound=loss.bound,
+            binary=loss.binary,
+        )
+
+
+def cumulative(values: Floats) -> Floats:
+    """Running sums from zero along the rows: (n, k) -> (n + 1, k)."""
+    return np.vstack([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
+
+
+def along(sums: Floats, counts: Ints) -> Floats:
+    """Total of each policy whose source k takes the sorted items counts[:, k - 1] .. counts[:, k]; (J,)."""
+    total = np.zeros(len(counts))
+    start = np.zeros(len(counts), dtype=np.int64)
+    for source in range(sums.shape[1]):
+        total += sums[counts[:, source], source] - sums[start, source]
+        start = counts[:, source]
+    return total
+
+
+def observed_losses(calibration: Calibration, *, loss: Loss, sources: int) -> ObservedLosses:
+    """Losses of the asked rows.
+
+    A model without a usable answer passes the item on, at last to people, whose loss is 0; so its loss is
+    that of whoever finally labels.
+    """
+    rows = [row for row in calibration.rows if row.asked]
+    upper = np.zeros((len(rows), sources - 1))
+    lower = np.zeros_like(upper)
+    for index, row in enumerate(rows):
+        above = below = 0.0
+        for source in range(sources - 2, -1, -1):
+            answer = row.answers[source]
+            if answer is not None:
+                above = loss.bound if row.label is None else _bounded(loss, row, answer)
+                below = 0.0 if row.label is None else above
+            upper[index, source], lower[index, source] = above, below
+    return sorted_losses(
+        [row.u for row in rows], [row.v for row in rows], upper, lower, drawn=len(calibration.rows)
+    )
+
+
+def sorted_losses(
+    u: Floats | list[float], v: Ints | list[int], upper: Floats, lower: Floats, *, drawn: int
+) -> ObservedLosses:
+    """Losses (n, S - 1) of asked items in any order, brought into the order of their keys."""
+    keys = pack(u, v)
+    order = np.argsort(keys, kind="stable")
+    return ObservedLosses(keys[order], upper[order], lower[order], drawn)
+
+
+def _bounded(loss: Loss, row: CalibrationRow, answer: str) -> float:
+    value = loss(row.label or "", answer)
+    if not 0.0 <= value <= loss.bound:
+        raise CalibrationError(
+            f"item {row.item_id!r}: the loss {loss.name!r} gave {value}, outside its range [0, {loss.bound}]"
+        )
+    return value

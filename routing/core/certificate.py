@@ -1,0 +1,186 @@
+"""The certificate as a document: plain JSON, the same bytes for the same labels, checkable by anybody."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from routing.core.calibration import Calibration, CalibrationRow
+from routing.core.certify import Certification, ChainTest
+from routing.core.chain import Chain
+from routing.core.exact import plain
+from routing.core.keys import Threshold, Thresholds
+from routing.core.plan import Plan
+from routing.core.sampling import make_salt
+
+FORMAT = "hypac-certificate"
+VERSION = 1
+
+Document = dict[str, Any]
+
+
+def certificate_document(
+    plan: Plan,
+    chains: Sequence[Chain],
+    calibration: Calibration,
+    certification: Certification,
+    *,
+    provenance: Mapping[str, Any],
+) -> Document:
+    """The certificate of one analysis.
+
+    Parameters
+    ----------
+    provenance
+        ``entropy`` (required): the number all randomness of the run came from.  ``pool_hash``: SHA-256 of the
+        pool's item ids.  Everything else (run, model fingerprints, the ledger of alpha, ...) is kept under
+        "provenance" as it is; it must be JSON and must not hold the time of export.
+
+    Raises
+    ------
+    ValueError
+        The entropy is missing or no whole number.
+    """
+    entropy = _entropy(provenance)
+    kept = {key: value for key, value in provenance.items() if key not in {"entropy", "pool_hash"}}
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "plan": plan_document(plan),
+        "pool": {"size": plan.pool_size, "hash": provenance.get("pool_hash", "")},
+        "draw": {
+            "entropy": str(entropy),
+            "salt": make_salt(entropy),
+            "rows": len(calibration.rows),
+            "asked": certification.asked,
+            "unanswered": certification.unanswered,
+            "sha256": draw_hash(calibration),
+        },
+        "chains": [
+            _chain_document(chain, test) for chain, test in zip(chains, certification.tests, strict=True)
+        ],
+        "result": _result_document(certification),
+        "provenance": kept,
+    }
+
+
+def _entropy(provenance: Mapping[str, Any]) -> int:
+    try:
+        return int(str(provenance["entropy"]))
+    except KeyError:
+        raise ValueError("the provenance of a certificate needs the run's 'entropy'") from None
+    except ValueError:
+        raise ValueError(f"the entropy {provenance['entropy']!r} is no whole number") from None
+
+
+def plan_document(plan: Plan) -> Document:
+    """The plan; decimals as text, the bound by name even where it is the default, the pilot as a number."""
+    return {
+        "epsilon": plain(plan.epsilon),
+        "alpha": plain(plan.alpha),
+        "target": plan.target,
+        "m": plan.m,
+        "p": plain(plan.p),
+        "pool_size": plan.pool_size,
+        "costs": [plain(cost) for cost in plan.costs],
+        "bound": plan.bound_rule().name,
+        "rule": plan.rule,
+        "loss": plan.loss,
+        "pilot_size": plan.pilot,
+    }
+
+
+def _chain_document(chain: Chain, test: ChainTest) -> Document:
+    return {
+        "name": chain.name,
+        "level": f"{test.level.numerator}/{test.level.denominator}",
+        "limits": dict(test.verdict.limits),
+        "prefixes": dict(test.verdict.prefixes),
+        "policies": [
+            {
+                "thresholds": thresholds_document(policy.thresholds),
+                "counts": list(policy.counts),
+                "model_cost": policy.model_cost,
+                "people_cost": policy.people_cost,
+                "observed": _number(upper),
+                "observed_low": _number(lower),
+                "certified": bool(good),
+            }
+            for policy, upper, lower, good in zip(
+                chain.policies, test.upper, test.lower, test.verdict.eligible, strict=True
+            )
+        ],
+    }
+
+
+def _result_document(certification: Certification) -> Document:
+    return {
+        "certified": certification.certified,
+        "chain": certification.chain,
+        "policy": certification.index,
+        "thresholds": thresholds_document(certification.thresholds),
+        "allowed_errors": certification.allowed_errors,
+        "required_errors": certification.required_errors,
+        "observed_errors": _number(certification.observed_errors),
+        "pointwise_upper_bound": certification.pointwise_upper_bound,
+        "expected_net_cost": certification.expected.net_cost,
+        "expected_net_saving": certification.expected.net_saving,
+        "expected_routing_saving": certification.expected.routing_saving,
+        "smallest_n": certification.smallest_n,
+        "reason": certification.reason,
+        "sentence": certification.sentence,
+    }
+
+
+def _number(value: float) -> int | float:
+    """A count as a whole number, so that it reads as one."""
+    return int(value) if float(value).is_integer() else float(value)
+
+
+def threshold_document(threshold: Threshold) -> list[float | int] | None:
+    """A threshold as [u, v], or null."""
+    return None if threshold is None else [float(threshold.u) + 0.0, int(threshold.v)]
+
+
+def thresholds_document(thresholds: Thresholds) -> list[list[float | int] | None]:
+    """One entry per model."""
+    return [threshold_document(threshold) for threshold in thresholds]
+
+
+def canonical_bytes(document: Mapping[str, Any]) -> bytes:
+    """The document in its one spelling: UTF-8, keys sorted, no spaces, shortest exact floats, no NaN, a line
+    end.
+    """
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode() + b"\n"
+
+
+def draw_line(row: CalibrationRow) -> str:
+    """One line of ``draw.jsonl``, without the line end."""
+    return json.dumps(
+        {
+            "order": row.order,
+            "item_id": row.item_id,
+            "position": int(row.position),
+            "asked": bool(row.asked),
+            "p": plain(row.p),
+            "u": float(row.u) + 0.0,
+            "v": int(row.v),
+            "label": row.label,
+            "answers": list(row.answers),
+        },
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+
+
+def draw_hash(calibration: Calibration) -> str:
+    """SHA-256 over the lines of ``draw.jsonl`` in draw order, each with its line end."""
+    digest = hashlib.sha256()
+    for row in calibration.rows:
+        digest.update(draw_line(row).encode() + b"\n")
+    return digest.hexdigest()

@@ -1,0 +1,307 @@
+"""From a labelled calibration set to certified thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from routing.core.arrays import Floats
+from routing.core.calibration import Calibration, CalibrationRow, ObservedLosses, observed_losses
+from routing.core.chain import Chain
+from routing.core.compare import Comparison, compare
+from routing.core.keys import Thresholds, increasing, pack_thresholds
+from routing.core.plan import Plan, validate
+from routing.core.planner import smallest_n
+from routing.core.region import Region, feasible_region
+from routing.core.rules.fixed_sequence import Verdict, cheapest
+from routing.core.savings import Expected, expected
+
+__all__ = [
+    "Calibration",
+    "CalibrationRow",
+    "Certification",
+    "ChainTest",
+    "Comparison",
+    "Region",
+    "RiskPoint",
+    "certify",
+    "certify_losses",
+    "compare",
+    "feasible_region",
+    "risk_path",
+]
+
+
+@dataclass(frozen=True)
+class ChainTest:
+    """How the tests along one chain of J policies came out.
+
+    Attributes
+    ----------
+    name : str
+    level : Fraction
+        alpha divided by the number of chains.
+    upper, lower : (J,)
+        Observed losses K+ and K-.
+    verdict
+        Which policies are certified, and with which limits.
+    """
+
+    name: str
+    level: Fraction
+    upper: Floats
+    lower: Floats
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Certification:
+    """The outcome of one analysis.
+
+    Attributes
+    ----------
+    certified : bool
+        Whether thresholds beyond people alone are certified.
+    thresholds : S - 1 keys or None
+        All None where nothing is certified: people label everything.
+    chain, index
+        Name of the chosen chain ('' where nothing is certified) and place of the policy in it.
+    asked, unanswered : int
+        n, and how many of these nobody could label.
+    allowed_errors, required_errors, observed_errors
+        Most errors with which the chosen policy would still have passed, the least it had to show, and what
+        it showed (K+); the first is None for a loss that is no count.  Without a certificate: of the safest
+        step tried.
+    pointwise_upper_bound : float or None
+        Upper bound on the target of the chosen policy as if it were the only one looked at: shown, not
+        certified.
+    prefix_lengths : mapping
+        Per chain, the length of each rejected prefix, people alone included.
+    tests : one per chain
+    expected
+        Expected cost and savings of the outcome.
+    smallest_n : int
+        Least number of calibration labels with which anything at all could be certified.
+    reason : str
+        Why nothing is certified, or ''.
+    sentence : str
+        What is certified, or what is not and why, in plain words.
+    """
+
+    certified: bool
+    thresholds: Thresholds
+    chain: str
+    index: int
+    asked: int
+    unanswered: int
+    allowed_errors: int | None
+    required_errors: int
+    observed_errors: float
+    pointwise_upper_bound: float | None
+    prefix_lengths: Mapping[str, Mapping[str, int]]
+    tests: tuple[ChainTest, ...]
+    expected: Expected
+    smallest_n: int
+    reason: str
+    sentence: str
+
+    @property
+    def upper_bound(self) -> float | None:
+        """`pointwise_upper_bound`."""
+        return self.pointwise_upper_bound
+
+    @property
+    def expected_net_cost(self) -> float:
+        """Everything the run is expected to cost."""
+        return self.expected.net_cost
+
+
+@dataclass(frozen=True)
+class RiskPoint:
+    """One policy for a figure: place in its chain, estimate of the pool's share of wrong labels, pointwise
+    bound.
+    """
+
+    index: int
+    expected_cost: float
+    observed_errors: float
+    estimate: float
+    upper_bound: float
+    certified: bool
+
+
+def certify(plan: Plan, chains: Sequence[Chain], calibration: Calibration) -> Certification:
+    """Test the chains on the labelled calibration set and choose the cheapest certified policy.
+
+    Every asked row must have been answered, or tried by people without success (label None), before this is
+    called.
+
+    Raises
+    ------
+    PlanError, CalibrationError, ValueError
+        The plan cannot certify, the rows do not fit it, or a chain does not.
+    """
+    validate(plan)
+    calibration.check(plan)
+    losses = observed_losses(calibration, loss=plan.loss_function(), sources=plan.sources)
+    return certify_losses(plan, chains, losses, unanswered=calibration.unanswered)
+
+
+def certify_losses(
+    plan: Plan, chains: Sequence[Chain], losses: ObservedLosses, *, unanswered: int = 0
+) -> Certification:
+    """`certify` on losses that are already computed; the plan is taken as valid."""
+    _check_chains(plan, chains)
+    level = plan.exact_alpha / len(chains)
+    tests = tuple(_test(plan, chain, losses, level) for chain in chains)
+    number, index = _choose(chains, tests)
+    policy, test = chains[number].policies[index], tests[number]
+    outlay = expected(plan, policy, asked=losses.asked)
+    least = smallest_n(plan, chains=len(chains))
+    shown = max(index, 1) if len(test.upper) > 1 else 0
+    allowed = test.verdict.allowed[shown]
+    reason = "" if index else _reason(tests, losses.asked, least)
+    if index:
+        sentence = plan.target_rule().sentence(plan.epsilon, plan.alpha)
+    else:
+        sentence = f"Nothing could be certified, so people label everything: {reason}."
+    return Certification(
+        certified=index > 0,
+        thresholds=policy.thresholds,
+        chain=test.name if index else "",
+        index=index,
+        asked=losses.asked,
+        unanswered=unanswered,
+        allowed_errors=None if np.isnan(allowed) else int(allowed),
+        required_errors=_required(test.verdict, index),
+        observed_errors=float(test.upper[shown]),
+        pointwise_upper_bound=_pointwise(plan, losses, test.upper[index], unanswered) if index else None,
+        prefix_lengths={test.name: dict(test.verdict.prefixes) for test in tests},
+        tests=tests,
+        expected=outlay,
+        smallest_n=least,
+        reason=reason,
+        sentence=sentence + _blanks(unanswered) + _dearer(outlay),
+    )
+
+
+def _check_chains(plan: Plan, chains: Sequence[Chain]) -> None:
+    if not chains:
+        raise ValueError("there is no chain to test; build the chains first")
+    if len({chain.name for chain in chains}) != len(chains):
+        raise ValueError("two chains have the same name")
+    for chain in chains:
+        for index, policy in enumerate(chain.policies):
+            where = f"policy {index} of chain {chain.name!r}"
+            if len(policy.thresholds) != plan.sources - 1:
+                raise ValueError(
+                    f"{where} has {len(policy.thresholds)} thresholds for {plan.sources} sources"
+                )
+            if not increasing(policy.thresholds):
+                raise ValueError(f"{where}: its thresholds fall from one source to the next")
+        if not chain.policies or any(threshold is not None for threshold in chain.policies[0].thresholds):
+            raise ValueError(
+                f"chain {chain.name!r} must start with people alone, where nothing goes to a model"
+            )
+
+
+def _test(plan: Plan, chain: Chain, losses: ObservedLosses, level: Fraction) -> ChainTest:
+    upper, squares, lower = losses.totals(pack_thresholds(policy.thresholds for policy in chain.policies))
+    verdict = plan.target_rule().judge(
+        bound=plan.bound_rule(),
+        evidence=losses.evidence(plan, upper, squares),
+        lower=lower,
+        epsilon=plan.exact_epsilon,
+        level=level,
+    )
+    return ChainTest(chain.name, level, upper, lower, verdict)
+
+
+def _choose(chains: Sequence[Chain], tests: Sequence[ChainTest]) -> tuple[int, int]:
+    """Chain and place of the certified policy of least expected cost; (0, 0) where that is people alone.
+
+    The net cost of a run grows with the expected cost of its policy, the rest being the same for all; so this
+    is also the least net cost.  Any choice among certified policies is valid.
+    """
+    number, index, least = 0, 0, chains[0].policies[0].expected_cost
+    for candidate, (chain, test) in enumerate(zip(chains, tests, strict=True)):
+        cost = np.array([policy.expected_cost for policy in chain.policies])
+        best = cheapest(test.verdict.eligible, cost)
+        if cost[best] < least:
+            number, index, least = candidate, best, float(cost[best])
+    return number, index
+
+
+def _required(verdict: Verdict, index: int) -> int:
+    """Errors the policy had to show: those of the wide test, unless the narrow one admits it anyway."""
+    return verdict.required if index >= verdict.prefixes.get("narrow", index + 1) else 0
+
+
+def _pointwise(plan: Plan, losses: ObservedLosses, total: float, unanswered: int) -> float:
+    return float(_upper_bounds(plan, losses, np.array([total]), np.array([total]), unanswered)[0])
+
+
+def _upper_bounds(
+    plan: Plan, losses: ObservedLosses, total: Floats, squares: Floats, unanswered: int
+) -> Floats:
+    # Errors that people were asked about but could not mend stay in the data set: bound the pool instead.
+    target = "pool" if unanswered and plan.target == "dataset" else plan.target
+    evidence = losses.evidence(plan, total, squares)
+    return plan.bound_rule().upper(evidence, float(plan.alpha), target=target)
+
+
+def _reason(tests: Sequence[ChainTest], asked: int, least: int) -> str:
+    if asked < least:
+        return f"people were asked about {asked} items, and at least {least} are needed to certify anything"
+    if all(len(test.upper) < 2 for test in tests):
+        return "no step of a chain would save anything at these costs"
+    parts = []
+    for test in tests:
+        if len(test.upper) < 2:
+            continue
+        errors, allowed = test.upper[1], test.verdict.allowed[1]
+        limit = "" if np.isnan(allowed) else f", and at most {int(allowed)} would have passed"
+        parts.append(f"the safest step of the chain '{test.name}' already showed {errors:g} errors{limit}")
+    return "; ".join(parts) + f" (with no error at all, {least} labels would have been enough)"
+
+
+def _blanks(unanswered: int) -> str:
+    if not unanswered:
+        return ""
+    items = "1 item" if unanswered == 1 else f"{unanswered} items"
+    return (
+        f" Nobody could label {items} of the calibration set; each counted as an error wherever a model "
+        "labels it, and is delivered blank where people should."
+    )
+
+
+def _dearer(outlay: Expected) -> str:
+    if outlay.net_saving >= 0:
+        return ""
+    return " People only is cheaper: this run is expected to cost more than having people label every item."
+
+
+def risk_path(plan: Plan, chain: Chain, calibration: Calibration) -> list[RiskPoint]:
+    """Observed risk and pointwise upper bound of every policy of a chain, for a figure beside the
+    certificate.
+    """
+    losses = observed_losses(calibration, loss=plan.loss_function(), sources=plan.sources)
+    upper, squares, _ = losses.totals(pack_thresholds(policy.thresholds for policy in chain.policies))
+    bounds = _upper_bounds(plan, losses, upper, squares, calibration.unanswered)
+    verdict = _test(plan, chain, losses, plan.exact_alpha / chains).verdict
+    return [
+        RiskPoint(
+            index,
+            policy.expected_cost,
+            float(total),
+            float(total) / max(losses.asked, 1),
+            float(bound),
+            bool(good),
+        )
+        for index, (policy, total, bound, good) in enumerate(
+            zip(chain.policies, upper, bounds, verdict.eligible, strict=True)
+        )
+    ]

@@ -1,0 +1,180 @@
+"""Chains: sequences of policies, each a little cheaper and riskier, fixed without the calibration draw.
+
+A chain starts with theta_0, people alone.  The pool is cut into slices along the keys; every further policy
+moves one slice from a source to a cheaper one, the move with the most cost saved per predicted new loss
+first.  The guarantee holds for any chain, so its construction may be as clever, and as wrong, as it likes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from routing.core.arrays import Bools, Floats, Ints
+from routing.core.bins import Bins, make_bins
+from routing.core.forecast import Costs, assumed, by_attribution, by_disagreement, pass_on_costs
+from routing.core.keys import Thresholds
+from routing.core.pilot import PilotData
+from routing.core.plan import Plan
+
+BINS = 200
+
+__all__ = ["BINS", "Chain", "ChainError", "PilotData", "Policy", "build_chains"]
+
+
+class ChainError(ValueError):
+    """The data for a chain does not fit the plan."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One threshold policy of a chain.
+
+    Attributes
+    ----------
+    thresholds : S - 1 keys or None
+    counts : S whole numbers
+        Items of the pool (target "population": items outside the calibration set) in the band of each source.
+    model_cost, people_cost : float
+        Expected cost of later models and of people, per item not asked for calibration.  Source 1 is left
+        out: it is paid on every item anyway.
+    """
+
+    thresholds: Thresholds
+    counts: tuple[int, ...]
+    model_cost: float
+    people_cost: float
+
+    @property
+    def expected_cost(self) -> float:
+        """Both costs together."""
+        return self.model_cost + self.people_cost
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A named chain; ``policies[0]`` is people alone."""
+
+    name: str
+    policies: tuple[Policy, ...]
+
+
+def build_chains(
+    plan: Plan,
+    *,
+    u: Floats,
+    v: Ints,
+    pilot: PilotData | None = None,
+    reference: Bools | None = None,
+    bins: int = BINS,
+) -> tuple[Chain, ...]:
+    """The chains of ``plan``, from the scores of its pool and a pilot.
+
+    Parameters
+    ----------
+    u, v : (N,)
+        Uncertainties and tie-breaks of the pool, in pool order.
+    pilot
+        Orders the moves where there are two models or more; without one, losses are assumed to grow with the
+        rank of U and to halve from one model to the next.
+    reference : (N,), optional
+        Which items may be looked at.  Required for the target "population": those outside the calibration
+        set, the pilot among them.  The other targets look at the whole pool.
+
+    Raises
+    ------
+    ChainError
+        Shapes, scores or the reference do not fit the plan.
+    """
+    u, v = np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.int64)
+    _check(plan, u, v, pilot, reference)
+    if plan.target == "population" and reference is not None:
+        u, v = u[reference], v[reference]
+    slices = make_bins(u, v, count=bins, whole_ties=plan.target == "population")
+    prices = np.array([float(cost) for cost in plan.costs])
+    pilot = pilot if pilot is not None and len(pilot.u) else None
+    costs = pass_on_costs(slices, prices, pilot)
+    if plan.sources == 2 or pilot is None:
+        name = "ordered" if plan.sources == 2 else "assumed"
+        return (_greedy(name, slices, assumed(slices, plan.sources - 1), costs),)
+    loss = plan.loss_function()
+    chains = [_greedy("disagreement", slices, by_disagreement(slices, pilot, loss), costs)]
+    attributed = by_attribution(slices, pilot, loss)
+    if attributed is not None:
+        chains.append(_greedy("attributed", slices, attributed, costs))
+    return tuple(chains)
+
+
+def _check(plan: Plan, u: Floats, v: Ints, pilot: PilotData | None, reference: Bools | None) -> None:
+    if u.shape != (plan.pool_size,) or v.shape != (plan.pool_size,):
+        raise ChainError(
+            f"the pool has {plan.pool_size} items, but {u.size} scores and {v.size} tie-breaks came"
+        )
+    if not np.all((u >= 0) & (u <= 1)):
+        worst = int(np.flatnonzero(~((u >= 0) & (u <= 1)))[0])
+        raise ChainError(
+            f"the uncertainty of pool item {worst} is {u[worst]}, outside [0, 1]; store 1 with the reason"
+        )
+    if plan.target == "population":
+        if reference is None:
+            raise ChainError(
+                "for the target 'population' a chain may see only items outside the calibration set: "
+                "pass `reference`"
+            )
+        if np.shape(reference) != u.shape or not 0 < np.count_nonzero(reference) <= plan.pool_size - plan.m:
+            raise ChainError(
+                "`reference` must mark items outside the calibration set, at least one, at most N - m"
+            )
+    if pilot is not None and len(pilot.u):
+        problem = pilot.problem(plan.sources)
+        if problem:
+            raise ChainError(problem)
+
+
+def _greedy(name: str, bins: Bins, loss: Floats, costs: Costs) -> Chain:
+    """From people alone, one slice at a time, the move that saves most per predicted new loss.
+
+    Where the thresholds k .. l coincide, raising k' .. l of them moves the slice above from source l + 1 to
+    k'. Moves that save nothing are left out.
+    """
+    total = (costs.models + costs.people).tolist()
+    risk = loss.tolist()
+    sizes = bins.sizes.tolist()
+    people = len(total) - 1
+    model_cost, people_cost = costs.models.tolist(), costs.people.tolist()
+    size = sum(sizes)
+    level = [0] * people
+    counts = [0] * people + [size]
+    paid_models = sum(n * c for n, c in zip(sizes, model_cost[people], strict=True))
+    paid_people = sum(n * c for n, c in zip(sizes, people_cost[people], strict=True))
+    policies = [Policy((None,) * people, tuple(counts), paid_models / size, paid_people / size)]
+    while True:
+        best: tuple[float, float] | None = None
+        move = (0, 0)
+        for k in range(people):
+            b = level[k]
+            if b == len(sizes):
+                continue
+            last = k
+            while last + 1 < people and level[last + 1] == b:
+                last += 1
+            saved = total[last + 1][b] - total[k][b]
+            if saved <= 0:
+                continue
+            added = risk[k][b] - risk[last + 1][b]
+            value = (saved / added if added > 0 else np.inf, saved * sizes[b])
+            if best is None or value > best:
+                best, move = value, (k, last)
+        if best is None:
+            return Chain(name, tuple(policies))
+        k, last = move
+        b = level[k]
+        counts[last + 1] -= sizes[b]
+        counts[k] += sizes[b]
+        paid_models += sizes[b] * (model_cost[k][b] - model_cost[last + 1][b])
+        paid_people += sizes[b] * (people_cost[k][b] - people_cost[last + 1][b])
+        for raised in range(k, last + 1):
+            level[raised] = b + 1
+        thresholds = tuple(bins.ends[end - 1] if end else None for end in level)
+        policies.append(Policy(thresholds, tuple(counts), paid_models / size, paid_people / size))

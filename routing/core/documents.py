@@ -1,0 +1,178 @@
+"""Reading a certificate and its draw back from their files; whatever is malformed is named, never guessed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from routing.core.calibration import CalibrationRow
+from routing.core.certificate import FORMAT, VERSION
+from routing.core.chain import Chain, Policy
+from routing.core.exact import to_decimal
+from routing.core.keys import V_MAX, Key, Threshold
+from routing.core.plan import Plan
+
+
+class DocumentError(ValueError):
+    """A certificate or a draw that cannot be read; the message says where."""
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def parse_document(data: bytes) -> dict[str, Any]:
+    """A certificate from the bytes of its file."""
+    try:
+        document = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(f"certificate: no JSON in UTF-8 ({error})") from None
+    if not isinstance(document, dict):
+        raise DocumentError("certificate: no JSON object")
+    if document.get("format") != FORMAT:
+        raise DocumentError(f"certificate: its format is {document.get('format')!r}, expected {FORMAT!r}")
+    if document.get("version") != VERSION:
+        raise DocumentError(
+            f"certificate: version {document.get('version')!r} is unknown here; this program reads {VERSION}"
+        )
+    return document
+
+
+def parse_draw(data: bytes) -> list[CalibrationRow]:
+    """The rows of ``draw.jsonl``, in file order."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"draw: no UTF-8 ({error})") from None
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    if not lines:
+        raise DocumentError("draw: the file is empty")
+    return [parse_row(line, number) for number, line in enumerate(lines, start=1)]
+
+
+def parse_plan(document: Mapping[str, Any]) -> Plan:
+    """The plan of a certificate."""
+    plan = _mapping(document, "plan")
+    try:
+        costs = plan["costs"]
+        if not isinstance(costs, list):
+            raise DocumentError("certificate: plan.costs is no list")
+        return Plan(
+            epsilon=to_decimal(_text(plan, "epsilon")),
+            alpha=to_decimal(_text(plan, "alpha")),
+            target=_text(plan, "target"),
+            m=_whole(plan, "m"),
+            p=to_decimal(_text(plan, "p")),
+            pool_size=_whole(plan, "pool_size"),
+            costs=tuple(to_decimal(cost) for cost in costs),
+            bound=_text(plan, "bound"),
+            rule=_text(plan, "rule"),
+            loss=_text(plan, "loss"),
+            pilot_size=_whole(plan, "pilot_size"),
+        )
+    except KeyError as error:
+        raise DocumentError(f"certificate: the plan lacks {error}") from None
+    except DocumentError:
+        raise
+    except ValueError as error:
+        raise DocumentError(f"certificate: plan: {error}") from None
+
+
+def parse_chains(document: Mapping[str, Any]) -> tuple[Chain, ...]:
+    """The chains of a certificate, without the outcome of their tests."""
+    chains = document.get("chains")
+    if not isinstance(chains, list) or not chains:
+        raise DocumentError("certificate: there are no chains")
+    result = []
+    for number, chain in enumerate(chains):
+        where = f"certificate: chain {number}"
+        try:
+            policies = tuple(_parse_policy(policy) for policy in chain["policies"])
+            result.append(Chain(str(chain["name"]), policies))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise DocumentError(f"{where} cannot be read: {type(error).__name__}: {error}") from None
+    return tuple(result)
+
+
+def _parse_policy(policy: Mapping[str, Any]) -> Policy:
+    return Policy(
+        thresholds=tuple(_parse_threshold(entry) for entry in policy["thresholds"]),
+        counts=tuple(int(count) for count in policy["counts"]),
+        model_cost=float(policy["model_cost"]),
+        people_cost=float(policy["people_cost"]),
+    )
+
+
+def _parse_threshold(entry: object) -> Threshold:
+    if entry is None:
+        return None
+    if not isinstance(entry, list) or len(entry) != 2:
+        raise ValueError(f"{entry!r} is no threshold; expected null or [u, v]")
+    u, v = entry
+    if isinstance(v, bool) or not isinstance(v, int) or isinstance(u, bool) or not isinstance(u, int | float):
+        raise ValueError(f"{entry!r} is no threshold; expected null or [u, v]")
+    if not 0 <= v <= V_MAX:
+        raise ValueError(f"the tie-break {v} is outside [0, 2**53)")
+    return Key(float(u), v)
+
+
+def parse_row(line: str, number: int) -> CalibrationRow:
+    """One row of ``draw.jsonl``; ``number`` counts from 1 for messages."""
+    where = f"draw, line {number}"
+    try:
+        row = json.loads(line, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(f"{where}: no JSON ({error})") from None
+    if not isinstance(row, dict):
+        raise DocumentError(f"{where}: no JSON object")
+    try:
+        asked, label, answers, u = row["asked"], row["label"], row["answers"], row["u"]
+        if not isinstance(asked, bool):
+            raise DocumentError(f"{where}: 'asked' is neither true nor false")
+        if label is not None and not isinstance(label, str):
+            raise DocumentError(f"{where}: 'label' is neither text nor null")
+        if not isinstance(answers, list) or not all(a is None or isinstance(a, str) for a in answers):
+            raise DocumentError(f"{where}: 'answers' is no list of texts and nulls")
+        if isinstance(u, bool) or not isinstance(u, int | float):
+            raise DocumentError(f"{where}: 'u' is no number")
+        return CalibrationRow(
+            item_id=_text(row, "item_id"),
+            position=_whole(row, "position"),
+            order=_whole(row, "order"),
+            asked=asked,
+            p=to_decimal(_text(row, "p")),
+            u=float(u),
+            v=_whole(row, "v"),
+            label=label,
+            answers=tuple(answers),
+        )
+    except KeyError as error:
+        raise DocumentError(f"{where}: it lacks {error}") from None
+    except DocumentError as error:
+        raise DocumentError(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
+    except (ValueError, OverflowError) as error:
+        raise DocumentError(f"{where}: {error}") from None
+
+
+def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = document.get(key)
+    if not isinstance(value, dict):
+        raise DocumentError(f"certificate: {key!r} is missing or no object")
+    return value
+
+
+def _text(mapping: Mapping[str, Any], key: str) -> str:
+    value = mapping[key]
+    if not isinstance(value, str):
+        raise DocumentError(f"{key!r} is no text: {value!r}")
+    return value
+
+
+def _whole(mapping: Mapping[str, Any], key: str) -> int:
+    value = mapping[key]
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise DocumentError(f"{key!r} is no whole number: {value!r}")
+    return value

@@ -1,0 +1,130 @@
+"""What a pilot foretells of each slice of the pool: losses, and the cost of passing unusable answers on.
+
+Two ways to predict losses without a single label, each of which makes a chain of its own:
+
+* `by_disagreement`: where models disagree, at least one is wrong.  A cheap model is charged with its
+  disagreement with the best model, the best model with half of what its predecessor is charged with.
+* `by_attribution`, where the best model has a score of its own: a disagreement is split between the two
+  models in proportion to their uncertainties; what neither is charged with grows with the rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routing.core.arrays import Floats
+from routing.core.bins import Bins
+from routing.core.losses import Loss
+from routing.core.pilot import PilotData
+from routing.core.predict import isotonic, logistic
+
+SHARED = 0.25
+"""Part of the mean disagreement that is added to both models, times the squared rank: errors they share."""
+FLOOR = 1e-6
+"""Smallest predicted loss: zeros would leave moves unordered."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Expected cost per item beyond source 1 by nominal source and slice (S, b): later models, people."""
+
+    models: Floats
+    people: Floats
+
+
+def assumed(bins: Bins, models: int) -> Floats:
+    """Losses (S, b) without a pilot: they grow with the rank and halve from one model to the next."""
+    halves = 0.5 ** np.arange(models)
+    return _with_people(halves[:, None] * bins.rho[None, :])
+
+
+def by_disagreement(bins: Bins, pilot: PilotData, loss: Loss) -> Floats:
+    """Losses (S, b): half isotonic, half logistic regression of the disagreement with the best model on the
+    rank.
+    """
+    rho = bins.ranks(pilot.u)
+    answers = final_answers(pilot.answers)
+    models = answers.shape[1]
+    losses = np.empty((models, len(bins.rho)))
+    for k in range(models - 1):
+        outcome = _disagreement(answers[:, k], answers[:, -1], loss)
+        losses[k] = (
+            isotonic(rho, outcome, bins.rho) + logistic(rho, outcome / loss.bound, bins.rho) * loss.bound
+        ) / 2
+    losses[-1] = losses[-2] / 2
+    return _with_people(losses)
+
+
+def by_attribution(bins: Bins, pilot: PilotData, loss: Loss) -> Floats | None:
+    """Losses (S, b) from splitting each disagreement by the two models' own uncertainties; None without
+    those.
+    """
+    scores = pilot.own_scores
+    if scores is None or np.all(np.isnan(scores[:, -1])):
+        return None
+    rho = bins.ranks(pilot.u)
+    answers = final_answers(pilot.answers)
+    models = answers.shape[1]
+    losses = np.empty((models, len(bins.rho)))
+    for k in range(models - 1):
+        outcome = _disagreement(answers[:, k], answers[:, -1], loss)
+        own = pilot.u if k == 0 else scores[:, k]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = own / (own + scores[:, -1])
+        share = np.where(np.isnan(share), 0.5, share)
+        shared = SHARED * outcome.mean() * bins.rho**2
+        losses[k] = isotonic(rho, outcome * share, bins.rho) + shared
+        if k == models - 2:
+            losses[-1] = isotonic(rho, outcome * (1 - share), bins.rho) + shared
+    return _with_people(losses)
+
+
+def pass_on_costs(bins: Bins, prices: Floats, pilot: PilotData | None) -> Costs:
+    """Expected costs where a model without a usable answer passes the item to the next source.
+
+    Parameters
+    ----------
+    prices : (S,)
+        Cost per label.  Source 1 is free here: it is paid on every item, because it makes the score.
+    pilot
+        Gives the share of unusable answers of each model along the ranks; none is assumed without one.
+    """
+    sources, slices = len(prices), len(bins.rho)
+    models, people = np.zeros((sources, slices)), np.zeros((sources, slices))
+    people[-1] = prices[-1]
+    rho = None if pilot is None else bins.ranks(pilot.u)
+    for k in range(sources - 2, -1, -1):
+        unusable = np.zeros(slices)
+        if pilot is not None and rho is not None:
+            missing = np.array([answer is None for answer in pilot.answers[:, k]], dtype=np.float64)
+            if missing.any():
+                unusable = isotonic(rho, missing, bins.rho)
+        models[k] = (prices[k] if k else 0.0) + unusable * models[k + 1]
+        people[k] = unusable * people[k + 1]
+    return Costs(models, people)
+
+
+def final_answers(answers: NDArray[np.object_]) -> NDArray[np.object_]:
+    """Answer of whoever finally labels, (n, S - 1): the next usable one, None where that is people."""
+    final = answers.copy()
+    for k in range(final.shape[1] - 2, -1, -1):
+        missing = np.array([answer is None for answer in final[:, k]], dtype=np.bool_)
+        final[missing, k] = final[missing, k + 1]
+    return final
+
+
+def _disagreement(first: NDArray[np.object_], best: NDArray[np.object_], loss: Loss) -> Floats:
+    """Loss (n,) of a model's answers if the best model's were true; people against a model is a full loss."""
+    values = [
+        0.0 if a is None and b is None else loss.bound if a is None or b is None else loss(b, a)
+        for a, b in zip(first, best, strict=True)
+    ]
+    return np.array(values, dtype=np.float64)
+
+
+def _with_people(losses: Floats) -> Floats:
+    """Losses of the models, kept above zero, with those of people, zero, as the last row."""
+    return np.vstack([np.maximum(losses, FLOOR), np.zeros((1, losses.shape[1]))])

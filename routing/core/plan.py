@@ -1,0 +1,232 @@
+"""The plan of a run: everything that is fixed before any label exists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
+
+from routing.core.bounds import BOUNDS, Bound
+from routing.core.exact import error_budget, plain, to_decimal
+from routing.core.losses import LOSSES, Loss
+from routing.core.registry import UnknownNameError
+from routing.core.rules import RULES
+from routing.core.targets import TARGETS, Target
+
+PILOT_LIMIT = 200
+PILOT_SHARE = 5
+
+
+class PlanError(ValueError):
+    """A plan that cannot be carried out: ``field`` names the part that is wrong, the message what to do."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run, as planned.
+
+    Attributes
+    ----------
+    epsilon, alpha : Decimal
+        Largest share of wrong labels, and probability over the draw of exceeding it.
+    target : str
+        What the share is of: "dataset", "pool" or "population".
+    m, p
+        Size of the calibration set; probability that people are asked about one of its items.
+    pool_size : int
+        N.
+    costs : S decimals
+        Cost per label of source 1 .. S, cheapest model first and people last.
+    bound, rule, loss : str
+        Names in the registries; "" for ``bound`` means the default of the target.
+    pilot_size : int or None
+        None means `default_pilot_size`.
+
+    Numbers may be given as text, whole numbers or Decimals; a float is read by its shortest text form.
+    """
+
+    epsilon: Decimal
+    alpha: Decimal
+    target: str
+    m: int
+    p: Decimal
+    pool_size: int
+    costs: tuple[Decimal, ...]
+    bound: str = ""
+    rule: str = "fixed_sequence"
+    loss: str = "zero_one"
+    pilot_size: int | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("epsilon", "alpha", "p"):
+            object.__setattr__(self, field, _decimal(field, getattr(self, field)))
+        object.__setattr__(self, "costs", tuple(_decimal("costs", cost) for cost in self.costs))
+
+    @property
+    def sources(self) -> int:
+        """S, people included."""
+        return len(self.costs)
+
+    @property
+    def budget(self) -> int:
+        """E = floor(epsilon N)."""
+        return error_budget(self.epsilon, self.pool_size)
+
+    @property
+    def exact_epsilon(self) -> Fraction:
+        return Fraction(self.epsilon)
+
+    @property
+    def exact_alpha(self) -> Fraction:
+        return Fraction(self.alpha)
+
+    @property
+    def exact_p(self) -> Fraction:
+        return Fraction(self.p)
+
+    @property
+    def expected_labels(self) -> Decimal:
+        """Expected number of calibration labels, m p."""
+        return self.m * self.p
+
+    @property
+    def pilot(self) -> int:
+        """Number of pilot items."""
+        if self.pilot_size is not None:
+            return self.pilot_size
+        size = default_pilot_size(self.pool_size, self.sources)
+        # Under "population" the pilot and the calibration set are disjoint, and some item must be left over.
+        return min(size, max(self.pool_size - self.m - 1, 0)) if self.target == "population" else size
+
+    def loss_function(self) -> Loss:
+        return LOSSES.get(self.loss)
+
+    def target_rule(self) -> Target:
+        return TARGETS.get(self.target)
+
+    def bound_rule(self) -> Bound:
+        """The bound, the target's default where the plan names none."""
+        name = self.bound or self.target_rule().default_bound(binary=self.loss_function().binary)
+        return BOUNDS.get(name)
+
+
+def _decimal(field: str, value: Decimal) -> Decimal:
+    try:
+        return to_decimal(value)
+    except ValueError as error:
+        raise PlanError(field, f"{field}: {error}") from error
+
+
+def default_pilot_size(pool_size: int, sources: int) -> int:
+    """Items of the pilot: min(200, N / 5), and none for one model and people, whose chain needs no
+    predictions.
+    """
+    return 0 if sources <= 2 else min(PILOT_LIMIT, pool_size // PILOT_SHARE)
+
+
+def validate(plan: Plan) -> None:
+    """Raise `PlanError` at the first part of ``plan`` that cannot be carried out."""
+    _validate_levels(plan)
+    _validate_sizes(plan)
+    _validate_costs(plan)
+    _validate_names(plan)
+
+
+def _validate_levels(plan: Plan) -> None:
+    for field, name in (
+        ("epsilon", "the share of wrong labels"),
+        ("alpha", "the probability of a false certificate"),
+    ):
+        value: Decimal = getattr(plan, field)
+        if not 0 < value < 1:
+            raise PlanError(
+                field,
+                f"{field} = {plain(value)}: {name} must lie between 0 and 1, both excluded; 0.05 is 5 %",
+            )
+    if not 0 < plan.p <= 1:
+        raise PlanError(
+            "p", f"p = {plain(plan.p)}: the probability of asking people must be above 0 and at most 1"
+        )
+
+
+def _validate_sizes(plan: Plan) -> None:
+    for field in ("pool_size", "m"):
+        value = getattr(plan, field)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise PlanError(field, f"{field} = {value!r} must be a whole number of at least 1")
+    if plan.m > plan.pool_size:
+        raise PlanError(
+            "m",
+            f"m = {plan.m} items cannot be drawn from a pool of {plan.pool_size}; "
+            f"choose m at most {plan.pool_size} or import more items",
+        )
+    if plan.pilot_size is not None and not 0 <= plan.pilot_size <= plan.pool_size:
+        raise PlanError(
+            "pilot_size",
+            f"a pilot of {plan.pilot_size} items must lie between 0 and the pool's {plan.pool_size}",
+        )
+    if plan.target == "population" and plan.m + plan.pilot >= plan.pool_size:
+        raise PlanError(
+            "m",
+            f"for the target 'population' thresholds are learnt from items outside the calibration set: "
+            f"m = {plan.m} and a pilot of {plan.pilot} leave none of {plan.pool_size}; choose a smaller m or "
+            "import more items",
+        )
+    if floor(plan.m * plan.p) < 1:
+        raise PlanError(
+            "m", f"m p = {plain(plan.expected_labels)}: fewer than one label is expected; choose a larger m"
+        )
+
+
+def _validate_costs(plan: Plan) -> None:
+    if plan.sources < 2:
+        raise PlanError("costs", "a run needs at least two sources: a model and people, people last")
+    for number, cost in enumerate(plan.costs, start=1):
+        if cost < 0:
+            raise PlanError(
+                "costs", f"the cost per label of source {number} is {plain(cost)}; it cannot be negative"
+            )
+    if plan.costs[-1] == 0:
+        raise PlanError(
+            "costs", "the cost per label of people is 0: there is nothing to save; give it a price"
+        )
+
+
+def _validate_names(plan: Plan) -> None:
+    try:
+        rule = RULES.get(plan.rule)
+    except UnknownNameError as error:
+        raise PlanError("rule", str(error)) from error
+    if not rule.holds_level:
+        raise PlanError(
+            "rule",
+            f"the rule '{plan.rule}' does not hold its stated level and is offered as a comparison only; "
+            "use 'fixed_sequence'",
+        )
+    field = "target"
+    try:
+        plan.target_rule()
+        field = "loss"
+        binary = plan.loss_function().binary
+        field = "bound"
+        bound = plan.bound_rule()
+    except UnknownNameError as error:
+        raise PlanError(field, str(error)) from error
+    refusal = bound.refusal(target=plan.target, binary=binary)
+    if refusal:
+        raise PlanError("bound", refusal)
+
+
+def cost_warnings(plan: Plan) -> tuple[str, ...]:
+    """What is odd about the costs of ``plan`` without making it impossible, in sentences."""
+    return tuple(
+        f"source {number + 1} costs {plain(plan.costs[number])} per label, source {number} before it "
+        f"{plain(plan.costs[number - 1])}: sources should come cheapest first"
+        for number in range(1, plan.sources)
+        if plan.costs[number] < plan.costs[number - 1]
+    )

@@ -1,0 +1,11 @@
+"""Selection rules by name, and which hold their level.  A new one is one file and one line."""
+
+from __future__ import annotations
+
+from routing.core.registry import Registry
+from routing.core.rules import fixed_sequence, lexicographic, pointwise_argmin
+from routing.core.rules.base import Rule
+
+RULES: Registry[Rule] = Registry("rule", fixed_sequence.RULE, pointwise_argmin.RULE, lexicographic.RULE)
+
+__all__ = ["RULES", "Rule"]

@@ -1,0 +1,57 @@
+"""`fixed_sequence`: test the policies of a chain in order, each at the full level, up to a failure.
+
+Let j be the first policy of the chain whose target exceeds the limit.  Every prefix that holds it has
+rejected its hypothesis, which happens with probability at most the level; so, with at least the complementary
+probability, no policy of the prefix exceeds the limit, and any of them may be chosen by any criterion.
+Neither the losses nor the policies need be monotone: the chain only has to be fixed without the draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from routing.core.arrays import Bools, Floats
+from routing.core.rules.base import Rule
+
+RULE = Rule(
+    name="fixed_sequence",
+    holds_level=True,
+    description="the cheapest policy before the first that fails, along a chain fixed without the draw",
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the tests along one chain of J policies say.
+
+    Attributes
+    ----------
+    eligible : (J,)
+        Certified policies.  The first, people alone, always is.
+    prefixes : mapping
+        Length of the rejected prefix of each test that was made along the chain, people alone included.
+    allowed : (J,)
+        Largest number of observed errors with which the policy passes; NaN for a loss that is no count.
+    required : int
+        Least number of observed errors of a policy that only the wider of two tests admits; else 0.
+    """
+
+    eligible: Bools
+    prefixes: Mapping[str, int]
+    allowed: Floats
+    required: int = 0
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+
+def prefix(passes: Bools) -> int:
+    """Length of the prefix that ends before the first policy that fails; the first one is never tested."""
+    failures = np.flatnonzero(~passes[1:])
+    return int(failures[0]) + 1 if len(failures) else len(passes)
+
+
+def cheapest(eligible: Bools, cost: Floats) -> int:
+    """Index of the eligible policy of least cost, the first of equals."""
+    return int(np.argmin(np.where(eligible, cost, np.inf)))

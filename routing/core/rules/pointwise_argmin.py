@@ -1,0 +1,25 @@
+"""`pointwise_argmin`: Algorithm 1 and Eq. (8) of the paper, for comparison only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from routing.core.arrays import Floats, Ints
+from routing.core.rules.base import Rule
+
+RULE = Rule(
+    name="pointwise_argmin",
+    holds_level=False,
+    description=(
+        "the cheapest among all tuples of thresholds whose own bound is at most epsilon, uncorrected for "
+        "having looked at all of them; does not hold its stated level"
+    ),
+)
+
+
+def choose(thresholds: Ints, cost: Floats) -> int:
+    """Row of least ``cost`` (r,) among the feasible ``thresholds`` (r, S - 1), the last of equals in their
+    order.
+    """
+    least = np.flatnonzero(cost == cost.min())
+    return int(least[-1])

@@ -1,0 +1,50 @@
+"""Expected cost of a run, and the two savings that are never mixed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from routing.core.chain import Policy
+from routing.core.plan import Plan
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Expected money of one outcome, in the currency of the plan.
+
+    Attributes
+    ----------
+    net_cost : float
+        Everything the run pays: source 1 on every item, the other models on the pilot, the asked items and
+        their bands, people on the asked items and their band.
+    net_saving : float
+        1 - net_cost / (N c_h): against people labelling everything.  May be negative.
+    routing_saving : float
+        The paper's figure: 1 - the cost of whoever labels / the cost of people, over the items not asked for
+        calibration; what calibration and unused answers cost is left out.
+    """
+
+    net_cost: float
+    net_saving: float
+    routing_saving: float
+
+
+def expected(plan: Plan, policy: Policy, *, asked: int) -> Expected:
+    """Expected cost and savings of routing by ``policy`` after ``asked`` calibration labels."""
+    prices = [float(cost) for cost in plan.costs]
+    later = sum(prices[1:-1])
+    size, people = plan.pool_size, prices[-1]
+    rest = size - asked
+    unpaid = rest * (1 - plan.pilot / size)  # the later models' answers on the pilot are paid for already
+    net = (
+        size * prices[0]
+        + plan.pilot * later
+        + asked * (later + people)
+        + unpaid * policy.model_cost
+        + rest * policy.people_cost
+    )
+    total = sum(policy.counts)
+    routed = sum(count * price for count, price in zip(policy.counts, prices, strict=True))
+    return Expected(
+        net_cost=net, net_saving=1 - net / (size * people), routing_saving=1 - routed / (total * people)
+    )

@@ -1,0 +1,13 @@
+"""What is promised: three targets.  A new one is one file and one line."""
+
+from __future__ import annotations
+
+from routing.core.registry import Registry
+from routing.core.targets.base import Target
+from routing.core.targets.dataset import DataSet
+from routing.core.targets.pool import Pool
+from routing.core.targets.population import Population
+
+TARGETS: Registry[Target] = Registry("target", DataSet(), Pool(), Population())
+
+__all__ = ["TARGETS", "Target"]

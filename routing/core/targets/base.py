@@ -1,0 +1,89 @@
+"""What a target is: a quantity to keep at or below epsilon, how a chain is tested for it, and its plain
+words.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from decimal import Decimal
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from routing.core.arrays import Floats
+from routing.core.bounds.base import Bound, Evidence
+from routing.core.exact import percent, plain
+from routing.core.rules.fixed_sequence import Verdict, prefix
+
+
+class Target(ABC):
+    """One of the three promises."""
+
+    name: ClassVar[str]
+    finite: ClassVar[bool]
+    """Whether it speaks about the items of one pool (an exact budget E) or about the source they came from.
+    """
+
+    def default_bound(self, *, binary: bool) -> str:
+        """Name of the bound that serves where the plan names none."""
+        if not binary:
+            return "hoeffding"
+        return "hypergeometric" if self.finite else "binomial"
+
+    def judge(
+        self, *, bound: Bound, evidence: Evidence, lower: Floats, epsilon: Fraction, level: Fraction
+    ) -> Verdict:
+        """Test a chain at ``level``.
+
+        Parameters
+        ----------
+        evidence
+            K+ of every policy (J,): an asked item that nobody could label counts B where a model labels it.
+        lower : (J,)
+            K- of every policy: such an item counts 0.
+        """
+        limit = float(level)
+        if evidence.binary:
+            allowed = largest_total(bound, evidence, epsilon, limit, target=self.name)
+            passes = evidence.total <= allowed
+            allowances = np.full(len(passes), float(allowed))
+        else:
+            passes = bound.p_values(evidence, epsilon, target=self.name) <= limit
+            allowances = np.full(len(passes), np.nan)
+        length = prefix(passes)
+        limits = {"errors": int(allowed)} if evidence.binary else {}
+        return Verdict(np.arange(len(passes)) < length, {"all": length}, allowances, limits=limits)
+
+    def allowed(self, *, bound: Bound, evidence: Evidence, epsilon: Fraction, level: Fraction) -> int:
+        """Largest number of observed errors with which a policy can be certified; -1 where none is."""
+        return largest_total(bound, evidence, epsilon, float(level), target=self.name)
+
+    @abstractmethod
+    def sentence(self, epsilon: Decimal, alpha: Decimal) -> str:
+        """What a certificate promises, in words for somebody who answers for the quality of the data."""
+
+    @staticmethod
+    def _odds(epsilon: Decimal, alpha: Decimal) -> str:
+        return f"with probability at least {percent(1 - alpha)} over the random draw (alpha = {plain(alpha)})"
+
+
+def largest_total(bound: Bound, evidence: Evidence, epsilon: Fraction, level: float, *, target: str) -> int:
+    """Largest count of observed errors whose p-value is at most ``level``, -1 where there is none; by
+    bisection.
+    """
+    low, high = -1, evidence.asked + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        one = Evidence.of_counts(
+            np.array([float(middle)]),
+            asked=evidence.asked,
+            drawn=evidence.drawn,
+            p=evidence.p,
+            pool_size=evidence.pool_size,
+        )
+        if bound.p_values(one, epsilon, target=target)[0] <= level:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,23 @@
+"""`pool`: the share of wrong labels in the pool, as if nobody had labelled the asked items."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import ClassVar
+
+from routing.core.exact import percent, plain
+from routing.core.targets.base import Target
+
+
+class Pool(Target):
+    """T(theta) / N."""
+
+    name: ClassVar[str] = "pool"
+    finite: ClassVar[bool] = True
+
+    def sentence(self, epsilon: Decimal, alpha: Decimal) -> str:
+        return (
+            f"Even if the labels that people gave to the calibration set were left out, at most "
+            f"{percent(epsilon)} of the labels of the pool are wrong (epsilon = "
+            f"{plain(epsilon)}), {self._odds(epsilon, alpha)}."
+        )

@@ -1,0 +1,166 @@
+"""Recompute a certificate from its two published files, without the database.
+
+    python -m routing.core.verify CERTIFICATE.json DRAW.jsonl
+
+Recomputed are: which pool positions were drawn and whom people were asked about (from the entropy), the
+tie-breaks (from the salt and the item ids), the losses (from labels and answers), the observed errors of
+every policy, the tests, the choice, the thresholds and the words.  Taken as given are: the scores and answers
+of the models, the labels of the people, and the chains, which were fixed before the draw.
+
+Exit code 0: everything agrees.  1: something differs, line by line.  2: a file cannot be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+from routing.core.calibration import Calibration, CalibrationError, CalibrationRow
+from routing.core.certificate import certificate_document
+from routing.core.certify import certify
+from routing.core.documents import DocumentError, parse_chains, parse_document, parse_draw, parse_plan
+from routing.core.plan import Plan, validate
+from routing.core.sampling import draw_calibration, make_salt, tie_breaks
+
+AGREES, DIFFERS, UNREADABLE = 0, 1, 2
+SHOWN = 50
+"""Differences printed before the rest is only counted."""
+TOLERANCE = 1e-9
+"""Money and savings are sums of floats, whose last digit may depend on the machine."""
+
+
+def verify(certificate: bytes, draw: bytes) -> list[str]:
+    """What differs between a certificate and what its draw gives, one sentence each; empty if nothing does.
+
+    Raises
+    ------
+    DocumentError
+        A file is malformed.
+    """
+    document = parse_document(certificate)
+    rows = parse_draw(draw)
+    plan = parse_plan(document)
+    chains = parse_chains(document)
+    entropy, provenance = _provenance(document)
+    try:
+        validate(plan)
+        differences = list(_draw_differences(plan, rows, entropy))
+    except (ValueError, MemoryError) as error:
+        raise DocumentError(f"certificate: its plan cannot be carried out: {error}") from None
+    if [row.order for row in rows] != sorted(row.order for row in rows):
+        differences.append("draw: its lines are not in the order of the draw")
+    try:
+        calibration = Calibration.from_rows(rows)
+        certification = certify(plan, chains, calibration)
+    except CalibrationError as error:
+        return [*differences, f"draw: it does not fit the plan, so nothing was tested: {error}"]
+    except ValueError as error:
+        return [*differences, f"certificate: nothing could be tested: {error}"]
+    again = certificate_document(plan, chains, calibration, certification, provenance=provenance)
+    return [*differences, *_differences(document, again, "")]
+
+
+def _provenance(document: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """The entropy, and the provenance from which an equal document is built."""
+    draw, pool, kept = document.get("draw"), document.get("pool"), document.get("provenance")
+    if not isinstance(draw, dict) or not isinstance(pool, dict) or not isinstance(kept, dict):
+        raise DocumentError("certificate: 'draw', 'pool' or 'provenance' is missing or no object")
+    text = draw.get("entropy")
+    if not isinstance(text, str) or not text.isdecimal() or len(text) > 1000:
+        raise DocumentError(f"certificate: draw.entropy is no whole number in text: {str(text)[:60]!r}")
+    return int(text), {**kept, "entropy": text, "pool_hash": pool.get("hash", "")}
+
+
+def _draw_differences(plan: Plan, rows: Sequence[CalibrationRow], entropy: int) -> Iterator[str]:
+    """Where the rows are not those that the entropy draws."""
+    draw = draw_calibration(pool_size=plan.pool_size, m=plan.m, p=plan.p, entropy=entropy)
+    breaks = tie_breaks(make_salt(entropy), [row.item_id for row in rows])
+    by_order = {row.order: (row, int(v)) for row, v in zip(rows, breaks, strict=True)}
+    if len(rows) != plan.m:
+        yield f"draw: it has {len(rows)} rows, the plan draws {plan.m}"
+    if len(by_order) != len(rows):
+        yield "draw: two rows claim the same place in the order of the draw"
+    for order in sorted(set(by_order) - set(range(plan.m))):
+        yield f"draw: a row claims place {order}, outside the {plan.m} of the draw"
+    for order in range(plan.m):
+        position, asked = int(draw.positions[order]), bool(draw.asked[order])
+        if order not in by_order:
+            yield f"draw: the row at place {order} (pool position {position}) is missing"
+            continue
+        row, v = by_order[order]
+        where = f"draw, place {order}, item {row.item_id!r}"
+        if row.position != position:
+            yield f"{where}: pool position {row.position}, but the entropy draws {position}"
+        if row.asked != asked:
+            yield f"{where}: asked is {row.asked}, but the entropy gives {asked}"
+        if row.v != v:
+            yield f"{where}: tie-break {row.v}, but salt and item id give {v}"
+
+
+def _differences(stated: object, computed: object, path: str) -> Iterator[str]:
+    """Where two JSON values differ, one sentence per leaf."""
+    if isinstance(stated, dict) and isinstance(computed, dict):
+        for key in sorted(stated.keys() | computed.keys()):
+            where = f"{path}.{key}" if path else key
+            if key not in stated:
+                yield f"certificate: {where} is missing, recomputed {_short(computed[key])}"
+            elif key not in computed:
+                yield f"certificate: {where} is not part of a certificate"
+            else:
+                yield from _differences(stated[key], computed[key], where)
+    elif isinstance(stated, list) and isinstance(computed, list) and len(stated) == len(computed):
+        for index, (one, other) in enumerate(zip(stated, computed, strict=True)):
+            yield from _differences(one, other, f"{path}[{index}]")
+    elif not _equal(stated, computed):
+        yield f"certificate: {path} is {_short(stated)}, recomputed {_short(computed)}"
+
+
+def _equal(stated: object, computed: object) -> bool:
+    if isinstance(stated, bool) or isinstance(computed, bool):
+        return stated is computed
+    if isinstance(stated, float) or isinstance(computed, float):
+        both = isinstance(stated, int | float) and isinstance(computed, int | float)
+        return both and isclose(stated, computed, rel_tol=TOLERANCE, abs_tol=TOLERANCE)  # type: ignore[arg-type]
+    return type(stated) is type(computed) and stated == computed
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line: print what differs, return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m routing.core.verify",
+        description="Recompute a HyPAC certificate from its published files.",
+    )
+    parser.add_argument("certificate", type=Path, help="the certificate (JSON)")
+    parser.add_argument("draw", type=Path, help="the draw (draw.jsonl)")
+    options = parser.parse_args(arguments)
+    try:
+        certificate, draw = options.certificate.read_bytes(), options.draw.read_bytes()
+        differences = verify(certificate, draw)
+    except OSError as error:
+        print(f"cannot read {error.filename}: {error.strerror}", file=sys.stderr)
+        return UNREADABLE
+    except DocumentError as error:
+        print(f"cannot read this: {error}", file=sys.stderr)
+        return UNREADABLE
+    for line in differences[:SHOWN]:
+        print(line)
+    if len(differences) > SHOWN:
+        print(f"... and {len(differences) - SHOWN} more")
+    if differences:
+        print(f"DIFFERS: {len(differences)} {'difference' if len(differences) == 1 else 'differences'}")
+        return DIFFERS
+    print("OK: the certificate follows from its draw")
+    return AGREES
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
