@@ -97,7 +97,9 @@ def test_what_pinned_packages_need_is_pinned_too(names: tuple[str, ...]) -> None
 
 def test_import_rules_hold() -> None:
     program = Path(sys.executable).with_name("lint-imports")
-    outcome = subprocess.run([program, "--no-logo", "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    outcome = subprocess.run(
+        [program, "--no-logo", "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     assert "2 kept, 0 broken" in outcome.stdout
 
