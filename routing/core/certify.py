@@ -284,9 +284,10 @@ def _dearer(outlay: Expected) -> str:
     return " People only is cheaper: this run is expected to cost more than having people label every item."
 
 
-def risk_path(plan: Plan, chain: Chain, calibration: Calibration) -> list[RiskPoint]:
-    """Observed risk and pointwise upper bound of every policy of a chain, for a figure beside the
-    certificate.
+def risk_path(plan: Plan, chain: Chain, calibration: Calibration, *, chains: int = 1) -> list[RiskPoint]:
+    """Observed risk and pointwise upper bound of every policy of a chain, for a figure beside the certificate.
+
+    ``chains`` is how many the run tests, each at alpha / chains.
     """
     losses = observed_losses(calibration, loss=plan.loss_function(), sources=plan.sources)
     upper, squares, _ = losses.totals(pack_thresholds(policy.thresholds for policy in chain.policies))

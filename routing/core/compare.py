@@ -15,7 +15,6 @@ from routing.core.grid import feasible_places, score_grid
 from routing.core.keys import Thresholds
 from routing.core.plan import Plan
 from routing.core.rules import lexicographic, pointwise_argmin
-from routing.core.targets.base import largest_total
 
 CHOICES: dict[str, Callable[[Ints, Floats], int]] = {
     pointwise_argmin.RULE.name: pointwise_argmin.choose,
@@ -77,9 +76,8 @@ def compare_losses(plan: Plan, u: Floats, losses: ObservedLosses, *, bound: str 
     rule = BOUNDS.get(bound)
     # A comparison speaks about the risk as the paper does; the bound says which risk it can bound.
     target = "pool" if not rule.refusal(target="pool", binary=True) else "population"
-    most = largest_total(
-        rule, losses.evidence(plan, np.zeros(1)), plan.exact_epsilon, float(plan.alpha), target=target
-    )
+    sizes = losses.evidence(plan, np.zeros(1))
+    most = rule.largest_count(sizes, plan.exact_epsilon, float(plan.alpha), target=target)
     grid = score_grid(u, losses)
     places = feasible_places(grid, most)
     if not len(places):

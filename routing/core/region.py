@@ -10,7 +10,6 @@ from routing.core.arrays import Bools, Floats, Ints
 from routing.core.calibration import Calibration, observed_losses
 from routing.core.grid import score_grid
 from routing.core.plan import Plan
-from routing.core.targets.base import largest_total
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def feasible_region(plan: Plan, calibration: Calibration, *, grid: int = 40) -> 
     template = losses.evidence(plan, np.zeros(1))
     # Errors that people could not mend stay in the data set: then the pool is what can be bounded.
     target = "pool" if calibration.unanswered and plan.target == "dataset" else plan.target
-    allowed = largest_total(plan.bound_rule(), template, plan.exact_epsilon, float(plan.alpha), target=target)
+    allowed = plan.bound_rule().largest_count(template, plan.exact_epsilon, float(plan.alpha), target=target)
     feasible = valid & (errors <= allowed)
     feasible[0, 0] = True  # people alone
     edges = np.concatenate([[-1.0], table.scores])[places]

@@ -9,7 +9,7 @@ selection rules.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -91,6 +91,21 @@ class Bound(ABC):
             high = np.where(rejected, middle, high)
             low = np.where(rejected, low, middle)
         return np.where(accepted_at_zero, high, 0.0)
+
+    def largest_count(self, evidence: Evidence, r: Fraction, alpha: float, *, target: str) -> int:
+        """Most observed errors of a 0-1 loss that reject "target > r" at level ``alpha``; -1 where none does.
+
+        By bisection; of ``evidence`` only the sizes are read.
+        """
+        low, high = -1, evidence.asked + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            count = np.array([float(middle)])
+            if self.p_values(replace(evidence, total=count, squares=count), r, target=target)[0] <= alpha:
+                low = middle
+            else:
+                high = middle
+        return low
 
     @abstractmethod
     def smallest_sample(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from math import floor
 from typing import ClassVar
 
@@ -24,6 +25,7 @@ def tail(pool_size: int, wrong: Ints | int, asked: int, count: Ints | int) -> Fl
     return np.where(possible, values, 0.0)
 
 
+@lru_cache(maxsize=1024)
 def largest_count(pool_size: int, wrong: int, asked: int, level: float) -> int:
     """Largest k with P[Hyp(N, T, n) <= k] <= ``level``; -1 where not even k = 0 qualifies."""
     low, high = -1, asked  # `low` qualifies (vacuously at first); the tail never falls in k
@@ -38,6 +40,7 @@ def largest_count(pool_size: int, wrong: int, asked: int, level: float) -> int:
     return low
 
 
+@lru_cache(maxsize=1024)
 def largest_self_consistent(pool_size: int, budget: int, asked: int, level: float) -> int:
     """Largest k such that every j <= k has P[Hyp(N, E + j + 1, n) <= j] <= ``level``; -1 where none has.
 
@@ -91,6 +94,13 @@ class Hypergeometric(Bound):
             steps = np.arange(int(counts[here].max(initial=0)) + 1)
             result[here] = np.maximum.accumulate(tail(size, e + steps + 1, asked, steps))[counts[here]]
         return result
+
+    def largest_count(self, evidence: Evidence, r: Fraction, alpha: float, *, target: str) -> int:
+        """As for every bound, straight from the tail."""
+        budget = floor(r * evidence.pool_size)
+        if target == "dataset":
+            return largest_self_consistent(evidence.pool_size, budget, evidence.asked, alpha)
+        return largest_count(evidence.pool_size, budget + 1, evidence.asked, alpha)
 
     def upper(self, evidence: Evidence, alpha: float, *, target: str) -> Floats:
         """Exactly: the least budget of wrong labels that is rejected, divided by N, by bisection."""

@@ -45,7 +45,7 @@ class Target(ABC):
         """
         limit = float(level)
         if evidence.binary:
-            allowed = largest_total(bound, evidence, epsilon, limit, target=self.name)
+            allowed = bound.largest_count(evidence, epsilon, limit, target=self.name)
             passes = evidence.total <= allowed
             allowances = np.full(len(passes), float(allowed))
         else:
@@ -57,7 +57,7 @@ class Target(ABC):
 
     def allowed(self, *, bound: Bound, evidence: Evidence, epsilon: Fraction, level: Fraction) -> int:
         """Largest number of observed errors with which a policy can be certified; -1 where none is."""
-        return largest_total(bound, evidence, epsilon, float(level), target=self.name)
+        return bound.largest_count(evidence, epsilon, float(level), target=self.name)
 
     @abstractmethod
     def sentence(self, epsilon: Decimal, alpha: Decimal) -> str:
@@ -66,24 +66,3 @@ class Target(ABC):
     @staticmethod
     def _odds(epsilon: Decimal, alpha: Decimal) -> str:
         return f"with probability at least {percent(1 - alpha)} over the random draw (alpha = {plain(alpha)})"
-
-
-def largest_total(bound: Bound, evidence: Evidence, epsilon: Fraction, level: float, *, target: str) -> int:
-    """Largest count of observed errors whose p-value is at most ``level``, -1 where there is none; by
-    bisection.
-    """
-    low, high = -1, evidence.asked + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        one = Evidence.of_counts(
-            np.array([float(middle)]),
-            asked=evidence.asked,
-            drawn=evidence.drawn,
-            p=evidence.p,
-            pool_size=evidence.pool_size,
-        )
-        if bound.p_values(one, epsilon, target=target)[0] <= level:
-            low = middle
-        else:
-            high = middle
-    return low

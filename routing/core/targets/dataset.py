@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import floor
 from typing import ClassVar
 
@@ -36,6 +37,7 @@ class Levels:
     narrow: int
 
 
+@lru_cache(maxsize=1024)
 def two_levels(*, pool_size: int, asked: int, budget: int, level: Fraction) -> Levels:
     """s, c_s and c_0 for the delivered data set.
 
