@@ -8,7 +8,7 @@ twice has one effect, and a worker that was taken for dead cannot write any more
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -225,6 +225,17 @@ class JobContext:
             JobProblem.objects.update_or_create(
                 job=self.job, where=where[:300], defaults={"message": message}
             )
+
+    def problems(self, found: Sequence[tuple[str, str]]) -> None:
+        """`problem` for many (where, message) at once."""
+        room = MAX_PROBLEMS - JobProblem.objects.filter(job=self.job).count() if found else 0
+        JobProblem.objects.bulk_create(
+            (
+                JobProblem(job=self.job, where=where[:300], message=message)
+                for where, message in found[: max(room, 0)]
+            ),
+            ignore_conflicts=True,
+        )
 
 
 def _mine(job_id: int, token: str) -> Any:

@@ -13,7 +13,9 @@ class Item(models.Model):
     position = models.PositiveBigIntegerField(help_text="Order of import, from 0.")
     text = models.TextField(blank=True)
     image = models.ForeignKey(StoredFile, null=True, blank=True, on_delete=models.RESTRICT, related_name="+")
-    data = models.JSONField(default=dict, help_text="The original columns in their order, values as strings.")
+    data = models.JSONField(
+        default=dict, help_text="The original columns, values as strings; Project.columns has their order."
+    )
     content_hash = models.CharField(
         max_length=64, help_text="SHA-256 of what people see; equal content is reported."
     )

@@ -34,6 +34,11 @@ class Project(models.Model):
     lease_seconds = models.PositiveIntegerField(
         default=900, help_text=_("How long an item stays with the person who opened it.")
     )
+    columns = models.JSONField(
+        default=list,
+        blank=True,
+        help_text=_("Names of all imported columns, in their order; a JSON object in a database has none."),
+    )
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(null=True, blank=True)

@@ -62,7 +62,7 @@ class WorkItem(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["batch", "item", "slot"], name="work_item_once"),
-            # Two people never hold one item, whichever batches ask for it, unless it is asked for in two slots.
+            # Two people never hold one item, whichever batches ask for it, unless it has two slots.
             models.UniqueConstraint(
                 fields=["item", "slot"], condition=Q(state="leased"), name="work_item_one_lease_per_item"
             ),

@@ -13,8 +13,8 @@ def undo(*, project: Project, user: User, before: int | None = None) -> Task | N
 
     A label stays as it is until `correct` is called with `Task.correcting`. A skip is taken back at once, and
     the person holds that item again (and no other). `before` is the id of a label of theirs: go back behind
-    it. None where there is nothing to take back. Raises ConflictError where the skipped item has gone to somebody
-    else, NotAllowedError where the person may not label.
+    it. None where there is nothing to take back. Raises ConflictError where the skipped item has gone to
+    somebody else, NotAllowedError where the person may not label.
     """
     labels = Label.objects.filter(
         annotator=user, work_item__batch__project=project, superseded_by__isnull=True

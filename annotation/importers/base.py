@@ -1,0 +1,97 @@
+"""What an importer is, and what it yields."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Protocol
+
+from django.conf import settings
+
+from annotation.errors import InputError
+
+MAX_COLUMNS = 500
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that was decoded without an error."""
+
+    content: bytes
+    media_type: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a file: its columns in their order, all as text.
+
+    `where` is for people; `name` is the item's id where no column holds one: the same each time the same file
+    is read, and another one in every row.
+    """
+
+    where: str
+    name: str
+    columns: dict[str, str]
+    image: Image | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One row that cannot be used, and why; the rows after it are read all the same."""
+
+    where: str
+    message: str
+
+
+Record = Row | Problem
+
+
+class Importer(Protocol):
+    """One file format. `registry` holds one object of each."""
+
+    name: str
+    title: str
+    holds_images: bool
+
+    def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
+        """Read from the start, after `skip` records, holding one record in memory at a time.
+
+        Raises InputError, with the line, where nothing after it can be relied on (no UTF-8, an open quote).
+        """
+        ...
+
+    def count(self, file: IO[bytes], file_name: str) -> int:
+        """Number of records in the whole file. Raises as `records` does: what is counted can be read."""
+        ...
+
+
+def check_columns(names: list[str], where: str) -> None:
+    """Refuse a header that cannot name columns."""
+    if len(names) > MAX_COLUMNS:
+        raise InputError(f"There are {len(names):,} columns; at most {MAX_COLUMNS} are read.", where=where)
+    for place, name in enumerate(names, 1):
+        if not name.strip():
+            raise InputError(f"Column {place} has no name. Name it, or remove it.", where=where)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"The column {twice!r} is there twice. Rename one of them.", where=where)
+
+
+def cell_problem(columns: Mapping[str, str]) -> str:
+    """Why these cells cannot be stored; "" where they can."""
+    for name, value in columns.items():
+        if len(value) > settings.HYPAC_MAX_CELL_CHARACTERS:
+            return (
+                f"The column {name!r} has {len(value):,} characters; "
+                f"at most {settings.HYPAC_MAX_CELL_CHARACTERS:,} are read (HYPAC_MAX_CELL_CHARACTERS)."
+            )
+        if "\0" in value:
+            return f"The column {name!r} contains a NUL character."
+    return ""
+
+
+def check_row_count(rows: int, where: str) -> None:
+    if rows > settings.HYPAC_MAX_IMPORT_ROWS:
+        raise InputError(
+            f"There are more than {settings.HYPAC_MAX_IMPORT_ROWS:,} rows. "
+            "Split the file, or raise HYPAC_MAX_IMPORT_ROWS.",
+            where=where,
+        )

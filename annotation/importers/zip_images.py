@@ -1,0 +1,162 @@
+"""A zip archive of images, with a metadata.csv if there is more to say about them.
+
+The table is that of Hugging Face's ImageFolder: a column `file_name`, relative to the folder in which
+metadata.csv lies, and any further columns.
+"""
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import IO
+
+from django.conf import settings
+
+from annotation.errors import InputError
+from annotation.importers.base import Problem, Record, Row, check_row_count
+from annotation.importers.delimited import Delimited
+from annotation.importers.images import checked_image
+
+FILE_NAME = "file_name"
+METADATA = "metadata.csv"
+NO_CONTENT = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini"})
+# Images are compressed already. Deflate reaches 1000 to 1, and an archive that unpacks to so many times its
+# size is made to fill a disk.
+MAX_RATIO = 200
+ALWAYS_ALLOWED_BYTES = 10 * 1024**2
+ENCRYPTED = 0x1
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """An image to be read: where it lies in the archive, and what metadata.csv says of it."""
+
+    path: str
+    info: zipfile.ZipInfo
+    columns: dict[str, str]
+
+
+class ZipImages:
+    """Images in the order of metadata.csv, then those it does not name, in the order of the archive.
+
+    A path in the archive is the item's id and is shown; it never becomes a path of ours.
+    """
+
+    name = "zip_images"
+    title = "Zip archive of images"
+    holds_images = True
+
+    def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
+        with _opened(file) as archive:
+            for planned in islice(_plan(archive, file_name), skip, None):
+                yield planned if isinstance(planned, Problem) else _read(archive, planned)
+
+    def count(self, file: IO[bytes], file_name: str) -> int:
+        with _opened(file) as archive:
+            return sum(1 for _ in _plan(archive, file_name))
+
+
+def _opened(file: IO[bytes]) -> zipfile.ZipFile:
+    size = file.seek(0, 2)
+    try:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        raise InputError(f"The zip archive is damaged and cannot be read ({error}).", where="file") from None
+    entries = archive.infolist()
+    check_row_count(len(entries), "file")
+    if any(entry.flag_bits & ENCRYPTED for entry in entries):
+        raise InputError("The zip archive is encrypted. Make one without a password.", where="file")
+    unpacked = sum(entry.file_size for entry in entries)
+    if unpacked > max(MAX_RATIO * size, ALWAYS_ALLOWED_BYTES):
+        raise InputError(
+            f"The zip archive of {size:,} bytes says that it unpacks to {unpacked:,} bytes, more than "
+            f"{MAX_RATIO} times its size; it is not opened.",
+            where="file",
+        )
+    return archive
+
+
+def _plan(archive: zipfile.ZipFile, file_name: str) -> Iterator[_Entry | Problem]:
+    images: dict[str, zipfile.ZipInfo] = {}
+    twice: list[str] = []
+    tables: dict[str, zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        path = _path(info)
+        parts = PurePosixPath(path).parts
+        if info.is_dir() or not parts or any(map(_is_no_content, parts)):
+            continue
+        if parts[-1] == METADATA:
+            tables[path] = info
+        elif path in images:
+            twice.append(path)
+        else:
+            images[path] = info
+    if not images:
+        office = any(path.startswith(("xl/", "word/")) for path in archive.namelist())
+        raise InputError(
+            "This is an office document. Save the table as CSV in UTF-8."
+            if office
+            else "There are no images in this zip archive.",
+            where=file_name,
+        )
+    named: set[str] = set()
+    if tables:
+        # One table speaks for the whole archive: the one nearest to its root.
+        table = min(tables, key=lambda path: (path.count("/"), path))
+        yield from _listed(archive, tables.pop(table), table, images, named)
+    for path in tables:
+        yield Problem(path, f"Only one {METADATA} is read, the one nearest to the archive's root.")
+    for path in twice:
+        yield Problem(path, "The archive holds this path twice; the first one is read.")
+    for path, info in images.items():
+        if path not in named:
+            yield _Entry(path, info, {FILE_NAME: path})
+
+
+def _listed(
+    archive: zipfile.ZipFile,
+    info: zipfile.ZipInfo,
+    table: str,
+    images: dict[str, zipfile.ZipInfo],
+    named: set[str],
+) -> Iterator[_Entry | Problem]:
+    """The rows of metadata.csv; paths of images that they name are added to `named`."""
+    folder = table.rpartition("/")[0]
+    with archive.open(info) as file:
+        for record in Delimited("csv", "CSV", ",;").records(file, METADATA):
+            where = f"{table}, {record.where}"
+            if isinstance(record, Problem):
+                yield Problem(where, record.message)
+                continue
+            if FILE_NAME not in record.columns:
+                raise InputError(f"There is no column {FILE_NAME!r}, which names the image.", where=table)
+            path = f"{folder}/{record.columns[FILE_NAME]}".removeprefix("/")
+            if path in named:
+                yield Problem(where, f"The image {path!r} was named before.")
+            elif path not in images:
+                yield Problem(where, f"There is no image {path!r} in the archive.")
+            else:
+                named.add(path)
+                yield _Entry(path, images[path], record.columns)
+
+
+def _read(archive: zipfile.ZipFile, entry: _Entry) -> Record:
+    try:
+        with archive.open(entry.info) as file:
+            # One byte more than allowed tells that there is more.
+            content = file.read(settings.HYPAC_MAX_IMAGE_BYTES + 1)
+        return Row(entry.path, entry.path, entry.columns, checked_image(content))
+    except InputError as error:
+        return Problem(entry.path, error.message)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        return Problem(entry.path, f"This part of the archive is damaged ({error}).")
+
+
+def _is_no_content(part: str) -> bool:
+    return part in NO_CONTENT or (part.startswith(".") and part not in (".", ".."))
+
+
+def _path(info: zipfile.ZipInfo) -> str:
+    return info.filename.replace("\\", "/").removeprefix("./")
