@@ -6,7 +6,9 @@ class RoutingConfig(AppConfig):
     verbose_name = "Models and routing"
 
     def ready(self) -> None:
-        from annotation import append_only
+        from annotation import append_only, hooks
+        from routing import hooks as answers
+        from routing import jobs
 
         append_only.register(
             "routing_prediction",
@@ -18,3 +20,5 @@ class RoutingConfig(AppConfig):
             "routing_route",
             "routing_spend",
         )
+        jobs.register()
+        answers.register(hooks.hooks)

@@ -66,6 +66,9 @@ class Certificate(models.Model):
     )
     document = models.TextField(help_text="Canonical JSON.")
     draw_lines = models.TextField(help_text="draw.jsonl.")
+    figures = models.JSONField(
+        default=dict, help_text="What pages show beside it: comparisons, region, risk along the chain."
+    )
     sha256 = models.CharField(max_length=64)
     created_at = models.DateTimeField(auto_now_add=True)
 

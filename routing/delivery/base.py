@@ -1,0 +1,75 @@
+"""What a delivery holds, whatever its format."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import IO, ClassVar, Protocol
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is known about one item, in the order of the columns. None where there is nothing to say.
+
+    Attributes
+    ----------
+    label, label_name
+        Key of the choice and its name as it is now.
+    source
+        Name of the model that gave the label, or "person".
+    annotator
+        Who gave it.
+    uncertainty : float
+        Score of the first source, in [0, 1].
+    p_i : str
+        Probability with which people were to be asked about an item of the draw, as a decimal; None outside
+        the draw.
+    asked : bool
+        Whether they were.
+    run, certificate_id
+        The run that the label comes from, and the SHA-256 of the certificate that covers the item.
+    reason
+        Why there is no label.
+    """
+
+    external_id: str
+    label: str | None = None
+    label_name: str | None = None
+    source: str | None = None
+    annotator: str | None = None
+    uncertainty: float | None = None
+    p_i: str | None = None
+    asked: bool = False
+    run: int | None = None
+    certificate_id: str | None = None
+    reason: str | None = None
+
+
+ADDED = tuple(field.name for field in fields(Row))
+
+
+def added_names(columns: Sequence[str]) -> dict[str, str]:
+    """Names of our columns beside the original ones: a name that is taken gets the prefix hypac_, again if
+    need be.
+    """
+    taken, names = set(columns), {}
+    for name in ADDED:
+        free = name
+        while free in taken:
+            free = f"hypac_{free}"
+        names[name] = free
+        taken.add(free)
+    return names
+
+
+class Writer(Protocol):
+    """Writes one file, row by row, in constant memory; the same rows give the same bytes."""
+
+    file_name: ClassVar[str]
+    media_type: ClassVar[str]
+
+    def __init__(self, out: IO[bytes], columns: Sequence[str]) -> None:
+        """`columns` are the original ones of all items, in order."""
+
+    def write(self, original: Mapping[str, str], row: Row) -> None: ...
+
+    def close(self) -> None:
+        """Write what is still to be written; `out` stays open."""

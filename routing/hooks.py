@@ -1,0 +1,90 @@
+"""What annotation tells and asks routing, through the lists of annotation.hooks."""
+
+from django.utils.translation import gettext as _
+
+from annotation.hooks import Hooks
+from annotation.models import Label, Membership, Project, User, WorkItem
+from annotation.permissions import ROLES_BY_ACTION
+from routing.models import Certificate, Run, Spend
+from routing.services.completion import complete_if_done, run_of_batch
+from routing.services.states import OPEN, UNDER_WAY, State
+from routing.services.validity import mark_invalid
+
+
+def register(hooks: Hooks) -> None:
+    hooks.label_stored.append(label_stored)
+    hooks.work_item_ended.append(work_item_ended)
+    hooks.blind_objection.append(blind_objection)
+    hooks.schema_objection.append(schema_objection)
+    hooks.hidden_batches.append(hidden_batches)
+
+
+def label_stored(label: Label, replaced: Label | None) -> None:
+    """Pay for the label, see whether the run is now complete, or what a correction breaks."""
+    batch = label.work_item.batch
+    run = run_of_batch(batch.pk)
+    if run is None:
+        return
+    if replaced is not None:
+        if batch.pk == run.calibration_batch_id and batch.locked_at is not None:
+            mark_invalid(
+                run=run,
+                reason=_(
+                    "The calibration label of item %(item)s was corrected after the labels had been locked."
+                )
+                % {"item": label.item.external_id},
+                actor=label.annotator,
+            )
+        return
+    calibration = batch.pk == run.calibration_batch_id
+    Spend.objects.create(
+        project_id=run.project_id,
+        run=run,
+        stage=Spend.Stage.CALIBRATION if calibration else Spend.Stage.ROUTED,
+        quantity=1,
+        amount=run.human_cost,
+        key=f"label:{label.pk}",
+    )
+    if not calibration:
+        complete_if_done(run, label.work_item)
+
+
+def work_item_ended(work_item: WorkItem) -> None:
+    run = run_of_batch(work_item.batch_id)
+    if run is not None and work_item.batch_id == run.routed_batch_id:
+        complete_if_done(run, work_item)
+
+
+def blind_objection(project: Project, user: User) -> str:
+    """Once a run is analysed, whoever may look at predictions may have seen those of the items that are
+    left.
+    """
+    may_look = Membership.objects.filter(
+        project=project, user=user, role__in=ROLES_BY_ACTION["predictions.view"]
+    ).exists()
+    if may_look and Certificate.objects.filter(run__project=project).exists():
+        return _(
+            "An earlier run of this project has been analysed, and with your role you can see what its "
+            "models predicted. So these items have to be labelled by people who cannot: annotators and "
+            "reviewers."
+        )
+    return ""
+
+
+def schema_objection(project: Project) -> str:
+    run = project.runs.filter(state__in=(*UNDER_WAY, State.ANALYSED)).first()
+    if run is None:
+        return ""
+    return _(
+        "Run %(number)s rests on the labels as they are (%(state)s). Finish or cancel it before you "
+        "change them."
+    ) % {
+        "number": run.number,
+        "state": run.get_state_display().lower(),
+    }
+
+
+def hidden_batches(project: Project) -> list[int]:
+    """The calibration set of a run that is not analysed yet: not even which items are in it may be seen."""
+    runs = Run.objects.filter(project=project, state__in=OPEN, calibration_batch__isnull=False)
+    return list(runs.values_list("calibration_batch", flat=True))

@@ -1,0 +1,67 @@
+"""How many items each source labels."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.db.models import Count, Exists, OuterRef, Q
+
+from annotation.models import Label, WorkItem
+from routing.models import PoolItem, Route, Run
+from routing.services.answers import reaches, usable
+
+
+@dataclass(frozen=True)
+class SourceCount:
+    """Items of the pool whose delivered label a source gives. `position` S and an empty `fingerprint` are
+    people's.
+
+    `routed` is how many the thresholds send there, before answers that cannot be used are passed on.
+    """
+
+    position: int
+    name: str
+    fingerprint: str
+    cost_per_label: Decimal
+    items: int
+    share: float
+    routed: int
+
+
+def labels_by_source(run: Run) -> list[SourceCount]:
+    """One entry per source, people last, once the run has routes; before that none.
+
+    An item that a person labelled counts for people, wherever it was sent.
+    """
+    run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
+    routed = dict(
+        Route.objects.filter(run=run).values_list("position").annotate(count=Count("pk")).order_by()
+    )
+    if not routed:
+        return []
+    labelled = Exists(Label.objects.filter(item=OuterRef("item")))
+    counts = []
+    for row in run_sources:
+        mine = Route.objects.filter(reaches(run_sources, row.position) & Q(usable(row)), ~labelled, run=run)
+        counts.append((row.position, row.source.name, row.fingerprint, row.cost_per_label, mine.count()))
+    people = PoolItem.objects.filter(labelled, run=run).count()
+    counts.append((len(run_sources) + 1, "", "", run.human_cost, people))
+    return [
+        SourceCount(position, name, fingerprint, cost, items, items / run.pool_size, routed.get(position, 0))
+        for position, name, fingerprint, cost, items in counts
+    ]
+
+
+def blanks(run: Run) -> int:
+    """Items of the pool that stay without a label: sent to people, and nobody could label them."""
+    run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
+    given_up = WorkItem.objects.filter(
+        Q(batch=run.calibration_batch_id) | Q(batch=run.routed_batch_id),
+        state=WorkItem.State.UNLABELABLE,
+        item=OuterRef("item"),
+    )
+    return Route.objects.filter(
+        Exists(given_up),
+        ~Exists(Label.objects.filter(item=OuterRef("item"))),
+        reaches(run_sources, len(run_sources) + 1),
+        run=run,
+    ).count()

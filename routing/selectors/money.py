@@ -1,0 +1,111 @@
+"""What was paid, and the two savings, which are never mixed."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.db.models import Count, Exists, OuterRef, Sum
+
+from annotation.models import WorkItem
+from routing.models import DrawItem, Prediction, Route, Run, Spend
+from routing.services.answers import reaches
+from routing.services.states import ROUTED
+
+ZERO = Decimal(0)
+
+
+@dataclass(frozen=True)
+class Paid:
+    """One line of the ledger, summed: who was paid for what. `source` is "" for people."""
+
+    source: str
+    stage: str
+    stage_title: str
+    quantity: int
+    amount: Decimal
+
+
+@dataclass(frozen=True)
+class Savings:
+    """Shares of what people would have cost, as decimals; 0.25 is 25 %. None before the run is routed.
+
+    Attributes
+    ----------
+    net : Decimal or None
+        1 - everything really paid / (N c_h). While people still label, what they will be paid is counted,
+        too.
+    routing : Decimal or None
+        The paper's figure: 1 - cost of the sources that the routing uses / (c_h per item), over the items
+        that were not asked about for calibration.
+    final : bool
+        Whether everything is paid.
+    """
+
+    net: Decimal | None
+    routing: Decimal | None
+    paid: Decimal
+    people_only: Decimal
+    final: bool
+
+
+def paid_by(run: Run) -> list[Paid]:
+    """The run's ledger, models first in their order, people last."""
+    rows = (
+        Spend.objects.filter(run=run)
+        .values("source__position", "source__name", "stage")
+        .annotate(count=Sum("quantity"), amount=Sum("amount"))
+        .order_by()
+    )
+    stages = list(Spend.Stage.values)
+    ordered = sorted(rows, key=lambda row: (row["source__position"] or 10**6, stages.index(row["stage"])))
+    return [
+        Paid(
+            source=row["source__name"] or "",
+            stage=row["stage"],
+            stage_title=str(Spend.Stage(row["stage"]).label),
+            quantity=row["count"],
+            amount=row["amount"],
+        )
+        for row in ordered
+    ]
+
+
+def total_paid(run: Run) -> Decimal:
+    return Spend.objects.filter(run=run).aggregate(total=Sum("amount"))["total"] or ZERO
+
+
+def savings(run: Run) -> Savings:
+    """Everything paid for the run, and what it saves against people labelling the whole pool."""
+    paid = total_paid(run)
+    people_only = run.pool_size * run.human_cost
+    if run.state not in ROUTED:
+        return Savings(net=None, routing=None, paid=paid, people_only=people_only, final=False)
+    waiting = WorkItem.objects.filter(
+        batch=run.routed_batch_id, state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)
+    ).count()
+    return Savings(
+        net=1 - (paid + waiting * run.human_cost) / people_only,
+        routing=_routing_saving(run),
+        paid=paid,
+        people_only=people_only,
+        final=run.state == Run.State.COMPLETE,
+    )
+
+
+def _routing_saving(run: Run) -> Decimal | None:
+    """Each source that an item comes to is paid: the one it is sent to, and those it is passed on to."""
+    run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
+    asked = Exists(DrawItem.objects.filter(draw__run=run, asked=True, item=OuterRef("item")))
+    routes = Route.objects.filter(~asked, run=run)
+    count = routes.count()
+    if not count:
+        return None
+    cost = ZERO
+    for run_source in run_sources:
+        answers = Prediction.objects.filter(
+            Exists(routes.filter(reaches(run_sources, run_source.position), item=OuterRef("item"))),
+            source=run_source.source_id,
+            fingerprint=run_source.fingerprint,
+        )
+        cost += answers.aggregate(total=Sum("cost"))["total"] or ZERO
+    people = routes.filter(reaches(run_sources, len(run_sources) + 1)).aggregate(n=Count("pk"))["n"]
+    return 1 - (cost + people * run.human_cost) / (count * run.human_cost)

@@ -1,0 +1,33 @@
+"""Who may see model output: one rule for tables, pages and the API."""
+
+from annotation.errors import HypacError
+from annotation.models import Project
+from annotation.permissions import Access
+from routing.backends import open_backend
+from routing.models import Certificate, Source
+from routing.services.states import OPEN
+
+
+def may_see_model_output(project: Project, access: Access) -> bool:
+    """Whether predictions, scores and routes may be shown to this person now.
+
+    Not before a run has been analysed, not while another one is open, and never to people who label blind.
+    """
+    return access.allows("predictions.view") and output_is_open(project)
+
+
+def output_is_open(project: Project) -> bool:
+    if project.runs.filter(state__in=OPEN).exists():
+        return False
+    return Certificate.objects.filter(run__project=project).exists()
+
+
+def hidden_columns(project: Project) -> frozenset[str]:
+    """Columns of the imported data that are model output: shown only where model output may be."""
+    columns: set[str] = set()
+    for source in Source.objects.filter(project=project):
+        try:
+            columns |= open_backend(source.backend, source.params).hidden_columns()
+        except HypacError:
+            continue  # a source that cannot be opened any more has no columns of ours
+    return frozenset(columns)

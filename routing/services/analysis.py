@@ -1,0 +1,131 @@
+"""The job "analyse_run": from the locked calibration labels to the certificate. Once per draw."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from django.utils import timezone
+
+from annotation.errors import JobFailedError
+from annotation.jobs import JobContext
+from routing.core.calibration import Calibration, CalibrationRow
+from routing.core.certificate import canonical_bytes, certificate_document, draw_line
+from routing.core.certify import Certification, certify
+from routing.core.exact import plain
+from routing.models import Certificate, DrawItem, Run, RunSource
+from routing.selectors.ledger import ledger
+from routing.services.answers import table_of_answers
+from routing.services.chains import chains_from_json, thresholds_to_json
+from routing.services.figures import figures
+from routing.services.labels import given_up, labels_at
+from routing.services.plans import plan_of
+from routing.services.states import State, move
+
+
+def analyse_run(context: JobContext) -> dict[str, Any]:
+    run = Run.objects.select_related("project", "calibration_batch").get(pk=context.params["run"])
+    if run.state != State.ANALYSING:
+        return {"state": run.state}
+    run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
+    context.progress(stage="Certificate")
+    plan, calibration = plan_of(run), load_calibration(run, run_sources)
+    chains = chains_from_json(run.chains or [])
+    certification = certify(plan, chains, calibration)
+    document = canonical_bytes(
+        certificate_document(
+            plan, chains, calibration, certification, provenance=_provenance(run, run_sources, certification)
+        )
+    )
+    shown = figures(plan, chains, calibration, certification)
+    with context.chunk():
+        Certificate.objects.create(
+            run=run,
+            certified=certification.certified,
+            thresholds=thresholds_to_json(certification.thresholds),
+            document=document.decode(),
+            draw_lines="".join(draw_line(row) + "\n" for row in calibration.rows),
+            figures=shown,
+            sha256=hashlib.sha256(document).hexdigest(),
+        )
+        move(
+            run,
+            before=State.ANALYSING,
+            after=State.ANALYSED,
+            analysed_at=timezone.now(),
+            refusal=f"Run {run.number} has been analysed already.",
+        )
+    return {"certified": certification.certified}
+
+
+def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> Calibration:
+    """The draw with its labels as they were when the batch was locked. Raises JobFailedError where one is
+    missing.
+    """
+    batch = run.calibration_batch
+    if batch is None or batch.locked_at is None:
+        raise JobFailedError(f"The calibration labels of run {run.number} are not locked.")
+    labels, nobody = labels_at(batch, batch.locked_at), given_up(batch)
+    rows = list(
+        DrawItem.objects.filter(draw__run=run)
+        .order_by("order")
+        .values_list("item_id", "item__external_id", "order", "asked", "probability")
+    )
+    answers, _ = table_of_answers(run, run_sources, [item for item, _, _, asked, _ in rows if asked])
+    keys: dict[int, tuple[int, float, int]] = {}
+    ids = [item for item, *_ in rows]
+    for start in range(0, len(ids), 500):
+        part = run.pool_items.filter(item__in=ids[start : start + 500])
+        for item, position, u, v in part.values_list("item_id", "position", "u", "v"):
+            keys[item] = (position, u or 0.0, v)
+    result = []
+    for item, external_id, order, asked, probability in rows:
+        if asked and item not in labels and item not in nobody:
+            raise JobFailedError("This asked item has neither a label nor a decision.", where=external_id)
+        position, u, v = keys[item]
+        label = labels.get(item) if asked else None
+        result.append(
+            CalibrationRow(
+                item_id=external_id,
+                position=position,
+                order=order,
+                asked=asked,
+                p=probability.normalize(),
+                u=u,
+                v=v,
+                label=label.value if label else None,
+                answers=tuple(answers[item]) if asked else (),
+            )
+        )
+    return Calibration.from_rows(result)
+
+
+def _provenance(run: Run, run_sources: Sequence[RunSource], certification: Certification) -> dict[str, Any]:
+    """Who certified what about which data. No time and no name of a person, so that the same labels give the
+    same bytes.
+    """
+    entries = ledger(run)
+    return {
+        "project": run.project.slug,
+        "run": run.number,
+        "target_in_words": run.get_target_display(),
+        "currency": run.project.currency,
+        "choices": list(run.project.choices.order_by("position").values_list("key", flat=True)),
+        "sources": [
+            {
+                "position": row.position,
+                "name": row.source.name,
+                "backend": row.source.backend,
+                "fingerprint": row.fingerprint,
+                "cost_per_label": plain(row.cost_per_label),
+            }
+            for row in run_sources
+        ],
+        "people_cost_per_label": plain(run.human_cost),
+        "score": run.score,
+        "entropy": run.entropy,
+        "pool_hash": run.pool_hash,
+        "alpha_ledger": [{"run": entry.number, "alpha": plain(entry.alpha)} for entry in entries],
+        "alpha_total": plain(sum((entry.alpha for entry in entries), run.alpha * 0)),
+        "suggestions_shown": False,
+        "unlabelable": certification.unanswered,
+    }

@@ -1,0 +1,125 @@
+"""The job "route_run": every item to its source, later models on their bands, people for the rest."""
+
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q, Value
+from django.utils import timezone
+
+from annotation import queue
+from annotation.errors import JobFailedError
+from annotation.jobs import JobContext
+from annotation.models import Item, Label, WorkItem
+from routing.core import sampling
+from routing.core.keys import Threshold
+from routing.models import PoolItem, Route, Run, RunSource, Spend
+from routing.services import validity
+from routing.services.answers import reaches
+from routing.services.chains import thresholds_from_json
+from routing.services.predicting import predict_missing
+from routing.services.run_sources import changed_sources
+from routing.services.sql import insert_select
+from routing.services.states import State, move
+
+ROUTED_PRIORITY = 5
+
+
+def route_run(context: JobContext) -> dict[str, Any]:
+    run = Run.objects.select_related("project", "certificate").get(pk=context.params["run"])
+    if run.state != State.ROUTING:
+        return {"state": run.state}
+    run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
+    if changed := changed_sources(run):
+        validity.mark_invalid(run=run, reason=changed, actor=context.job.created_by)
+        raise JobFailedError(f"{changed} Put it back as it was and start this job again, or cancel the run.")
+    _store_routes(context, run)
+    _predict_bands(context, run, run_sources)
+    return {"people": _ask_people(context, run, run_sources)}
+
+
+def _store_routes(context: JobContext, run: Run) -> None:
+    """One statement per source on the keys; what no threshold takes goes to people."""
+    thresholds = thresholds_from_json(run.certificate.thresholds)
+    unrouted = ~Exists(Route.objects.filter(run=run, item=OuterRef("item")))
+    with context.chunk(stage="Routes", done=0):
+        for position, taken in enumerate((*map(_at_or_below, thresholds), Q()), start=1):
+            # A source has those that no cheaper one has taken: they have no route yet.
+            rows = PoolItem.objects.filter(taken, unrouted, run=run)
+            insert_select(
+                Route,
+                ("run", "item", "position"),
+                rows.order_by().values_list("run", "item", Value(position)),
+            )
+
+
+def _at_or_below(threshold: Threshold) -> Q:
+    """Items whose key is not above the threshold; None takes nothing."""
+    if threshold is None:
+        return Q(pk__in=[])
+    return Q(u__lt=threshold.u) | Q(u=threshold.u, v__lte=threshold.v)
+
+
+def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource]) -> None:
+    """Each further model on the items that come to it. In their order: what one cannot answer comes to the
+    next.
+    """
+    done = 0
+    for run_source in run_sources[1:]:
+        routes = Route.objects.filter(reaches(run_sources, run_source.position), run=run)
+        items = Item.objects.filter(
+            Exists(routes.filter(item=OuterRef("pk"))),
+            ~Exists(Label.objects.filter(item=OuterRef("pk"))),  # a label by a person is delivered anyway
+            project=run.project,
+        )
+        with context.chunk(total=done + items.count()):
+            pass
+        done += predict_missing(
+            context,
+            run_source=run_source,
+            items=items,
+            stage=Spend.Stage.ROUTED.value,
+            words=f"{run_source.source.name} on its band",
+            done=done,
+        )
+
+
+def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> int:
+    """The batch of what is left for people; returns its size. What nobody could label is not asked again."""
+    given_up = WorkItem.objects.filter(
+        batch=run.calibration_batch, state=WorkItem.State.UNLABELABLE, item=OuterRef("item")
+    )
+    routes = Route.objects.filter(
+        reaches(run_sources, len(run_sources) + 1),
+        ~Exists(Label.objects.filter(item=OuterRef("item"))),
+        ~Exists(given_up),
+        run=run,
+    )
+    with context.chunk(stage="Work for people"):
+        items = list(routes.order_by("item_id").values_list("item_id", flat=True))
+        now = timezone.now()
+        refusal = f"Run {run.number} was cancelled."
+        if not items:
+            move(
+                run,
+                before=State.ROUTING,
+                after=State.COMPLETE,
+                routed_at=now,
+                completed_at=now,
+                refusal=refusal,
+            )
+            return 0
+        batch = queue.create_batch(
+            project=run.project,
+            item_ids=items,
+            blind=False,
+            priority=ROUTED_PRIORITY,
+            entropy=sampling.new_entropy(),
+        )
+        move(
+            run,
+            before=State.ROUTING,
+            after=State.LABELLING,
+            routed_at=now,
+            routed_batch=batch,
+            refusal=refusal,
+        )
+    return len(items)

@@ -1,0 +1,116 @@
+"""Have a source answer for items, each of them once and paid once, however often the work is taken up
+again."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from django.db.models import Exists, OuterRef, QuerySet
+
+from annotation.errors import JobFailedError
+from annotation.jobs import JobContext
+from annotation.models import Item, Project
+from routing.backends import Answer, BackendError, open_backend
+from routing.models import Prediction, Run, RunSource, Spend
+from routing.services.run_sources import change_of
+from routing.services.scoring import store_scores
+
+CHUNK = 500
+
+
+def predict_missing(
+    context: JobContext, *, run_source: RunSource, items: QuerySet[Item], stage: str, words: str, done: int
+) -> int:
+    """Predict for those of `items` that have no answer under the run's fingerprint; returns how many that
+    were.
+
+    `stage` is where the ledger puts the money, `words` what the job says that it is doing, `done` the job's
+    count before. The model is called outside any transaction; answers, scores, payment and progress of a
+    chunk are committed together.
+    Raises JobFailedError where the source is no longer what the run froze, and BackendError where it cannot
+    answer.
+    """
+    answered = Prediction.objects.filter(
+        item=OuterRef("pk"), source=run_source.source_id, fingerprint=run_source.fingerprint
+    )
+    missing = items.filter(~Exists(answered)).select_related("image").order_by("position")
+    # What is there already from an earlier attempt counts as done.
+    count = items.count() - missing.count()
+    with context.chunk(done=done + count, stage=words):
+        pass
+    chunk = list(missing[:CHUNK])
+    if not chunk:
+        return count
+    if change := change_of(run_source):
+        raise JobFailedError(f"{change} Put it back as it was and start this job again, or cancel the run.")
+    source, project = run_source.source, run_source.run.project
+    backend = open_backend(source.backend, source.params)
+    score = score_of(run_source.run, run_source)
+    keys = _keys(project)
+    while chunk:
+        answers = backend.predict(chunk)
+        if len(answers) != len(chunk):
+            raise BackendError(f"{source.name} gave {len(answers)} answers for {len(chunk)} items.")
+        rows = [_row(item, answer, run_source, keys) for item, answer in zip(chunk, answers, strict=True)]
+        count += len(rows)
+        with context.chunk(done=done + count):
+            store_scores(Prediction.objects.bulk_create(rows), score)
+            _pay(rows, run_source, stage)
+        chunk = list(missing.filter(position__gt=chunk[-1].position)[:CHUNK])
+    return count
+
+
+def score_of(run: Run, run_source: RunSource) -> str:
+    """Which uncertainty score is computed for a source: the run's for the first, for the others their
+    backend's own.
+    """
+    if run_source.position == 1:
+        return run.score
+    return open_backend(run_source.source.backend, run_source.source.params).default_score
+
+
+def _keys(project: Project) -> dict[str, str]:
+    """Every text by which a source may name a choice, with the choice's key. A key goes before a name."""
+    choices = list(project.choices.values_list("key", "name"))
+    names: dict[str, list[str]] = {}
+    for key, name in choices:
+        names.setdefault(name, []).append(key)
+    by_name = {name: keys[0] for name, keys in names.items() if len(keys) == 1}
+    return by_name | {key: key for key, _ in choices}
+
+
+def _row(item: Item, answer: Answer, run_source: RunSource, keys: Mapping[str, str]) -> Prediction:
+    value, reason = answer.value, answer.reason
+    if value is not None:
+        value, reason = keys.get(value), ""
+        if value is None:
+            reason = f"unknown label {answer.value!r}"
+    elif not reason:
+        reason = "no answer"
+    cost = answer.cost if answer.cost is not None else run_source.cost_per_label
+    return Prediction(
+        item=item,
+        source_id=run_source.source_id,
+        fingerprint=run_source.fingerprint,
+        value=value,
+        reason=reason[:200],
+        raw=answer.raw,
+        tokens_in=answer.tokens_in,
+        tokens_out=answer.tokens_out,
+        finish_reason=answer.finish_reason,
+        latency_ms=answer.latency_ms,
+        cost=cost,
+    )
+
+
+def _pay(rows: Sequence[Prediction], run_source: RunSource, stage: str) -> None:
+    first = rows[0]
+    Spend.objects.create(
+        project_id=first.item.project_id,
+        run=run_source.run,
+        source_id=run_source.source_id,
+        stage=stage,
+        quantity=len(rows),
+        amount=sum((row.cost for row in rows), Decimal(0)),
+        # An item is the first of at most one chunk, because it is predicted once under a fingerprint.
+        key=f"predict:{run_source.source_id}:{run_source.fingerprint[:40]}:{first.item_id}",
+    )

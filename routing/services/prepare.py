@@ -1,0 +1,148 @@
+"""The job "prepare_run": models at work, scores, chains, then the calibration batch. Every step can be taken
+up again.
+"""
+
+import numpy as np
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from numpy.typing import NDArray
+
+from annotation import queue
+from annotation.errors import JobFailedError
+from annotation.jobs import JobContext
+from annotation.models import Item
+from routing.core import sampling
+from routing.core.chain import PilotData, build_chains
+from routing.models import DrawItem, ItemScore, PilotItem, PoolItem, Run, RunSource, Spend
+from routing.services.answers import table_of_answers
+from routing.services.chains import chains_to_json
+from routing.services.plans import plan_of
+from routing.services.predicting import predict_missing, score_of
+from routing.services.scoring import score_missing
+from routing.services.states import State, move
+
+KEYS_CHUNK = 50_000
+CALIBRATION_PRIORITY = 1
+
+
+def prepare(context: JobContext) -> dict[str, object]:
+    run = Run.objects.select_related("project").get(pk=context.params["run"])
+    if run.state != State.PREPARING:
+        return {"state": run.state}
+    run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
+    groups = _groups(run, run_sources)
+    with context.chunk(total=sum(items.count() for _, items, _, _ in groups)):
+        pass
+    done = 0
+    for run_source, items, stage, words in groups:
+        done += predict_missing(
+            context, run_source=run_source, items=items, stage=stage, words=words, done=done
+        )
+    for run_source in run_sources:
+        score_missing(context, run_source=run_source, score=score_of(run, run_source))
+    _fill_keys(context, run, run_sources[0])
+    _build_chains(context, run, run_sources)
+    _ask_people(context, run)
+    return {"state": run.state}
+
+
+def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, QuerySet[Item], str, str]]:
+    """Who answers for what: the first source for the pool, the others for the pilot and for what people are
+    asked.
+    """
+    first, *later = run_sources
+    # A subquery by row for the many, a list of ids for the few.
+    in_pool = Exists(PoolItem.objects.filter(run=run, item=OuterRef("pk")))
+    pool = Item.objects.filter(in_pool, project=run.project)
+    pilot = Item.objects.filter(pk__in=PilotItem.objects.filter(run=run).values("item"))
+    asked = Item.objects.filter(pk__in=DrawItem.objects.filter(draw__run=run, asked=True).values("item"))
+    groups = [(first, pool, Spend.Stage.POOL, first.source.name)]
+    for run_source in later:
+        name = run_source.source.name
+        groups.append((run_source, pilot, Spend.Stage.PILOT, f"{name} on the pilot"))
+        groups.append((run_source, asked, Spend.Stage.CALIBRATION, f"{name} on the calibration set"))
+    return [(run_source, items, stage.value, words) for run_source, items, stage, words in groups]
+
+
+def _fill_keys(context: JobContext, run: Run, first: RunSource) -> None:
+    """Copy the first source's scores to the pool, where they are the keys of the routing."""
+    score = ItemScore.objects.filter(
+        prediction__item=OuterRef("item"),
+        prediction__source=first.source_id,
+        prediction__fingerprint=first.fingerprint,
+        name=run.score,
+    )
+    for start in range(0, run.pool_size, KEYS_CHUNK):
+        part = run.pool_items.filter(position__gte=start, position__lt=start + KEYS_CHUNK, u__isnull=True)
+        with context.chunk(stage="Order of the items"):
+            part.update(u=Subquery(score.values("value")[:1]))
+
+
+def _build_chains(context: JobContext, run: Run, run_sources: list[RunSource]) -> None:
+    """Fix the chains, before the first label can exist."""
+    run.refresh_from_db()
+    if run.chains is not None:
+        return
+    context.progress(stage="Chains of policies")
+    keys = _keys(run)
+    plan = plan_of(run)
+    reference = None
+    if run.target == Run.Target.POPULATION:
+        reference = np.ones(run.pool_size, dtype=np.bool_)
+        drawn = run.pool_items.filter(Exists(DrawItem.objects.filter(draw__run=run, item=OuterRef("item"))))
+        reference[list(drawn.values_list("position", flat=True))] = False
+    pilot = _pilot(run, run_sources) if len(run_sources) > 1 else None
+    chains = build_chains(
+        plan, u=keys.real.copy(), v=keys.imag.astype(np.int64), pilot=pilot, reference=reference
+    )
+    with context.chunk():
+        Run.objects.filter(pk=run.pk, chains__isnull=True).update(chains=chains_to_json(chains))
+    run.refresh_from_db()
+
+
+def _keys(run: Run) -> NDArray[np.complex128]:
+    """Keys of the pool by position, packed: real part u, imaginary part v; both are exact."""
+    keys = np.empty(run.pool_size, dtype=np.complex128)
+    rows = run.pool_items.order_by("position").values_list("position", "u", "v")
+    for position, u, v in rows.iterator(chunk_size=10_000):
+        if u is None:
+            raise JobFailedError(f"The item at place {position} of the pool has no uncertainty score.")
+        keys[position] = complex(u, v)
+    return keys
+
+
+def _pilot(run: Run, run_sources: list[RunSource]) -> PilotData | None:
+    items = list(run.pilot_items.order_by("order").values_list("item_id", flat=True))
+    if not items:
+        return None
+    keys: dict[int, tuple[float, int]] = {}
+    for start in range(0, len(items), 500):
+        part = run.pool_items.filter(item__in=items[start : start + 500])
+        keys.update({item: (u, v) for item, u, v in part.values_list("item_id", "u", "v")})
+    answers, scores = table_of_answers(run, run_sources, items)
+    own = np.array([scores[item] for item in items], dtype=np.float64)  # None becomes NaN
+    return PilotData.of(
+        u=[keys[item][0] for item in items],
+        v=[keys[item][1] for item in items],
+        answers=[answers[item] for item in items],
+        own_scores=own,
+    )
+
+
+def _ask_people(context: JobContext, run: Run) -> None:
+    """Make the calibration batch: blind, in random order, before all other work."""
+    asked = DrawItem.objects.filter(draw__run=run, asked=True).order_by("item_id")
+    with context.chunk(stage="Calibration set"):
+        batch = queue.create_batch(
+            project=run.project,
+            item_ids=list(asked.values_list("item_id", flat=True)),
+            blind=True,
+            priority=CALIBRATION_PRIORITY,
+            entropy=sampling.new_entropy(),
+        )
+        move(
+            run,
+            before=State.PREPARING,
+            after=State.CALIBRATING,
+            calibration_batch=batch,
+            refusal=f"Run {run.number} was cancelled.",
+        )

@@ -1,0 +1,28 @@
+"""The sources of a run as its plan froze them, against the sources as they are."""
+
+from annotation.errors import HypacError
+from routing.backends import open_backend
+from routing.models import Run, RunSource, Source
+
+
+def fingerprint_now(source: Source) -> str:
+    """Fingerprint under which the source would answer at this moment."""
+    return open_backend(source.backend, source.params).fingerprint()
+
+
+def change_of(run_source: RunSource) -> str:
+    """What is different about the source since the run froze it, in a sentence; "" where nothing is."""
+    source = run_source.source
+    try:
+        now = fingerprint_now(source)
+    except HypacError as error:
+        return f"{source.name} can no longer be run as it was when the run was planned: {error.message}"
+    if now != run_source.fingerprint:
+        return f"{source.name} was changed after the run was planned (its fingerprint differs)."
+    return ""
+
+
+def changed_sources(run: Run) -> str:
+    """The first change among all sources of the run, in a sentence; "" where there is none."""
+    rows = run.run_sources.select_related("source").order_by("position")
+    return next((change for row in rows if (change := change_of(row))), "")

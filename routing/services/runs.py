@@ -1,0 +1,220 @@
+"""What a manager does with a run: start it, have it analysed, have it routed, cancel it."""
+
+from decimal import Decimal
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from annotation import jobs, queue
+from annotation.errors import ConflictError, InputError
+from annotation.models import Job, Project, User
+from annotation.services import audit
+from routing.core import sampling
+from routing.models import Run, RunSource
+from routing.services import validity
+from routing.services.freeze import freeze
+from routing.services.plans import Outlook, build_plan, outlook, pool_of, score_name, sources_of
+from routing.services.run_sources import changed_sources, fingerprint_now
+from routing.services.states import CANCELLABLE, UNDER_WAY, State, move
+
+__all__ = ["Outlook", "analyse", "cancel_run", "outlook", "route", "start_run"]
+
+
+def start_run(
+    *,
+    project: Project,
+    user: User | None,
+    epsilon: Decimal,
+    alpha: Decimal,
+    target: str = "dataset",
+    m: int,
+    p: Decimal,
+    score: str | None = None,
+    pilot_size: int | None = None,
+    entropy: int | None = None,
+) -> Run:
+    """Freeze the pool, draw pilot and calibration set, store all of it, and let the models begin (job
+    "prepare_run").
+
+    `entropy` seeds the draw; leave it out except where a run has to be repeated, in tests and
+    demonstrations. Nothing that comes from a browser may set it.
+
+    Raises InputError, whose `where` names the field, and ConflictError where another run is under way.
+    """
+    sources = sources_of(project)
+    fingerprints = [fingerprint_now(source) for source in sources]
+    chosen_score = score_name(sources[0], score)
+    seed = sampling.new_entropy() if entropy is None else entropy
+    if seed < 0 or seed >= 2**128:
+        raise InputError("The entropy is a whole number of at most 128 bits.", where="entropy")
+    with transaction.atomic():
+        Project.objects.select_for_update().get(pk=project.pk)
+        _refuse_while_busy(project)
+        plan = build_plan(
+            project=project,
+            sources=sources,
+            pool_size=pool_of(project, target).count(),
+            epsilon=epsilon,
+            alpha=alpha,
+            target=target,
+            m=m,
+            p=p,
+            pilot_size=pilot_size,
+        )
+        number = (project.runs.aggregate(last=Max("number"))["last"] or 0) + 1
+        try:
+            with transaction.atomic():
+                run = Run.objects.create(
+                    project=project,
+                    number=number,
+                    epsilon=plan.epsilon,
+                    alpha=plan.alpha,
+                    target=target,
+                    m=m,
+                    p=plan.p,
+                    bound=plan.bound_rule().name,
+                    rule=plan.rule,
+                    score=chosen_score,
+                    loss=plan.loss,
+                    human_cost=project.human_cost,
+                    pool_size=plan.pool_size,
+                    entropy=str(seed),
+                    salt=sampling.make_salt(seed),
+                    created_by=user,
+                )
+        except IntegrityError:
+            raise ConflictError(f"Run {number} was started just now. It goes on by itself.") from None
+        RunSource.objects.bulk_create(
+            RunSource(
+                run=run,
+                position=position,
+                source=source,
+                fingerprint=fingerprint,
+                cost_per_label=source.cost_per_label,
+            )
+            for position, (source, fingerprint) in enumerate(zip(sources, fingerprints, strict=True), start=1)
+        )
+        freeze(run, plan)
+        audit.record(
+            project=project,
+            actor=user,
+            action="run.started",
+            target=f"run:{number}",
+            data={
+                "epsilon": str(plan.epsilon),
+                "alpha": str(plan.alpha),
+                "target": target,
+                "m": m,
+                "p": str(plan.p),
+                "pool_size": plan.pool_size,
+                "seed": "given" if entropy is not None else "from the system",
+            },
+        )
+        _enqueue(run, user, "prepare_run")
+    return run
+
+
+def analyse(*, run: Run, user: User | None) -> Job:
+    """Lock the calibration labels and have the thresholds certified (job "analyse_run").
+
+    Raises ConflictError, in words, before every asked item is labelled or given up, and after the one
+    analysis of a draw.
+    """
+    run.refresh_from_db()
+    if run.state in (State.ANALYSED, State.ROUTING, State.LABELLING, State.COMPLETE):
+        raise ConflictError(
+            f"Run {run.number} has been analysed. A draw is analysed once; another look needs a new run."
+        )
+    if run.state != State.CALIBRATING or run.calibration_batch is None:
+        raise ConflictError(f"Run {run.number} cannot be analysed now: {run.get_state_display().lower()}.")
+    with transaction.atomic():
+        progress = queue.batch_progress(run.calibration_batch)
+        if missing := progress.open + progress.leased:
+            raise ConflictError(
+                f"{missing} of {progress.total} calibration items are still to be labelled. No result can be "
+                "seen before the last one; what nobody can label is to be given up by a manager."
+            )
+        move(
+            run,
+            before=State.CALIBRATING,
+            after=State.ANALYSING,
+            refusal=f"Run {run.number} is being analysed already.",
+        )
+        queue.lock_batch(batch=run.calibration_batch)
+        audit.record(
+            project=run.project, actor=user, action="run.analysis_started", target=f"run:{run.number}"
+        )
+        return _enqueue(run, user, "analyse_run")
+
+
+def route(*, run: Run, user: User | None) -> Job:
+    """Send every item to its source, run the later models on their bands, and give people the rest (job
+    "route_run").
+
+    Also possible where nothing was certified: then everything goes to people. Raises ConflictError where the
+    run is not analysed, or where a source answers differently than at the freeze; the run is then marked
+    invalid.
+    """
+    run.refresh_from_db()
+    if run.state in (State.ROUTING, State.LABELLING, State.COMPLETE):
+        raise ConflictError(f"Run {run.number} has been routed already.")
+    if run.state != State.ANALYSED:
+        raise ConflictError(f"Run {run.number} cannot be routed before it is analysed.")
+    if changed := changed_sources(run):
+        validity.mark_invalid(run=run, reason=changed, actor=user)
+        raise ConflictError(f"{changed} Nothing was routed. Put it back as it was, or start a new run.")
+    with transaction.atomic():
+        move(
+            run,
+            before=State.ANALYSED,
+            after=State.ROUTING,
+            refusal=f"Run {run.number} is being routed already.",
+        )
+        audit.record(
+            project=run.project, actor=user, action="run.routing_started", target=f"run:{run.number}"
+        )
+        return _enqueue(run, user, "route_run")
+
+
+def cancel_run(*, run: Run, user: User | None) -> None:
+    """End a run for good. Its draw is spent: alpha stays in the ledger, and labels stay with their items.
+
+    Raises ConflictError where it is complete, or at this moment analysed or routed.
+    """
+    with transaction.atomic():
+        move(
+            run,
+            before=CANCELLABLE,
+            after=State.CANCELLED,
+            completed_at=timezone.now(),
+            refusal=f"Run {run.number} is {run.get_state_display().lower()} and can no longer be cancelled.",
+        )
+        run.refresh_from_db()
+        for batch in (run.calibration_batch, run.routed_batch):
+            if batch is not None:
+                queue.withdraw_batch(batch=batch)
+        audit.record(project=run.project, actor=user, action="run.cancelled", target=f"run:{run.number}")
+        for job in run.project.jobs.filter(params__run=run.pk, state__in=jobs.UNFINISHED):
+            jobs.cancel(job=job)
+
+
+def _refuse_while_busy(project: Project) -> None:
+    if run := project.runs.filter(state__in=UNDER_WAY).first():
+        raise ConflictError(
+            f"Run {run.number} is under way ({run.get_state_display().lower()}). Finish or cancel it first."
+        )
+    if project.jobs.filter(kind="import", state__in=jobs.UNFINISHED).exists():
+        raise ConflictError(
+            "An import is under way. Wait until it has finished, so that the run covers all of it."
+        )
+
+
+def _enqueue(run: Run, user: User | None, kind: str) -> Job:
+    return jobs.enqueue(
+        project=run.project,
+        kind_name=kind,
+        params={"run": run.pk},
+        unique_key=f"{kind}:{run.pk}",
+        user=user,
+    )

@@ -1,0 +1,126 @@
+"""The models of a project: add, change and remove them."""
+
+from decimal import Decimal
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Max, ProtectedError
+
+from annotation.errors import ConflictError, InputError
+from annotation.models import Project, User
+from annotation.services import audit
+from routing.backends import BACKENDS, open_backend
+from routing.models import Run, Source
+from routing.services.states import BUSY
+
+__all__ = ["available_models", "backend_names", "delete_source", "save_source"]
+
+
+def available_models() -> list[str]:
+    """Names of the scikit-learn model files on the server."""
+    from routing.backends.sklearn import available_models as names
+
+    return names()
+
+
+def backend_names() -> list[str]:
+    return list(BACKENDS)
+
+
+def save_source(
+    *,
+    project: Project,
+    user: User,
+    name: str,
+    backend: str,
+    params: dict[str, Any],
+    cost_per_label: Decimal,
+    position: int | None = None,
+    source: Source | None = None,
+) -> Source:
+    """Add a model, or change `source`. Without `position` a new one comes last.
+
+    Raises InputError where a field cannot be used (`where` names it: a field, or a parameter of the backend)
+    and ConflictError where a run that is under way rests on what would be changed.
+    """
+    open_backend(backend, params)
+    _refuse_unknown_columns(project, backend, params)
+    with transaction.atomic():
+        Project.objects.select_for_update().get(pk=project.pk)  # one change of positions at a time
+        if source is not None:
+            source = Source.objects.select_for_update().get(pk=source.pk, project=project)
+            if (source.backend, source.params) != (backend, params):
+                _refuse_in_use(source)
+        target = source or Source(project=project)
+        target.name, target.backend, target.params = name.strip(), backend, params
+        target.cost_per_label = cost_per_label
+        if position is None:
+            last = project.sources.aggregate(last=Max("position"))["last"] or 0
+            target.position = target.position or last + 1
+        else:
+            target.position = position
+        _check(target)
+        target.save()
+        audit.record(
+            project=project,
+            actor=user,
+            action="source.changed" if source else "source.added",
+            target=f"source:{target.pk}",
+            data={"name": target.name, "backend": backend, "cost_per_label": str(cost_per_label)},
+        )
+    return target
+
+
+def delete_source(*, source: Source, user: User) -> None:
+    """Remove a model. Raises ConflictError where a run or a payment names it."""
+    name, project, pk = source.name, source.project, source.pk
+    try:
+        with transaction.atomic():
+            source.delete()
+            audit.record(
+                project=project,
+                actor=user,
+                action="source.deleted",
+                target=f"source:{pk}",
+                data={"name": name},
+            )
+    except ProtectedError:
+        raise ConflictError(f"{name} belongs to a run and stays, so that the run can be explained.") from None
+
+
+def _check(source: Source) -> None:
+    try:
+        source.full_clean()
+    except ValidationError as error:
+        others = source.project.sources.exclude(pk=source.pk)
+        if others.filter(name=source.name).exists():
+            raise InputError("Another source has this name.", where="name") from None
+        if others.filter(position=source.position).exists():
+            raise InputError("Another source has this place.", where="position") from None
+        field, messages = next(iter(error.message_dict.items()))
+        raise InputError(" ".join(messages), where=field) from None
+
+
+def _refuse_in_use(source: Source) -> None:
+    run = Run.objects.filter(run_sources__source=source, state__in=BUSY).first()
+    if run:
+        raise ConflictError(
+            f"Run {run.number} is under way with {source.name} as it is. Cancel the run first, or "
+            "add another source."
+        )
+
+
+def _refuse_unknown_columns(project: Project, backend: str, params: dict[str, Any]) -> None:
+    """A column that the first item does not have is a typing error, most likely. An empty project is not
+    asked.
+    """
+    item = project.items.order_by("position").first()
+    if backend != "recorded" or item is None:
+        return
+    for name, column in params.items():
+        if column and column not in item.data:
+            raise InputError(
+                f"The imported data has no column {column!r}; it has {', '.join(item.data) or 'none'}.",
+                where=name,
+            )

@@ -1,0 +1,53 @@
+"""Set-based writes that the ORM has no words for."""
+
+from typing import Any
+
+from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import BigIntegerField, Func, Model, QuerySet, Value
+from django.db.models.sql.compiler import SQLCompiler
+
+from routing.core.sampling import tie_breaks
+
+
+def insert_select(model: type[Model], fields: tuple[str, ...], rows: QuerySet[Any, Any]) -> int:
+    """INSERT INTO model (fields) SELECT rows, in one statement; returns how many rows came in.
+
+    `rows` is a `values_list` in the order of `fields`.
+    """
+    meta, quote = model._meta, connection.ops.quote_name
+    columns = ", ".join(quote(str(meta.get_field(name).column)) for name in fields)
+    select, params = rows.query.sql_with_params()
+    with connection.cursor() as cursor:
+        # Names come from the models, values go in as parameters.
+        cursor.execute(f"INSERT INTO {quote(meta.db_table)} ({columns}) {select}", params)
+        return int(cursor.rowcount)
+
+
+class TieBreak(Func):
+    """`routing.core.sampling.tie_breaks` in the database: the 53-bit V of an item from the run's salt and
+    its id.
+    """
+
+    output_field = BigIntegerField()
+
+    def __init__(self, salt: str, item_id: str) -> None:
+        super().__init__(Value(salt), item_id)
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        connection.ensure_connection()
+        connection.connection.create_function(
+            "hypac_tie_break", 2, lambda salt, name: int(tie_breaks(salt, [name])[0]), deterministic=True
+        )
+        return self.as_sql(compiler, connection, function="hypac_tie_break", **context)
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        salt, name = self.get_source_expressions()
+        salt_sql, salt_params = compiler.compile(salt)
+        name_sql, name_params = compiler.compile(name)
+        salt_bytes = f"convert_to(({salt_sql})::text, 'UTF8')"
+        name_bytes = f"convert_to(({name_sql})::text, 'UTF8')"
+        text = rf"{salt_bytes} || '\x00'::bytea || {name_bytes}"
+        bits = f"('x' || encode(substr(sha256({text}), 1, 8), 'hex'))::bit(64)::bigint"
+        # The shift keeps the sign, so that the upper bits are masked off.
+        return f"(({bits} >> 11) & 9007199254740991)", (*salt_params, *name_params)
