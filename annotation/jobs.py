@@ -136,11 +136,12 @@ def run(job_id: int) -> bool:
 
 def cancel(*, job: Job) -> bool:
     """Stop a job; what it has committed stays. False where it had already finished."""
-    stopped = Job.objects.filter(pk=job.pk, state__in=UNFINISHED).update(
-        state=Job.State.CANCELLED, claim_token="", finished_at=timezone.now()
-    )
-    if stopped and (on_failure := kind(job.kind).on_failure):
-        on_failure(Job.objects.get(pk=job.pk))
+    with transaction.atomic():
+        stopped = Job.objects.filter(pk=job.pk, state__in=UNFINISHED).update(
+            state=Job.State.CANCELLED, claim_token="", finished_at=timezone.now()
+        )
+        if stopped:
+            _tell_of_failure(job.pk)
     return bool(stopped)
 
 
@@ -264,9 +265,21 @@ def _failed(job: Job, token: str, error: HypacError, *, retry: bool) -> None:
         changes["state"] = Job.State.QUEUED  # the reconciler nudges it again after a pause
     else:
         changes |= {"state": Job.State.FAILED, "finished_at": timezone.now()}
-    if _mine(job.pk, token).update(**changes) and not retry and (on_failure := kind(job.kind).on_failure):
-        job.refresh_from_db()
-        on_failure(job)
+    try:
+        with transaction.atomic():
+            if _mine(job.pk, token).update(**changes) and not retry:
+                _tell_of_failure(job.pk)
+    except Exception:
+        # Nothing may keep a failed job from being shown as failed, nor the reconciler from the other jobs.
+        log.exception("Job %s (%s): what follows from its failure could not be done", job.pk, job.kind)
+        _mine(job.pk, token).update(**changes)
+
+
+def _tell_of_failure(job_id: int) -> None:
+    job = Job.objects.get(pk=job_id)
+    known = _kinds.get(job.kind)  # of a job that a newer version made, there is none
+    if known and known.on_failure:
+        known.on_failure(job)
 
 
 @contextmanager

@@ -1,0 +1,327 @@
+"""Jobs: claimed once, fenced off, started again, failed in words."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from annotation import jobs, tasks
+from annotation.errors import ConflictError, HypacError, InputError, JobFailedError
+from annotation.models import Job, JobProblem
+from tests.factories import make_project
+
+pytestmark = pytest.mark.django_db
+
+
+class KilledError(BaseException):
+    """Stands for kill -9: no handler of ours catches it."""
+
+
+@pytest.fixture
+def nudged(monkeypatch) -> list[int]:
+    """Ids of the jobs that were announced to workers."""
+    sent: list[int] = []
+    monkeypatch.setattr(
+        tasks.run_job, "apply_async", lambda args, queue, retry: sent.append(args[0]), raising=True
+    )
+    return sent
+
+
+@pytest.fixture
+def make_job(monkeypatch, nudged) -> Callable[..., Job]:
+    """A queued job of a kind of its own, done by `handler`."""
+    monkeypatch.setattr(jobs, "_kinds", {})
+
+    def make(handler: Any = lambda context: None, **options: Any) -> Job:
+        fields = {name: options.pop(name) for name in ("unique_key", "project") if name in options}
+        jobs.register("test", handler, title="Test", **options)
+        fields.setdefault("project", make_project())
+        return jobs.enqueue(kind_name="test", params={"n": 3}, **fields)
+
+    return make
+
+
+def silence(job: Job, seconds: float = 3600) -> None:
+    """As if nothing had been heard of the job for so long."""
+    Job.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now() - timedelta(seconds=seconds))
+
+
+def state(job: Job) -> str:
+    job.refresh_from_db()
+    return job.state
+
+
+class TestEnqueue:
+    def test_announced_only_when_committed(
+        self, make_job, nudged, django_capture_on_commit_callbacks
+    ) -> None:
+        with django_capture_on_commit_callbacks(execute=True):
+            job = make_job()
+            assert nudged == []
+        assert nudged == [job.pk]
+
+    def test_a_broker_that_is_down_is_no_failure(
+        self, make_job, monkeypatch, django_capture_on_commit_callbacks
+    ) -> None:
+        def down(**_: Any) -> None:
+            raise OSError("no broker")
+
+        monkeypatch.setattr(tasks.run_job, "apply_async", down)
+        with django_capture_on_commit_callbacks(execute=True):
+            job = make_job()
+        assert state(job) == Job.State.QUEUED
+
+    def test_the_same_work_is_not_started_twice_until_it_has_ended(self, make_job) -> None:
+        job = make_job(unique_key="k")
+        with pytest.raises(ConflictError, match="Test is already under way"):
+            make_job(unique_key="k", project=job.project)
+        make_job(unique_key="other", project=job.project)
+        make_job(unique_key="k")  # another project
+        jobs.run(job.pk)
+        make_job(unique_key="k", project=job.project)
+
+    def test_an_unknown_kind(self, make_job) -> None:
+        with pytest.raises(HypacError, match="no job of kind 'nonsense'"):
+            jobs.enqueue(project=make_project(), kind_name="nonsense", params={})
+
+
+class TestRun:
+    def test_done_with_its_result(self, make_job) -> None:
+        seen = []
+
+        def handler(context: jobs.JobContext) -> dict[str, Any]:
+            seen.append(context.params)
+            with context.chunk(done=2, total=4, stage="Half"):
+                pass
+            return {"n": 4}
+
+        job = make_job(handler)
+        assert jobs.run(job.pk) is True
+        assert seen == [{"n": 3}]
+        assert state(job) == Job.State.DONE
+        assert (job.done, job.total, job.stage, job.result) == (2, 4, "Half", {"n": 4})
+        assert job.finished_at >= job.started_at
+
+    def test_every_message_delivered_twice_has_one_effect(self, make_job) -> None:
+        runs = []
+
+        def handler(context: jobs.JobContext) -> None:
+            runs.append(jobs.run(context.job.pk))  # the second message comes while the first is at work
+
+        job = make_job(handler)
+        assert jobs.run(job.pk) is True
+        assert jobs.run(job.pk) is False
+        assert runs == [False]
+        assert jobs.run(999_999) is False
+
+    def test_a_permanent_failure_shows_its_reason(self, make_job) -> None:
+        failed = []
+
+        def handler(context: jobs.JobContext) -> None:
+            raise InputError("this is no number", where="line 3")
+
+        job = make_job(handler, on_failure=failed.append)
+        assert jobs.run(job.pk) is False
+        assert state(job) == Job.State.FAILED
+        assert job.error == "line 3: this is no number"
+        assert failed == [job]
+        assert jobs.run(job.pk) is False
+
+    def test_a_bug_is_shown_as_a_failure(self, make_job) -> None:
+        job = make_job(lambda context: 1 / 0)
+        jobs.run(job.pk)
+        assert state(job) == Job.State.FAILED
+        assert job.error == "Unexpected error: ZeroDivisionError: division by zero"
+
+    def test_a_transient_failure_is_tried_again_a_bounded_number_of_times(self, make_job, settings) -> None:
+        settings.HYPAC_JOB_MAX_ATTEMPTS = 3
+        failed = []
+
+        def handler(context: jobs.JobContext) -> None:
+            raise JobFailedError("the model does not answer", permanent=False)
+
+        job = make_job(handler, on_failure=failed.append)
+        for attempt in (1, 2):
+            jobs.run(job.pk)
+            assert (state(job), job.attempts) == (Job.State.QUEUED, attempt)
+            assert job.error == "the model does not answer"
+        assert failed == []
+        jobs.run(job.pk)
+        assert state(job) == Job.State.FAILED
+        assert failed == [job]
+
+    def test_what_follows_a_failure_cannot_hide_it(self, make_job) -> None:
+        job = make_job(lambda context: 1 / 0, on_failure=lambda job: 1 / 0)
+        jobs.run(job.pk)
+        assert state(job) == Job.State.FAILED
+
+    def test_a_kind_that_is_not_known_any_more_fails(self, make_job, monkeypatch) -> None:
+        job = make_job()
+        monkeypatch.setattr(jobs, "_kinds", {})
+        assert jobs.run(job.pk) is False
+        assert state(job) == Job.State.FAILED
+
+
+class TestFence:
+    def test_a_chunk_is_committed_whole_or_not_at_all(self, make_job) -> None:
+        def handler(context: jobs.JobContext) -> None:
+            with context.chunk(done=1):
+                context.problem("line 1", "kept")
+            with context.chunk(done=2):
+                context.problem("line 2", "lost")
+                raise JobFailedError("in the middle")
+
+        job = make_job(handler)
+        jobs.run(job.pk)
+        assert state(job) == Job.State.FAILED
+        assert job.done == 1
+        assert [problem.where for problem in job.problems.all()] == ["line 1"]
+
+    def test_a_worker_taken_for_dead_cannot_write_any_more(self, make_job) -> None:
+        calls: list[str] = []
+
+        def handler(context: jobs.JobContext) -> dict[str, str]:
+            if not calls:
+                calls.append("slow")
+                silence(context.job)
+                assert jobs.run(context.job.pk) is True  # another worker takes over and finishes
+                with context.chunk(done=1):
+                    context.problem("line 1", "from a worker that is no longer asked")
+            calls.append("quick")
+            return {"by": "the second"}
+
+        job = make_job(handler)
+        assert jobs.run(job.pk) is False
+        assert state(job) == Job.State.DONE
+        assert (job.result, job.done, calls) == ({"by": "the second"}, 0, ["slow", "quick"])
+        assert not JobProblem.objects.exists()
+
+    def test_a_cancelled_job_stops_at_its_next_chunk(self, make_job) -> None:
+        failed = []
+
+        def handler(context: jobs.JobContext) -> None:
+            with context.chunk(done=1):
+                pass
+            assert jobs.cancel(job=context.job) is True
+            with context.chunk(done=2):
+                pass
+
+        job = make_job(handler, on_failure=failed.append)
+        assert jobs.run(job.pk) is False
+        assert (state(job), job.done) == (Job.State.CANCELLED, 1)
+        assert failed == [job]
+        assert jobs.cancel(job=job) is False
+
+    def test_the_heart_beats_while_a_chunk_takes_long(self, make_job, settings, monkeypatch) -> None:
+        beats = []
+        real = jobs._mine
+        monkeypatch.setattr(jobs, "_mine", lambda *arguments: beats.append(1) or real(*arguments).none())
+        settings.HYPAC_JOB_STALE_SECONDS = 0.01
+        with jobs._heart(1, "t"):
+            for _ in range(500):
+                if len(beats) >= 2:
+                    break
+                jobs.threading.Event().wait(0.02)
+        stopped = len(beats)
+        assert stopped >= 2
+        jobs.threading.Event().wait(0.12)
+        assert len(beats) == stopped
+
+
+class TestRetry:
+    def test_goes_on_where_it_stopped(self, make_job) -> None:
+        starts = []
+
+        def handler(context: jobs.JobContext) -> None:
+            starts.append(context.job.done)
+            with context.chunk(done=5):
+                pass
+            if len(starts) == 1:
+                raise JobFailedError("once")
+
+        job = make_job(handler)
+        jobs.run(job.pk)
+        job.refresh_from_db()
+        jobs.retry(job=job)
+        assert (state(job), job.error, job.attempts) == (Job.State.QUEUED, "", 0)
+        assert jobs.run(job.pk) is True
+        assert starts == [0, 5]
+
+    def test_only_what_has_failed_and_is_not_under_way_elsewhere(self, make_job) -> None:
+        job = make_job(unique_key="k")
+        with pytest.raises(ConflictError, match="failed or was cancelled"):
+            jobs.retry(job=job)
+        jobs.cancel(job=job)
+        make_job(unique_key="k", project=job.project)
+        with pytest.raises(ConflictError, match="another job"):
+            jobs.retry(job=job)
+
+
+class TestReconcile:
+    def test_announces_what_nobody_took(self, make_job, nudged) -> None:
+        job = make_job()
+        assert jobs.reconcile() == 0
+        silence(job)
+        assert jobs.reconcile() == 1
+        assert nudged == [job.pk]
+        assert jobs.reconcile() == 0  # not again at once
+
+    def test_a_job_whose_worker_was_killed_is_started_again(self, make_job, nudged) -> None:
+        starts: list[int] = []
+
+        def handler(context: jobs.JobContext) -> None:
+            starts.append(context.job.done)
+            with context.chunk(done=len(starts)):
+                pass
+            if len(starts) < 3:
+                raise KilledError
+
+        job = make_job(handler)
+        for _ in range(2):
+            with pytest.raises(KilledError):
+                jobs.run(job.pk)
+            assert jobs.run(job.pk) is False  # its heartbeat is fresh: it may live
+            silence(job)
+            assert jobs.reconcile() == 1
+        assert nudged == [job.pk, job.pk]
+        assert jobs.run(job.pk) is True
+        assert starts == [0, 1, 2]
+
+    def test_a_job_that_kills_its_workers_fails_in_the_end(self, make_job, nudged, settings) -> None:
+        settings.HYPAC_JOB_MAX_ATTEMPTS = 2
+        failed = []
+
+        def handler(context: jobs.JobContext) -> None:
+            raise KilledError
+
+        job = make_job(handler, on_failure=failed.append)
+        for _ in range(2):
+            with pytest.raises(KilledError):
+                jobs.run(job.pk)
+            silence(job)
+        assert jobs.reconcile() == 0
+        assert state(job) == Job.State.FAILED
+        assert "died 2 times" in job.error
+        assert failed == [job]
+        assert jobs.run(job.pk) is False
+
+
+class TestProblems:
+    @pytest.fixture
+    def context(self, make_job) -> jobs.JobContext:
+        return jobs.JobContext(make_job(), "t")
+
+    def test_the_same_place_twice_is_one_problem(self, context) -> None:
+        context.problem("line 1", "a")
+        context.problem("line 1", "b")
+        context.problems([("line 1", "c"), ("line 2", "d")])
+        assert list(JobProblem.objects.values_list("where", "message")) == [("line 1", "b"), ("line 2", "d")]
+
+    def test_no_more_than_can_be_looked_at(self, context, monkeypatch) -> None:
+        monkeypatch.setattr(jobs, "MAX_PROBLEMS", 2)
+        context.problems([(f"line {number}", "x") for number in range(5)])
+        context.problem("line 9", "x")
+        context.problems([("line 10", "x")])
+        assert JobProblem.objects.count() == 2
