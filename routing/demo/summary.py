@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from annotation.models import Label
 from annotation.services.files import open_file
 from routing.demo.digits import DigitsPool
 from routing.models import Delivery, Run
-from routing.selectors.runs import run_report
+from routing.selectors.runs import RunReport, run_report
+
+LINE = 110  # characters
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,6 @@ def summarise(
     by_source: dict[str, int] = {}
     for row in rows:
         by_source[row["source"]] = by_source.get(row["source"], 0) + 1
-    certificate = json.loads(files["certificate.json"].read_text())
     report = run_report(run)
     human_calibration = Label.objects.filter(
         work_item__batch_id=run.calibration_batch_id, supersedes__isnull=True
@@ -58,7 +60,7 @@ def summarise(
     path = folder / "summary.json"
     path.write_text(json.dumps(data, indent=2) + "\n")
     files["summary.json"] = path
-    return Summary(data, _lines(run, data, certificate, pool, wrong, len(rows), files))
+    return Summary(data, _lines(report, data, pool, wrong, len(rows), files))
 
 
 def _wrong_labels(run: Run, rows: list[dict[str, str]], truth: dict[str, str]) -> int:
@@ -78,9 +80,8 @@ def _copy_files(delivery: Delivery, folder: Path) -> dict[str, Path]:
 
 
 def _lines(
-    run: Run,
+    report: RunReport,
     data: dict[str, Any],
-    certificate: dict[str, Any],
     pool: DigitsPool,
     wrong: int,
     rows: int,
@@ -96,7 +97,7 @@ def _lines(
     sources = ", ".join(f"{name} {count:,}" for name, count in sorted(data["labels_by_source"].items()))
     facts = [
         ("Thresholds on the uncertainty", thresholds),
-        ("Certificate", certificate["sentence"]),
+        ("Certificate", report.sentence),
         (
             "Errors in the calibration set",
             f"{data['observed_errors']} observed, {data['allowed_errors']} allowed "
@@ -115,5 +116,8 @@ def _lines(
         ("Labels by source", sources),
     ]
     width = max(len(name) for name, _ in facts)
-    lines = [f"{name:<{width}}  {text}" for name, text in facts]
+    lines = []
+    for name, text in facts:
+        first, *more = textwrap.wrap(text, LINE - width - 2)
+        lines += [f"{name:<{width}}  {first}", *(" " * (width + 2) + line for line in more)]
     return [*lines, "Files", *(f"  {path}" for path in sorted(files.values()))]
