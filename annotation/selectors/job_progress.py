@@ -1,0 +1,46 @@
+"""Reading how far a job is, how fast it goes and when it will be done."""
+
+from dataclasses import dataclass
+
+from django.utils import timezone
+
+from annotation import jobs
+from annotation.errors import HypacError
+from annotation.models import Job
+
+# Below this many seconds a rate says more about the start than about the work.
+SETTLED_SECONDS = 2
+
+
+@dataclass(frozen=True)
+class JobProgress:
+    """`rate` is in units per second, `seconds_left` an estimate; both None while nothing can be said."""
+
+    job: Job
+    title: str
+    rate: float | None
+    seconds_left: float | None
+
+    @property
+    def unfinished(self) -> bool:
+        return self.job.state in jobs.UNFINISHED
+
+    @property
+    def can_be_retried(self) -> bool:
+        return self.job.state in (Job.State.FAILED, Job.State.CANCELLED)
+
+
+def job_progress(job: Job) -> JobProgress:
+    try:
+        title = jobs.kind(job.kind).title
+    except HypacError:
+        title = job.kind  # of a version that knew more kinds
+    rate = left = None
+    if job.started_at:
+        end = job.finished_at or timezone.now()
+        seconds = (end - job.started_at).total_seconds()
+        if job.done and seconds >= SETTLED_SECONDS:
+            rate = job.done / seconds
+            if job.state == Job.State.RUNNING and job.total:
+                left = max(job.total - job.done, 0) / rate
+    return JobProgress(job, title, rate, left)

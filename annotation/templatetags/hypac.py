@@ -1,0 +1,102 @@
+"""How numbers, money, sizes, times and Markdown are written on every page."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django import template
+from django.template.defaultfilters import filesizeformat
+from django.utils import formats, timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from annotation.views.markdown import render
+
+register = template.Library()
+
+
+@register.filter
+def percent(share: Any, digits: int = 1) -> str:
+    """A share in [0, 1] (or below 0, for a loss) in percent: 0.05 -> "5 %"; None -> a dash."""
+    if share is None or share == "":
+        return "–"
+    value = (Decimal(str(share)) * 100).quantize(Decimal(1).scaleb(-int(digits)))
+    text = f"{value:f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return f"{'0' if text in ('-0', '') else text}\N{NO-BREAK SPACE}%"
+
+
+@register.filter
+def number(value: Any) -> str:
+    """A whole number with thin groups of three: 12345 -> "12,345"; None -> a dash."""
+    return "–" if value is None or value == "" else f"{int(value):,}"
+
+
+@register.filter
+def money(amount: Any, currency: str = "") -> str:
+    """An amount with its unit, at least two digits, more only where the amount needs them (0.0004)."""
+    if amount is None or amount == "":
+        return "–"
+    value = Decimal(str(amount))
+    digits = 2 if value == 0 or abs(value) >= Decimal("0.1") else 6
+    text = f"{value:,.{digits}f}"
+    if digits > 2:
+        whole, _, rest = text.partition(".")
+        text = f"{whole}.{rest.rstrip('0').ljust(2, '0')}"
+    return f"{text}\N{NO-BREAK SPACE}{currency}" if currency else text
+
+
+@register.filter
+def decimal(value: Any) -> str:
+    """A decimal without padding zeros: 0.05000000 -> "0.05"."""
+    if value is None or value == "":
+        return "–"
+    text = f"{Decimal(str(value)):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+@register.filter
+def size(count: Any) -> str:
+    """Bytes in words."""
+    return filesizeformat(count)
+
+
+@register.filter
+def moment(when: datetime | None) -> SafeString | str:
+    """A point in time as <time>; site.js shows it in the reader's zone."""
+    if when is None:
+        return "–"
+    local = timezone.localtime(when)
+    return format_html(
+        '<time datetime="{}">{}</time>', when.isoformat(), formats.date_format(local, "j M Y, H:i T")
+    )
+
+
+@register.filter
+def duration(seconds: Any) -> str:
+    """Seconds in words that a glance can take in: 40 s, 3 min, 2 h 10 min."""
+    if seconds is None:
+        return ""
+    whole = max(0, round(float(seconds)))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{round(whole / 60)} min"
+    hours, rest = divmod(round(whole / 60), 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+@register.filter
+def markdown(source: str) -> SafeString:
+    """Sanitised HTML of a text somebody wrote in Markdown."""
+    return mark_safe(render(source))  # noqa: S308 - render() sanitises
+
+
+@register.filter
+def lookup(mapping: Any, key: Any) -> Any:
+    """`mapping[key]`, "" where there is none; templates cannot index by a variable."""
+    try:
+        return mapping[key]
+    except (KeyError, IndexError, TypeError):
+        return ""

@@ -1,0 +1,49 @@
+"""Logging in and out, and the page that says the server is alive."""
+
+from typing import Any, cast
+
+from django.contrib.auth import views as auth_views
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import Resolver404, resolve
+from django_htmx.http import HttpResponseClientRedirect
+
+from annotation.views.access import PageRequest, public, signed_in
+
+
+class _LoginView(auth_views.LoginView):
+    redirect_authenticated_user = True
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        # A part of a page asked for something after its session had ended: the whole page has to log in.
+        if cast(PageRequest, request).htmx and not request.user.is_authenticated:
+            return HttpResponseClientRedirect(request.get_full_path())
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_redirect_url(self, *args: Any, **kwargs: Any) -> str:
+        """Where the person wanted to go, unless that was sending a form: then nothing is there to look at."""
+        wanted = super().get_redirect_url(*args, **kwargs)
+        try:
+            view = resolve(wanted.partition("?")[0]).func
+        except Resolver404:
+            return wanted if wanted == "" else ""
+        return wanted if "GET" in getattr(view, "methods", ("GET",)) else ""
+
+
+@public("GET", "POST")
+def login(request: HttpRequest) -> HttpResponseBase:
+    return _LoginView.as_view()(request)
+
+
+@signed_in("POST")
+def logout(request: HttpRequest) -> HttpResponseBase:
+    return auth_views.LogoutView.as_view()(request)
+
+
+@public("GET")
+def health(request: HttpRequest) -> HttpResponse:
+    """200 while this process can answer and reach its database."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return HttpResponse("ok\n", content_type="text/plain")

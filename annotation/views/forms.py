@@ -1,0 +1,125 @@
+"""Forms of the project pages. They turn what was typed into values; the services say what is allowed."""
+
+from decimal import Decimal
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from annotation.errors import HypacError
+from annotation.models import Membership
+from annotation.models.projects import HEX_COLOR
+from annotation.services.choices import ChoiceSpec
+
+
+def add_error(form: forms.Form, error: HypacError) -> None:
+    """Show what a service refused beside the field it names, or above the form."""
+    form.add_error(error.where if error.where in form.fields else None, error.message)
+
+
+class ProjectBasicsForm(forms.Form):
+    name = forms.CharField(label=_("Name"), max_length=200)
+    guidelines = forms.CharField(
+        label=_("Guidelines"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 8}),
+        help_text=_("What people should know when they label. Markdown; shown beside every item."),
+    )
+    human_cost = forms.DecimalField(
+        label=_("Price of one label by a person"),
+        min_value=Decimal(0),
+        max_digits=14,
+        decimal_places=6,
+        initial=Decimal(1),
+    )
+    currency = forms.CharField(
+        label=_("Currency or unit"),
+        max_length=12,
+        initial="USD",
+        help_text=_("All prices of the project are in it."),
+    )
+
+
+class NewProjectForm(ProjectBasicsForm):
+    labels = forms.CharField(
+        label=_("Labels"),
+        widget=forms.Textarea(
+            attrs={"rows": 6, "placeholder": _("cat\ndog\nneither"), "spellcheck": "false"}
+        ),
+        help_text=_(
+            "One on each line, at least two. Each gets a shortcut key and a colour; "
+            "both can be changed in the settings."
+        ),
+    )
+    field_order = ["name", "labels", "guidelines", "human_cost", "currency"]
+
+    def specs(self) -> list[ChoiceSpec]:
+        lines = self.cleaned_data["labels"].splitlines()
+        return [ChoiceSpec(name=line.strip()) for line in lines if line.strip()]
+
+
+class SettingsForm(ProjectBasicsForm):
+    lease_seconds = forms.IntegerField(
+        label=_("Seconds an item stays with the person who opened it"),
+        min_value=30,
+        max_value=7 * 24 * 3600,
+        help_text=_("After that somebody else may get it. The page keeps it for as long as it is open."),
+    )
+    field_order = ["name", "guidelines", "human_cost", "currency", "lease_seconds"]
+
+
+class ChoiceForm(forms.Form):
+    key = forms.CharField(required=False, max_length=100, strip=False, widget=forms.HiddenInput)
+    name = forms.CharField(label=_("Name"), max_length=100)
+    hotkey = forms.CharField(label=_("Key"), required=False, max_length=1)
+    color = forms.CharField(
+        label=_("Colour"),
+        required=False,
+        validators=[HEX_COLOR],
+        widget=forms.TextInput(attrs={"type": "color"}),
+    )
+
+
+class _ChoiceFormSet(forms.BaseFormSet):
+    def add_fields(self, form: forms.Form, index: int | None) -> None:
+        super().add_fields(form, index)
+        words = {
+            "name": _("Name of label %d"),
+            "hotkey": _("Key of label %d"),
+            "color": _("Colour of label %d"),
+        }
+        for name, text in words.items():
+            form.fields[name].widget.attrs["aria-label"] = text % ((index or 0) + 1)
+
+    def specs(self) -> list[ChoiceSpec]:
+        """The labels in their order, without those that are to go and without empty rows."""
+        kept = [form.cleaned_data for form in self.forms if form.cleaned_data.get("name")]
+        return [
+            ChoiceSpec(data["name"], key=data["key"], hotkey=data["hotkey"], color=data["color"])
+            for data in kept
+            if not data.get("DELETE")
+        ]
+
+
+ChoiceFormSet = forms.formset_factory(
+    ChoiceForm, formset=_ChoiceFormSet, extra=2, can_delete=True, max_num=500, absolute_max=510
+)
+
+
+class MemberForm(forms.Form):
+    username = forms.CharField(
+        label=_("User name"),
+        max_length=150,
+        widget=forms.TextInput(attrs={"autocapitalize": "none", "autocomplete": "off"}),
+    )
+    role = forms.ChoiceField(
+        label=_("Role"), choices=Membership.Role.choices, initial=Membership.Role.ANNOTATOR
+    )
+
+
+class AccountForm(MemberForm):
+    email = forms.EmailField(label=_("E-mail"), required=False)
+    field_order = ["username", "email", "role"]
+
+
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(label=_("Role"), choices=Membership.Role.choices)

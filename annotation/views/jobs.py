@@ -1,0 +1,110 @@
+"""Background work, as people see it."""
+
+import csv
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+
+from annotation import jobs as service
+from annotation.models import Job
+from annotation.selectors.job_progress import job_progress
+from annotation.services import audit
+from annotation.views.access import ProjectRequest, needs, told
+
+# htmx stops asking when it gets this status.
+STOP_POLLING = 286
+SHOWN_PROBLEMS = 50
+PER_PAGE = 30
+
+
+@needs("jobs.view", "GET")
+def jobs(request: ProjectRequest) -> HttpResponseBase:
+    found = request.access.project.jobs.select_related("created_by").order_by("-id")
+    page = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
+    return render(
+        request, "annotation/jobs.html", {"page": page, "rows": [job_progress(job) for job in page]}
+    )
+
+
+@needs("jobs.view", "GET")
+def job(request: ProjectRequest, job_id: int) -> HttpResponseBase:
+    found = _job(request, job_id)
+    problems = found.problems.all()
+    context: dict[str, Any] = {
+        "progress": job_progress(found),
+        "problems": problems[:SHOWN_PROBLEMS],
+        "problem_count": problems.count(),
+        "polls": found.state in service.UNFINISHED,
+    }
+    if request.htmx:
+        status = 200 if context["polls"] else STOP_POLLING
+        return render(request, "annotation/_job.html", context, status=status)
+    return render(request, "annotation/job.html", context)
+
+
+@needs("jobs.view", "GET")
+def job_problems(request: ProjectRequest, job_id: int) -> HttpResponseBase:
+    """All lines that a job could not use, as CSV."""
+    found = _job(request, job_id)
+
+    class Line:
+        def write(self, text: str) -> str:
+            return text
+
+    def rows() -> Iterator[str]:
+        writer = csv.writer(Line())
+        yield writer.writerow(["where", "problem"])
+        for where, message in found.problems.values_list("where", "message").iterator():
+            yield writer.writerow([_no_formula(where), _no_formula(message)])
+
+    return StreamingHttpResponse(
+        rows(),
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="problems-of-job-{found.pk}.csv"'},
+    )
+
+
+@needs("jobs.edit", "POST")
+def job_cancel(request: ProjectRequest, job_id: int) -> HttpResponseBase:
+    found = _job(request, job_id)
+    with told(request):
+        if service.cancel(job=found):
+            _record(request, found, "job.cancelled")
+            messages.success(request, _("Stopped. What it had finished is kept."))
+        else:
+            messages.info(request, _("It had already ended."))
+    return redirect("job", request.access.project.slug, found.pk)
+
+
+@needs("jobs.edit", "POST")
+def job_retry(request: ProjectRequest, job_id: int) -> HttpResponseBase:
+    found = _job(request, job_id)
+    with told(request):
+        service.retry(job=found)
+        _record(request, found, "job.retried")
+        messages.success(request, _("Started again; it goes on where it stopped."))
+    return redirect("job", request.access.project.slug, found.pk)
+
+
+def _job(request: ProjectRequest, job_id: int) -> Job:
+    return get_object_or_404(
+        Job.objects.select_related("created_by"), project=request.access.project, pk=job_id
+    )
+
+
+def _record(request: ProjectRequest, found: Job, action: str) -> None:
+    audit.record(
+        project=request.access.project, actor=request.user, action=action, target=f"job:{found.pk}",
+        data={"kind": found.kind},
+    )  # fmt: skip
+
+
+def _no_formula(cell: str) -> str:
+    """Where and what come from somebody's file: a spreadsheet must not take them for a formula."""
+    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

@@ -1,0 +1,94 @@
+"""The list of projects, a new one, and its settings."""
+
+from typing import cast
+
+from django.contrib import messages
+from django.db.models import Count, OuterRef, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+
+from annotation.errors import HypacError
+from annotation.models import Item, Membership
+from annotation.selectors.projects import projects_of
+from annotation.services.projects import create_project, set_choices, update_project
+from annotation.views.access import PageRequest, ProjectRequest, needs, signed_in
+from annotation.views.forms import ChoiceFormSet, NewProjectForm, SettingsForm, add_error
+
+
+@signed_in("GET")
+def project_list(request: HttpRequest) -> HttpResponseBase:
+    items = Item.objects.filter(project=OuterRef("pk")).order_by().values("project").annotate(n=Count("pk"))
+    projects = projects_of(cast(PageRequest, request).user).annotate(
+        item_count=Coalesce(Subquery(items.values("n")), 0)
+    )
+    return render(
+        request,
+        "annotation/project_list.html",
+        {"projects": projects, "role_names": Membership.Role.choices},
+    )
+
+
+@signed_in("GET", "POST")
+def project_new(request: HttpRequest) -> HttpResponseBase:
+    form = NewProjectForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        data = form.cleaned_data
+        try:
+            project = create_project(
+                user=cast(PageRequest, request).user,
+                name=data["name"],
+                choices=form.specs(),
+                guidelines=data["guidelines"],
+                currency=data["currency"],
+                human_cost=data["human_cost"],
+            )
+        except HypacError as error:
+            if error.where in form.fields:
+                add_error(form, error)
+            else:
+                form.add_error("labels", str(error) if error.where.startswith("label ") else error.message)
+        else:
+            messages.success(request, _("The project is there. Now bring in your data."))
+            return redirect("import_upload", project.slug)
+    return render(request, "annotation/project_new.html", {"form": form, "step": "project"})
+
+
+@needs("project.edit", "GET", "POST")
+def project_settings(request: ProjectRequest) -> HttpResponseBase:
+    """Two forms, told apart by the button: what the project is, and its labels."""
+    project = request.access.project
+    which = request.POST.get("form", "")
+    basics = SettingsForm(
+        request.POST if which == "basics" else None,
+        initial={name: getattr(project, name) for name in SettingsForm.base_fields},
+    )
+    choices = ChoiceFormSet(
+        request.POST if which == "choices" else None,
+        initial=list(project.choices.values("key", "name", "hotkey", "color")),
+        prefix="choices",
+    )
+    problem = ""
+    if which == "basics" and basics.is_valid():
+        try:
+            update_project(project=project, user=request.user, **basics.cleaned_data)
+        except HypacError as error:
+            add_error(basics, error)
+        else:
+            messages.success(request, _("Saved."))
+            return redirect("project_settings", project.slug)
+    if which == "choices" and choices.is_valid():
+        try:
+            set_choices(project=project, user=request.user, choices=choices.specs())
+        except HypacError as error:
+            problem = error.message if error.where == "choices" else str(error)
+        else:
+            messages.success(request, _("The labels are saved."))
+            return redirect("project_settings", project.slug)
+    return render(
+        request,
+        "annotation/project_settings.html",
+        {"form": basics, "choices": choices, "choices_problem": problem},
+    )

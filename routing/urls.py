@@ -1,0 +1,35 @@
+"""Addresses of the pages about models, runs and what they deliver."""
+
+from django.urls import path
+
+from routing.views import deliveries, items, overview, plan, runs, sources
+
+urlpatterns = [
+    path("projects/<slug:slug>/", overview.overview, name="overview"),
+    path("projects/<slug:slug>/items/", items.items, name="items"),
+    path("projects/<slug:slug>/items/<int:item_id>/", items.item, name="item"),
+    path("projects/<slug:slug>/sources/", sources.sources, name="sources"),
+    path("projects/<slug:slug>/sources/new/", sources.source_new, name="source_new"),
+    path("projects/<slug:slug>/sources/<int:source_id>/", sources.source_edit, name="source_edit"),
+    path("projects/<slug:slug>/sources/<int:source_id>/delete/", sources.source_delete, name="source_delete"),
+    path("projects/<slug:slug>/plan/", plan.plan, name="plan"),
+    path("projects/<slug:slug>/plan/outlook/", plan.plan_outlook, name="plan_outlook"),
+    path("projects/<slug:slug>/runs/", runs.runs, name="runs"),
+    path("projects/<slug:slug>/runs/<int:number>/", runs.run, name="run"),
+    path("projects/<slug:slug>/runs/<int:number>/analyse/", runs.run_analyse, name="run_analyse"),
+    path("projects/<slug:slug>/runs/<int:number>/route/", runs.run_route, name="run_route"),
+    path("projects/<slug:slug>/runs/<int:number>/cancel/", runs.run_cancel, name="run_cancel"),
+    path("projects/<slug:slug>/runs/<int:number>/deliver/", runs.run_deliver, name="run_deliver"),
+    path(
+        "projects/<slug:slug>/runs/<int:number>/certificate.json",
+        runs.run_certificate,
+        name="run_certificate",
+    ),
+    path("projects/<slug:slug>/runs/<int:number>/draw.jsonl", runs.run_draw, name="run_draw"),
+    path("projects/<slug:slug>/deliveries/", deliveries.deliveries, name="deliveries"),
+    path(
+        "projects/<slug:slug>/deliveries/<int:delivery_id>/<str:name>",
+        deliveries.delivery_file,
+        name="delivery_file",
+    ),
+]

@@ -1,0 +1,56 @@
+"""A project's main page: the chain of stages, how far each is, and the one thing to do next."""
+
+from typing import Any
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+
+from annotation import queue
+from annotation.permissions import Access
+from annotation.selectors.job_progress import job_progress
+from annotation.selectors.work import annotator_pace, waiting_for
+from annotation.views.access import ProjectRequest, needs
+from annotation.views.jobs import STOP_POLLING
+from routing.selectors.overview import Stage
+from routing.selectors.overview import overview as read_overview
+
+SHOWN_STUCK = 20
+
+
+@needs("project.view", "GET")
+def overview(request: ProjectRequest) -> HttpResponseBase:
+    """Whoever may not look at runs (annotators) gets their own work and nothing of the stages: which of them
+    the waiting items belong to is not for them to know.
+    """
+    project, access = request.access.project, request.access
+    if not access.allows("runs.view"):
+        context: dict[str, Any] = {
+            "pace": annotator_pace(project=project, user=request.user),
+            "waiting": waiting_for(project=project, user=request.user),
+        }
+        return render(request, "routing/overview_annotator.html", context)
+    found = read_overview(project, access)
+    step = found.next_step
+    context = {
+        "overview": found,
+        "stages": [
+            (stage, reverse(stage.url_name, kwargs=stage.url_kwargs) if _links(stage, access) else "")
+            for stage in found.stages
+        ],
+        "next_url": reverse(step.url_name, kwargs=step.url_kwargs) if step.url_name else "",
+        "running": [job_progress(job) for job in found.running_jobs],
+        "failed": job_progress(found.failed_job) if found.failed_job else None,
+        "stuck": found.stuck and queue.stuck_items(project).select_related("item__image")[:SHOWN_STUCK],
+        "item_count": project.items.count(),
+    }
+    if request.htmx:
+        return render(
+            request, "routing/_overview.html", context, status=200 if found.active else STOP_POLLING
+        )
+    return render(request, "routing/overview.html", context)
+
+
+def _links(stage: Stage, access: Access) -> bool:
+    """Whether the stage has a page that this person may open, and that is not still to come."""
+    return bool(stage.url_name) and stage.state != "waiting" and access.allows(stage.action)

@@ -1,0 +1,126 @@
+"""The pages of a run: how far it is, and after the analysis what is certified."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+
+from annotation.models import User
+from annotation.views.access import ProjectRequest, needs, told
+from annotation.views.jobs import STOP_POLLING
+from routing.models import Certificate, Run
+from routing.selectors.runs import run_report
+from routing.services import deliveries as delivery_service
+from routing.services import runs as service
+from routing.services.states import CANCELLABLE, UNDER_WAY
+from routing.views.figure import region_figure
+
+
+@needs("runs.view", "GET")
+def runs(request: ProjectRequest) -> HttpResponseBase:
+    found = request.access.project.runs.order_by("-number")
+    return render(
+        request,
+        "routing/runs.html",
+        {"runs": found, "open_run": next((run for run in found if run.state in UNDER_WAY), None)},
+    )
+
+
+@needs("runs.view", "GET")
+def run(request: ProjectRequest, number: int) -> HttpResponseBase:
+    found = _run(request, number)
+    report = run_report(found)
+    certificate = Certificate.objects.filter(run=found).first()
+    busy = found.state in (Run.State.PREPARING, Run.State.CALIBRATING, Run.State.ANALYSING, Run.State.ROUTING)
+    context: dict[str, Any] = {
+        "run": found,
+        "report": report,
+        "certificate": certificate,
+        "figure": region_figure(certificate.figures, certificate.thresholds) if certificate else None,
+        "polls": busy or found.state == Run.State.LABELLING,
+        "can_be_cancelled": found.state in CANCELLABLE,
+    }
+    if request.htmx:
+        # The progress alone is asked for again and again; a new state changes the whole page.
+        if request.GET.get("state") != found.state:
+            response = HttpResponse(status=STOP_POLLING)
+            response.headers["HX-Refresh"] = "true"
+            return response
+        status = 200 if context["polls"] else STOP_POLLING
+        return render(request, "routing/_run_progress.html", context, status=status)
+    return render(request, "routing/run.html", context)
+
+
+@needs("runs.edit", "POST")
+def run_analyse(request: ProjectRequest, number: int) -> HttpResponseBase:
+    return _act(request, number, service.analyse, _("The analysis has begun."))
+
+
+@needs("runs.edit", "POST")
+def run_route(request: ProjectRequest, number: int) -> HttpResponseBase:
+    return _act(request, number, service.route, _("Every item is being sent to its source."))
+
+
+@needs("runs.edit", "POST")
+def run_cancel(request: ProjectRequest, number: int) -> HttpResponseBase:
+    return _act(request, number, service.cancel_run, _("The run is cancelled. Labels given so far stay."))
+
+
+@needs("deliveries.make", "POST")
+def run_deliver(request: ProjectRequest, number: int) -> HttpResponseBase:
+    found = _run(request, number)
+    with told(request):
+        delivery_service.deliver(run=found, user=request.user)
+        messages.success(request, _("The files are being written; they appear here."))
+    return redirect("deliveries", request.access.project.slug)
+
+
+@needs("runs.view", "GET")
+def run_certificate(request: ProjectRequest, number: int) -> HttpResponseBase:
+    certificate = _certificate(request, number)
+    return _download(certificate.document.encode(), "application/json", f"run-{number}-certificate.json")
+
+
+@needs("predictions.view", "GET")
+def run_draw(request: ProjectRequest, number: int) -> HttpResponseBase:
+    certificate = _certificate(request, number)
+    return _download(certificate.draw_lines.encode(), "application/jsonl", f"run-{number}-draw.jsonl")
+
+
+def _act(
+    request: ProjectRequest, number: int, service_call: Callable[..., Any], words: str
+) -> HttpResponseBase:
+    found = _run(request, number)
+    user: User = request.user
+    with told(request):
+        service_call(run=found, user=user)
+        messages.success(request, words)
+    return redirect("run", request.access.project.slug, number)
+
+
+def _run(request: ProjectRequest, number: int) -> Run:
+    return get_object_or_404(
+        Run.objects.select_related("project"), project=request.access.project, number=number
+    )
+
+
+def _certificate(request: ProjectRequest, number: int) -> Certificate:
+    found = Certificate.objects.filter(run__project=request.access.project, run__number=number).first()
+    if found is None:
+        raise Http404("not analysed yet")
+    return found
+
+
+def _download(content: bytes, media_type: str, name: str) -> HttpResponse:
+    return HttpResponse(
+        content,
+        content_type=media_type,
+        headers={
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "X-Content-Type-Options": "nosniff",
+        },
+    )

@@ -1,0 +1,89 @@
+"""The models of a project and their prices; people come last and have a price, too."""
+
+from django.contrib import messages
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+
+from annotation.errors import HypacError
+from annotation.models import Project
+from annotation.services.projects import update_project
+from annotation.views.access import ProjectRequest, needs, told
+from annotation.views.forms import add_error
+from routing.models import Source
+from routing.services.sources import available_models, delete_source, save_source
+from routing.views.forms import BACKENDS, PeopleForm, SourceForm
+
+
+@needs("sources.edit", "GET", "POST")
+def sources(request: ProjectRequest) -> HttpResponseBase:
+    """The list; a POST sets the price of people."""
+    project = request.access.project
+    people = PeopleForm(request.POST or None, initial={"human_cost": project.human_cost.normalize()})
+    if request.method == "POST" and people.is_valid():
+        try:
+            update_project(project=project, user=request.user, **people.cleaned_data)
+        except HypacError as error:
+            add_error(people, error)
+        else:
+            messages.success(request, _("Saved."))
+            return redirect("sources", project.slug)
+    return render(
+        request,
+        "routing/sources.html",
+        {
+            "sources": Source.objects.filter(project=project).order_by("position"),
+            "backend_names": dict(BACKENDS),
+            "people": people,
+            "step": "sources",
+        },
+    )
+
+
+@needs("sources.edit", "GET", "POST")
+def source_new(request: ProjectRequest) -> HttpResponseBase:
+    return _edit(request, None)
+
+
+@needs("sources.edit", "GET", "POST")
+def source_edit(request: ProjectRequest, source_id: int) -> HttpResponseBase:
+    return _edit(request, get_object_or_404(Source, project=request.access.project, pk=source_id))
+
+
+@needs("sources.edit", "POST")
+def source_delete(request: ProjectRequest, source_id: int) -> HttpResponseBase:
+    source = get_object_or_404(Source, project=request.access.project, pk=source_id)
+    with told(request):
+        delete_source(source=source, user=request.user)
+        messages.success(request, _("%(name)s is removed.") % {"name": source.name})
+    return redirect("sources", request.access.project.slug)
+
+
+def _edit(request: ProjectRequest, source: Source | None) -> HttpResponseBase:
+    project = request.access.project
+    models, columns = available_models(), _columns(project)
+    form = SourceForm(
+        request.POST or None,
+        models=models,
+        columns=columns,
+        initial=SourceForm.initial_of(source) if source else {"backend": "sklearn" if models else "recorded"},
+    )
+    if request.method == "POST" and form.is_valid():
+        try:
+            saved = save_source(project=project, user=request.user, source=source, **form.values())
+        except HypacError as error:
+            add_error(form, error)
+        else:
+            messages.success(request, _("%(name)s is saved.") % {"name": saved.name})
+            return redirect("sources", project.slug)
+    return render(
+        request,
+        "routing/source_form.html",
+        {"form": form, "source": source, "step": "sources", "has_models": models, "has_columns": columns},
+    )
+
+
+def _columns(project: Project) -> list[str]:
+    """Columns of the imported data, by the first item."""
+    first = project.items.order_by("position").values_list("data", flat=True).first()
+    return list(first or {})

@@ -1,0 +1,305 @@
+// Labelling by keyboard: one key, one label, and no answer lost when the connection is.
+(() => {
+  "use strict";
+
+  const area = document.getElementById("task-area");
+  const said = document.getElementById("said");
+  const connection = document.getElementById("connection");
+  const sheet = document.getElementById("keys");
+  const word = area.dataset;
+  // A second press of a key that was meant for the last item must not label the next one. Nobody sees, decides
+  // and presses within this time.
+  const SETTLE_MS = 250;
+
+  let shownAt = 0; // when this item could be seen
+  let busy = false; // a request is on its way
+  let pending = null; // an answer that did not reach the server: {url, fields}
+  let retryTimer = 0;
+  let retryAfter = 2000;
+
+  const task = () => document.getElementById("task");
+  const labelForm = () => document.getElementById("label-form");
+  const skipBox = () => document.getElementById("skip");
+
+  // --- An item appears ------------------------------------------------------------------------------------
+
+  function present() {
+    const image = document.getElementById("item-image");
+    shownAt = 0;
+    delete task().dataset.ready;
+    const arrived = () => {
+      if (image && image.naturalWidth && Math.max(image.naturalWidth, image.naturalHeight) < 200) {
+        image.classList.add("tiny");
+      }
+      const zoom = document.getElementById("zoom");
+      if (zoom) zoom.hidden = false;
+      shownAt = performance.now();
+      const shown = task();
+      window.setTimeout(() => {
+        if (task() === shown) shown.dataset.ready = "";
+      }, SETTLE_MS);
+    };
+    if (!image) return arrived();
+    if (image.complete) return image.naturalWidth ? arrived() : broken();
+    image.addEventListener("load", arrived, { once: true });
+    image.addEventListener("error", broken, { once: true });
+
+    function broken() {
+      tell(word.wordImage, true);
+      arrived();
+    }
+  }
+
+  const ready = () => !busy && !pending && task().hasAttribute("data-ready");
+
+  function tell(text, trouble = false) {
+    const line = document.createElement("span");
+    line.textContent = text;
+    if (trouble) line.className = "trouble";
+    said.replaceChildren(line);
+  }
+
+  // --- Sending --------------------------------------------------------------------------------------------
+
+  const isAnswer = (element) => element && element.id === "label-form";
+
+  area.addEventListener("click", (event) => {
+    const button = event.target.closest("button[name=value], button[name=reason]");
+    if (button && !ready()) event.preventDefault();
+  }, true);
+
+  document.addEventListener("htmx:configRequest", (event) => {
+    if (isAnswer(event.detail.elt)) {
+      event.detail.parameters.lead_time_ms = String(Math.round(performance.now() - shownAt));
+    }
+  });
+
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (!area.contains(event.detail.elt)) return;
+    // The empty page looks for work by itself; that must not block anything.
+    if (event.detail.requestConfig.verb === "get") return;
+    if (busy) return event.preventDefault();
+    busy = true;
+    area.setAttribute("aria-busy", "true");
+    if (isAnswer(event.detail.elt)) {
+      keep({ url: event.detail.requestConfig.path, fields: plain(event.detail.requestConfig.parameters) });
+    }
+  });
+
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.requestConfig.verb === "get") return;
+    busy = false;
+    area.removeAttribute("aria-busy");
+    const status = event.detail.xhr ? event.detail.xhr.status : 0;
+    const arrived = (status >= 200 && status < 300) || [400, 409, 422].includes(status);
+    if (arrived) return letGo();
+    const kept = read();
+    if (kept) lost(kept, status ? word.wordRefused : word.wordLost);
+    else trouble(status ? word.wordRefused : word.wordLost);
+  });
+
+  document.addEventListener("htmx:afterSettle", (event) => {
+    if (event.detail.elt && (event.detail.elt.id === "task" || event.detail.elt === area)) present();
+  });
+
+  function plain(parameters) {
+    return parameters instanceof FormData ? Object.fromEntries(parameters.entries()) : { ...parameters };
+  }
+
+  // --- The answer that could not be sent --------------------------------------------------------------------
+
+  function keep(answer) {
+    try {
+      localStorage.setItem(word.outbox, JSON.stringify(answer));
+    } catch {
+      // A full or forbidden storage: the answer is still held in memory for as long as the page is open.
+    }
+    keep.last = answer;
+  }
+
+  function read() {
+    try {
+      return JSON.parse(localStorage.getItem(word.outbox)) || keep.last || null;
+    } catch {
+      return keep.last || null;
+    }
+  }
+
+  function letGo() {
+    try {
+      localStorage.removeItem(word.outbox);
+    } catch {
+      // Nothing was stored.
+    }
+    keep.last = null;
+    pending = null;
+    connection.hidden = true;
+    window.clearTimeout(retryTimer);
+    retryAfter = 2000;
+  }
+
+  function trouble(text) {
+    connection.textContent = text;
+    connection.hidden = false;
+  }
+
+  function lost(answer, text) {
+    pending = answer;
+    trouble(text);
+    window.clearTimeout(retryTimer);
+    retryTimer = window.setTimeout(resend, retryAfter);
+    retryAfter = Math.min(retryAfter * 1.5, 15000);
+  }
+
+  // The same answer with the same key: however often it arrives, it makes one label.
+  async function resend() {
+    if (!pending || busy) return;
+    const answer = pending;
+    const token = document.querySelector("input[name=csrfmiddlewaretoken]");
+    if (token) answer.fields.csrfmiddlewaretoken = token.value;
+    busy = true;
+    try {
+      const response = await fetch(answer.url, {
+        method: "POST",
+        body: new URLSearchParams(answer.fields),
+        headers: { "HX-Request": "true", "HX-Target": "task" },
+      });
+      busy = false;
+      const elsewhere = response.headers.get("HX-Redirect");
+      if (elsewhere) return window.location.assign(elsewhere);
+      if (!response.ok && response.status !== 400 && response.status !== 409) {
+        // Refused for good (no longer a member, form gone stale): the page as it is now says why.
+        if (response.status === 403 || response.status === 404) {
+          letGo();
+          return window.location.assign(word.page);
+        }
+        return lost(answer, word.wordRefused);
+      }
+      const html = await response.text();
+      letGo();
+      show(html);
+    } catch {
+      busy = false;
+      lost(answer, word.wordLost);
+    }
+  }
+  window.addEventListener("online", resend);
+
+  function show(html) {
+    htmx.swap("#task", html, { swapStyle: "outerHTML" });
+  }
+
+  // --- The lease ------------------------------------------------------------------------------------------
+
+  const beat = Math.max(5, Number(word.leaseSeconds) / 3) * 1000;
+  window.setInterval(async () => {
+    const form = labelForm();
+    if (!form || task().dataset.state !== "item" || pending || document.visibilityState === "hidden") return;
+    const fields = new FormData(form);
+    try {
+      const response = await fetch(word.heartbeat, { method: "POST", body: new URLSearchParams(fields) });
+      if (labelForm() === form && response.status === 409) tell(word.wordGone, true);
+    } catch {
+      // The next beat, or the answer itself, will show whether the connection is back.
+    }
+  }, beat);
+
+  // --- Keys -----------------------------------------------------------------------------------------------
+
+  const writing = (element) =>
+    element.closest("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable]");
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.defaultPrevented) return;
+    if (event.key === "Escape") return escape(event);
+    if (sheet.open || writing(event.target)) return;
+    if (event.repeat) return;
+    const key = event.key;
+    const box = skipBox();
+    if (box && box.open) {
+      const reason = box.querySelector(`button[data-number="${CSS.escape(key)}"]`);
+      if (reason) return press(event, reason);
+      if (key === "s") return toggleSkip(event);
+      return;
+    }
+    const choice = [...document.querySelectorAll("#label-form button[data-hotkey]")].find(
+      (button) => button.dataset.hotkey === key || button.dataset.hotkey.toLowerCase() === key.toLowerCase(),
+    );
+    if (choice) return press(event, choice);
+    if (key === "?") return openSheet(event);
+    if (key === "u" || key === "Backspace") {
+      const undo = document.querySelector("form[data-undo] button");
+      event.preventDefault();
+      if (undo && !busy && !pending) undo.click();
+    } else if (key === "s" && box) {
+      toggleSkip(event);
+    } else if (key === "z") {
+      zoom();
+    } else if (key === "ArrowRight" || key === "ArrowDown" || key === "ArrowLeft" || key === "ArrowUp") {
+      step(event, key === "ArrowRight" || key === "ArrowDown" ? 1 : -1);
+    }
+  });
+
+  function press(event, button) {
+    event.preventDefault();
+    if (!ready()) return;
+    button.classList.add("pressed");
+    button.click();
+  }
+
+  function escape(event) {
+    const box = skipBox();
+    if (sheet.open) return; // the dialog closes by itself
+    if (box && box.open) {
+      box.open = false;
+      box.querySelector("summary").focus();
+      event.preventDefault();
+      return;
+    }
+    const leave = document.querySelector("#task [data-escape]");
+    if (leave) leave.click();
+  }
+
+  function toggleSkip(event) {
+    const box = skipBox();
+    event.preventDefault();
+    box.open = !box.open;
+    const target = box.open ? box.querySelector("button[data-number]") : box.querySelector("summary");
+    target.focus();
+    if (box.open) box.scrollIntoView({ block: "nearest" });
+  }
+
+  function openSheet(event) {
+    if (event) event.preventDefault();
+    if (!sheet.open) sheet.showModal();
+  }
+
+  function zoom() {
+    const image = document.getElementById("item-image");
+    const button = document.getElementById("zoom");
+    if (!image || !button) return;
+    button.setAttribute("aria-pressed", String(image.classList.toggle("zoomed")));
+  }
+
+  function step(event, direction) {
+    const buttons = [...document.querySelectorAll("#label-form button[name=value]")];
+    const inside = buttons.indexOf(document.activeElement);
+    if (!buttons.length || (inside < 0 && document.activeElement !== document.body)) return;
+    event.preventDefault();
+    const next = inside < 0 ? (direction > 0 ? 0 : buttons.length - 1) : inside + direction;
+    buttons[(next + buttons.length) % buttons.length].focus();
+  }
+
+  area.addEventListener("click", (event) => {
+    if (event.target.closest("#zoom")) zoom();
+  });
+  const opener = document.getElementById("open-keys");
+  opener.hidden = false;
+  opener.addEventListener("click", openSheet);
+
+  // --- Start ----------------------------------------------------------------------------------------------
+
+  present();
+  pending = read();
+  if (pending) resend();
+})();

@@ -1,0 +1,90 @@
+// What every page shares: times in the reader's zone, dropped files, questions before what cannot be undone.
+(() => {
+  "use strict";
+
+  const format = new Intl.DateTimeFormat(document.documentElement.lang || undefined, {
+    dateStyle: "medium",
+    timeStyle: "short",
+  });
+
+  function localTimes(root) {
+    for (const time of root.querySelectorAll("time[datetime]:not([data-local])")) {
+      const when = new Date(time.dateTime);
+      if (Number.isNaN(when.getTime())) continue;
+      time.title = time.textContent;
+      time.textContent = format.format(when);
+      time.dataset.local = "";
+    }
+  }
+
+  function dropZones(root) {
+    for (const zone of root.querySelectorAll(".drop:not([data-drops])")) {
+      const input = zone.querySelector("input[type=file]");
+      zone.dataset.drops = "";
+      for (const name of ["dragenter", "dragover"]) {
+        zone.addEventListener(name, (event) => {
+          event.preventDefault();
+          zone.classList.add("over");
+        });
+      }
+      zone.addEventListener("dragleave", () => zone.classList.remove("over"));
+      zone.addEventListener("drop", (event) => {
+        event.preventDefault();
+        zone.classList.remove("over");
+        if (event.dataTransfer.files.length) {
+          input.files = event.dataTransfer.files;
+          input.dispatchEvent(new Event("change", { bubbles: true }));
+        }
+      });
+    }
+  }
+
+  // A form that says what it does with data-ask is sent only after a yes.
+  document.addEventListener("submit", (event) => {
+    const ask = event.target.dataset.ask;
+    if (ask && !window.confirm(ask)) {
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  }, true);
+
+  // A form is sent once: a second click while the first is on its way changes nothing.
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (event.defaultPrevented || form.method !== "post" || form.hasAttribute("hx-post")) return;
+    if (form.dataset.sent) {
+      event.preventDefault();
+      return;
+    }
+    form.dataset.sent = "1";
+    form.setAttribute("aria-busy", "true");
+  });
+  window.addEventListener("pageshow", () => {
+    for (const form of document.querySelectorAll("form[data-sent]")) {
+      delete form.dataset.sent;
+      form.removeAttribute("aria-busy");
+    }
+  });
+
+  // Fields of one backend are shown only while it is the chosen one.
+  function chosenParts(root) {
+    for (const select of root.querySelectorAll("select[data-shows]")) {
+      const show = () => {
+        for (const part of document.querySelectorAll(`[data-shown-by="${select.dataset.shows}"]`)) {
+          part.hidden = part.dataset.value !== select.value;
+        }
+      };
+      if (!select.dataset.showing) select.addEventListener("change", show);
+      select.dataset.showing = "1";
+      show();
+    }
+  }
+
+  function freshen(root) {
+    localTimes(root);
+    dropZones(root);
+    chosenParts(root);
+  }
+  freshen(document);
+  document.addEventListener("htmx:load", (event) => freshen(event.detail.elt));
+})();
