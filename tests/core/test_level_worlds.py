@@ -28,7 +28,7 @@ def critical(repeats: int, cells: int) -> int:
 
 
 def simulate(world_name: str, target: str, repeats: int, seed: int) -> dict[str, float]:
-    """Counts of false certificates of the certifying rule and of `pointwise_argmin`, and the mean net saving."""
+    """False certificates of the certifying rule and of `pointwise_argmin`, and the mean net saving."""
     rng = np.random.default_rng(seed)
     plan = plan_of(SIZE, DRAWN, target=target)
     false = paper = certified = 0
