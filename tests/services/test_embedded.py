@@ -1,0 +1,202 @@
+"""`manage.py serve` as a user starts it, and what happens when its worker is killed in the middle."""
+
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.servers import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = 8_000
+SET_UP = """
+import django; django.setup()
+import io, json, sys
+from decimal import Decimal
+from annotation.models import User
+from annotation.services.files import store_file
+from annotation.services.imports import Mapping, start_import
+from annotation.services.projects import ChoiceSpec, create_project
+from routing.services.sources import save_source
+user = User.objects.create_user("manager")
+project = create_project(user=user, name="Kill", choices=[ChoiceSpec("yes"), ChoiceSpec("no")])
+with open(sys.argv[1], "rb") as file:
+    stored = store_file(project=project, content=file, original_name="items.csv", media_type="text/csv")
+mapping = Mapping(id_column="id", text_column="text")
+print(json.dumps(start_import(project=project, user=user, stored_file=stored, mapping=mapping).pk))
+"""
+START_RUN = """
+import django; django.setup()
+from decimal import Decimal
+from annotation.models import Project
+from routing.services.runs import start_run
+from routing.services.sources import save_source
+project = Project.objects.get()
+user = project.created_by
+for position, column in enumerate(("fast", "slow"), start=1):
+    params = {"label_column": column, "confidence_column": "confidence"}
+    save_source(project=project, user=user, name=column, backend="recorded", params=params,
+                cost_per_label=Decimal(position), position=position)
+start_run(project=project, user=user, epsilon=Decimal("0.05"), alpha=Decimal("0.05"), m=300, p=Decimal("0.9"))
+"""
+
+
+class Site:
+    """An installation of its own, in a folder, with its server as a child process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("HYPAC_", "DJANGO_"))
+        }
+        for name in ("DATABASE_URL", "CELERY_BROKER_URL"):
+            kept.pop(name, None)
+        self.environment = kept | {
+            "HYPAC_VAR": str(folder),
+            "HYPAC_JOB_STALE_SECONDS": "2",
+            "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
+            "PYTHONPATH": str(ROOT),
+        }
+        command = [sys.executable, "manage.py", "serve", "--port", str(self.port)]
+        with open(folder / "serve.log", "ab") as log:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=self.environment, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def healthy(self) -> bool:
+        assert self.process.poll() is None, (self.folder / "serve.log").read_text()
+        with contextlib.suppress(httpx.TransportError):
+            return httpx.get(f"http://127.0.0.1:{self.port}/healthz", timeout=2).status_code == 200
+        return False
+
+    def python(self, code: str, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def value(self, query: str, *values: Any) -> Any:
+        with contextlib.closing(
+            sqlite3.connect(f"file:{self.folder / 'hypac.sqlite3'}?mode=ro", uri=True, timeout=30)
+        ) as database:
+            return database.execute(query, values).fetchone()[0]
+
+    def worker_processes(self) -> list[int]:
+        """Ids of the worker's processes, parent and child, found by their command line and folder."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    command = (entry / "cmdline").read_bytes()
+                    environment = (entry / "environ").read_bytes().split(b"\0")
+                    if b"celery" in command and f"HYPAC_VAR={self.folder}".encode() in environment:
+                        found.append(int(entry.name))
+        return found
+
+    def kill_worker(self) -> None:
+        victims = self.worker_processes()
+        assert victims
+        for process in victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+    def stop(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(40)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    if not sys.platform.startswith("linux"):
+        pytest.skip("finds the worker's processes in /proc")
+    site = Site(tmp_path)
+    try:
+        until(site.healthy, 60)
+        yield site
+    finally:
+        site.stop()
+
+
+def until(condition: Callable[[], Any], seconds: float, what: str = "") -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited {seconds} s for {what or condition}"
+        time.sleep(0.02)
+
+
+def test_a_killed_worker_loses_and_doubles_nothing(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "items.csv"
+    lines = (
+        f"id{i},text number {i},yes,{'no' if i % 9 == 0 else 'yes'},{i % 1000 / 1000}" for i in range(ROWS)
+    )
+    file.write_text("id,text,fast,slow,confidence\n" + "\n".join(lines) + "\n")
+
+    job = json.loads(site.python(SET_UP, str(file)))
+    until(lambda: site.value("select done from annotation_job where id = ?", job) > 0, 60, "first chunk")
+    site.kill_worker()
+    until(lambda: site.value("select state from annotation_job where id = ?", job) == "done", 90, "import")
+    assert site.value("select attempts from annotation_job where id = ?", job) > 1, "killed too late"
+    assert site.value("select count(distinct external_id) from annotation_item") == ROWS
+    assert site.value("select count(*) from annotation_item") == ROWS
+    assert site.value("select max(position) from annotation_item") == ROWS - 1
+
+    site.python(START_RUN)
+    until(lambda: site.value("select count(*) from routing_prediction") > 0, 60, "first predictions")
+    site.kill_worker()
+    until(lambda: site.value("select state from routing_run") == "calibrating", 120, "models")
+    assert site.value("select attempts from annotation_job where kind = 'prepare_run'") > 1, "killed too late"
+    fast = site.value("select id from routing_source where position = 1")
+    query = "select count(distinct item_id) from routing_prediction where source_id = ?"
+    assert site.value(query, fast) == ROWS
+    assert site.value("select count(*) from routing_prediction where source_id = ?", fast) == ROWS
+    # One prediction, one payment: the ledger says what the rows say, to the cent.
+    paid = site.value("select sum(amount) from routing_spend")
+    assert float(paid) == float(site.value("select sum(cost) from routing_prediction"))
+    assert site.value("select sum(quantity) from routing_spend") == site.value(
+        "select count(*) from routing_prediction"
+    )
+    assert site.value("select count(*) from annotation_workitem") == site.value("select n from routing_draw")
+
+
+def test_serve_ends_its_children_and_says_why_it_cannot_start(site: Site) -> None:
+    twin = [sys.executable, "manage.py", "serve", "--port", str(free_port())]
+    second = subprocess.run(
+        twin, cwd=ROOT, env=site.environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert second.returncode != 0
+    assert "already runs on this data" in second.stderr
+
+    other = site.environment | {"HYPAC_VAR": str(site.folder / "other")}
+    taken = [sys.executable, "manage.py", "serve", "--port", str(site.port)]
+    third = subprocess.run(
+        taken, cwd=ROOT, env=other, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert third.returncode != 0
+    assert f"Port {site.port}" in third.stderr
+    assert "--port" in third.stderr
+
+    site.process.send_signal(signal.SIGINT)
+    assert site.process.wait(40) == 0
+    until(lambda: not site.worker_processes(), 10, "the worker to end")
