@@ -1,0 +1,68 @@
+"""The administration opens, and leaves facts alone."""
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.urls import reverse
+
+from annotation import append_only, queue
+from annotation.models import AuditEvent, Choice, Draft, Job, JobProblem, Label, Skip, WorkItem
+from tests.factories import make_image_items, make_items, make_project, make_user
+
+# Choices are shown inside the page of their project.
+MODELS = [model for model in apps.get_app_config("annotation").get_models() if model is not Choice]
+
+
+@pytest.fixture
+def rows(db) -> None:
+    """At least one row of every model."""
+    project = make_project()
+    user = project.created_by
+    items = make_items(project, 3) + make_image_items(project, 1)
+    queue.create_batch(
+        project=project, item_ids=[item.pk for item in items], blind=False, priority=1, entropy=1
+    )
+    task = queue.claim(project=project, user=user)
+    queue.submit(
+        user=user, work_item_id=task.work_item.pk, token=task.token, value="cat", idempotency_key="k"
+    )
+    task = queue.claim(project=project, user=user)
+    queue.skip(user=user, work_item_id=task.work_item.pk, token=task.token, reason="other")
+    Draft.objects.create(work_item=WorkItem.objects.first(), user=user, value="cat")
+    JobProblem.objects.create(job=Job.objects.create(project=project, kind="import"), where="x", message="y")
+    assert Skip.objects.exists()
+
+
+@pytest.fixture
+def superuser(client, db):
+    user = make_user("root", is_staff=True, is_superuser=True)
+    client.force_login(user)
+    return user
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_lists_and_pages_open(client, superuser, rows, model, django_assert_max_num_queries) -> None:
+    name = f"admin:annotation_{model._meta.model_name}"
+    with django_assert_max_num_queries(12):
+        assert client.get(reverse(f"{name}_changelist")).status_code == 200
+    row = model._default_manager.first()
+    assert client.get(reverse(f"{name}_change", args=[row.pk])).status_code == 200
+
+
+@pytest.mark.parametrize("model", [Label, AuditEvent, WorkItem, Job], ids=lambda model: model.__name__)
+def test_facts_and_leases_cannot_be_changed_here(client, superuser, rows, model) -> None:
+    name = f"admin:annotation_{model._meta.model_name}"
+    row = model._default_manager.first()
+    for page, arguments in (("add", []), ("delete", [row.pk])):
+        assert client.get(reverse(f"{name}_{page}", args=arguments)).status_code == 403
+    assert client.post(reverse(f"{name}_change", args=[row.pk]), {}).status_code == 403
+
+
+def test_every_append_only_model_is_read_only(rf, superuser) -> None:
+    request = rf.get("/")
+    request.user = superuser
+    for model, page in admin.site._registry.items():
+        if model._meta.db_table in append_only._tables:
+            assert not page.has_change_permission(request), model
+            assert not page.has_delete_permission(request), model
+            assert not page.has_add_permission(request), model
