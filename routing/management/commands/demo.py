@@ -70,9 +70,8 @@ class Command(BaseCommand):
                 summary = None
                 self._tell(f"\nNow label: log in as annotator1 at {address}/projects/{SLUG}/annotate/")
                 self._tell("and as manager to analyse, route and deliver.")
-            self._tell_accounts(address, accounts)
             if not options["exit"]:
-                self._tell("Ctrl-C stops it.")
+                self._tell_accounts(address, accounts)
                 while True:
                     time.sleep(3600)
         if summary is not None and not summary.kept_its_promise:
@@ -96,6 +95,7 @@ class Command(BaseCommand):
         names = ", ".join(f"{account.username} ({account.role})" for account in accounts)
         self._tell(f"\nHyPAC runs at {address}/projects/{SLUG}/")
         self._tell(f"Accounts: {names}; password of each: {accounts[0].password}")
+        self._tell("Ctrl-C stops it.")
 
     def _tell(self, line: str) -> None:
         if self._last_line:
