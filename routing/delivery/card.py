@@ -49,9 +49,9 @@ def card(run: Run, counts: Counts) -> str:
         "- Labels by source:",
         *(f"  - {_code(source)}: {number}" for source, number in sorted(counts.by_source.items())),
         "",
-        "`labels.csv` puts an apostrophe before cells that a spreadsheet would take for a formula (they start with "
-        "=, +, -, @, a tab or a carriage return; negative numbers, too). "
-        "`labels.jsonl` holds every value as it is.",
+        "`labels.csv` puts an apostrophe before cells that a spreadsheet would take for a formula: those "
+        "that start with =, +, -, @, a tab or a carriage return, negative numbers too. `labels.jsonl` "
+        "holds every value as it is.",
         "",
         "To recompute the certificate: `python -m routing.core.verify certificate.json draw.jsonl`",
     ]

@@ -33,7 +33,7 @@ class Delivery(models.Model):
 class DeliveryFile(models.Model):
     delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="files")
     name = models.CharField(max_length=100, help_text="For example labels.csv.")
-    file = models.ForeignKey(StoredFile, on_delete=models.PROTECT, related_name="+")
+    file = models.ForeignKey(StoredFile, on_delete=models.RESTRICT, related_name="+")
 
     class Meta:
         ordering = ["delivery_id", "name"]

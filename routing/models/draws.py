@@ -9,7 +9,7 @@ class PilotItem(models.Model):
     """An item on which the models run so that the chain can be built. Nobody labels it for that."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="pilot_items")
-    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="+")
+    item = models.ForeignKey(Item, on_delete=models.RESTRICT, related_name="+")
     order = models.PositiveIntegerField()
 
     class Meta:
@@ -36,7 +36,7 @@ class Draw(models.Model):
 
 class DrawItem(models.Model):
     draw = models.ForeignKey(Draw, on_delete=models.CASCADE, related_name="items")
-    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="+")
+    item = models.ForeignKey(Item, on_delete=models.RESTRICT, related_name="+")
     order = models.PositiveIntegerField(help_text="Random order of the draw, from 0.")
     asked = models.BooleanField(help_text="Z: whether people are asked.")
     probability = models.DecimalField(

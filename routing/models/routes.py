@@ -9,7 +9,7 @@ class Route(models.Model):
     """Which source the thresholds give an item to, before unusable answers are passed on."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="routes")
-    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="+")
+    item = models.ForeignKey(Item, on_delete=models.RESTRICT, related_name="+")
     position = models.PositiveSmallIntegerField(help_text="1 to S; S is people.")
 
     class Meta:

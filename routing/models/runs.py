@@ -48,10 +48,10 @@ class Run(models.Model):
     # The chain of policies, fixed before any label exists (null until the models have run on the pilot).
     chains = models.JSONField(null=True, blank=True)
     calibration_batch = models.OneToOneField(
-        WorkBatch, null=True, blank=True, on_delete=models.PROTECT, related_name="calibrates"
+        WorkBatch, null=True, blank=True, on_delete=models.RESTRICT, related_name="calibrates"
     )
     routed_batch = models.OneToOneField(
-        WorkBatch, null=True, blank=True, on_delete=models.PROTECT, related_name="completes"
+        WorkBatch, null=True, blank=True, on_delete=models.RESTRICT, related_name="completes"
     )
     invalid_reason = models.TextField(blank=True, help_text="What broke the certificate, if anything did.")
     created_by = models.ForeignKey(
@@ -86,7 +86,7 @@ class RunSource(models.Model):
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="run_sources")
     position = models.PositiveSmallIntegerField(help_text="1 is the cheapest.")
-    source = models.ForeignKey(Source, on_delete=models.PROTECT, related_name="+")
+    source = models.ForeignKey(Source, on_delete=models.RESTRICT, related_name="+")
     fingerprint = models.CharField(max_length=64)
     cost_per_label = models.DecimalField(max_digits=14, decimal_places=6)
 
@@ -105,7 +105,7 @@ class PoolItem(models.Model):
     """An item of the frozen pool with its routing key (u, v); u is known once source 1 has run."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="pool_items")
-    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="+")
+    item = models.ForeignKey(Item, on_delete=models.RESTRICT, related_name="+")
     position = models.PositiveIntegerField(help_text="Place in the pool, from 0; draws name positions.")
     u = models.FloatField(null=True, blank=True, help_text="Uncertainty score in [0, 1].")
     v = models.BigIntegerField(help_text="53-bit tie-break from the run's salt and the item's id.")

@@ -20,7 +20,7 @@ class Spend(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="spends")
     run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.CASCADE, related_name="spends")
     source = models.ForeignKey(
-        Source, null=True, blank=True, on_delete=models.PROTECT, related_name="+", help_text="Empty: people."
+        Source, null=True, blank=True, on_delete=models.RESTRICT, related_name="+", help_text="Empty: people."
     )
     stage = models.CharField(max_length=20, choices=Stage)
     quantity = models.PositiveIntegerField(help_text="Labels or predictions.")

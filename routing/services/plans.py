@@ -142,8 +142,7 @@ def build_plan(
         )
         core_plan.validate(plan)
     except core_plan.PlanError as error:
-        message = str(error)
-        raise InputError(message[:1].upper() + message[1:] + ".", where=error.field) from None
+        raise InputError(f"{error}.", where=error.field) from None
     return plan
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Max, ProtectedError
+from django.db.models import Max, RestrictedError
 
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User
@@ -85,7 +85,7 @@ def delete_source(*, source: Source, user: User) -> None:
                 target=f"source:{pk}",
                 data={"name": name},
             )
-    except ProtectedError:
+    except RestrictedError:
         raise ConflictError(f"{name} belongs to a run and stays, so that the run can be explained.") from None
 
 

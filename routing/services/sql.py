@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BigIntegerField, Func, Model, QuerySet, Value
@@ -17,7 +18,10 @@ def insert_select(model: type[Model], fields: tuple[str, ...], rows: QuerySet[An
     """
     meta, quote = model._meta, connection.ops.quote_name
     columns = ", ".join(quote(str(meta.get_field(name).column)) for name in fields)
-    select, params = rows.query.sql_with_params()
+    try:
+        select, params = rows.query.sql_with_params()
+    except EmptyResultSet:  # the conditions exclude every row
+        return 0
     with connection.cursor() as cursor:
         # Names come from the models, values go in as parameters.
         cursor.execute(f"INSERT INTO {quote(meta.db_table)} ({columns}) {select}", params)

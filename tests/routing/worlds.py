@@ -1,0 +1,168 @@
+"""Small projects with recorded predictions, and people who know the truth and label through the queue."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from annotation import jobs, queue
+from annotation.hooks import hooks
+from annotation.models import Item, Job, Label, Project, User, WorkItem
+from routing.models import Run
+from routing.services.runs import analyse, route, start_run
+from routing.services.sources import save_source
+from tests.factories import add_member, make_items, make_project
+
+CHOICES = ("cat", "dog", "emu")
+
+
+@dataclass
+class World:
+    """`truth` is by external id; only the simulated people and the tests know it."""
+
+    project: Project
+    manager: User
+    annotators: list[User]
+    truth: dict[str, str]
+    keys: int = field(default=0)
+
+    def start(self, **fields: Any) -> Run:
+        plan: dict[str, Any] = {
+            "epsilon": Decimal("0.1"),
+            "alpha": Decimal("0.1"),
+            "m": 120,
+            "p": Decimal("0.9"),
+            "entropy": 7,
+        }
+        return start_run(project=self.project, user=self.manager, **(plan | fields))
+
+    def do(self, kind: str) -> Job:
+        """Do the newest job of a kind as a worker would; it must succeed."""
+        job = self.project.jobs.filter(kind=kind).order_by("-id")[0]
+        jobs.run(job.pk)
+        job.refresh_from_db()
+        assert job.state == Job.State.DONE, job.error
+        return job
+
+    def label(self, limit: int | None = None, answer: Callable[[Item], str | None] | None = None) -> int:
+        """Let people label what waits. `answer` gives None for an item that is to be skipped by everybody."""
+        count = 0
+        for user in self.annotators:
+            while limit is None or count < limit:
+                task = queue.claim(project=self.project, user=user)
+                if task is None:
+                    break
+                item = task.work_item.item
+                value = answer(item) if answer else self.truth[item.external_id]
+                if value is None:
+                    queue.skip(user=user, work_item_id=task.work_item.pk, token=task.token, reason="unclear")
+                    continue
+                self.keys += 1
+                queue.submit(
+                    user=user,
+                    work_item_id=task.work_item.pk,
+                    token=task.token,
+                    value=value,
+                    idempotency_key=f"key-{self.keys}-of-{self.project.pk}",
+                )
+                count += 1
+        return count
+
+    def finish(self) -> None:
+        """As `label`, but past the queue: the rows that it would leave behind, in a tenth of the time."""
+        open_ = WorkItem.objects.filter(batch__project=self.project, state=WorkItem.State.OPEN)
+        for work_item in open_.select_related("item", "batch").order_by("pk"):
+            self.keys += 1
+            WorkItem.objects.filter(pk=work_item.pk).update(state=WorkItem.State.DONE)
+            label = Label.objects.create(
+                item=work_item.item,
+                work_item=work_item,
+                annotator=self.annotators[0],
+                value=self.truth[work_item.item.external_id],
+                idempotency_key=f"key-{self.keys}-of-{self.project.pk}",
+            )
+            for stored in hooks.label_stored:
+                stored(label, None)
+
+    def give_up_all(self) -> int:
+        waiting = WorkItem.objects.filter(batch__project=self.project, state=WorkItem.State.OPEN)
+        for work_item in waiting:
+            queue.give_up(work_item=work_item, actor=self.manager)
+        return len(waiting)
+
+    def calibrated(self, **fields: Any) -> Run:
+        """A run whose calibration items are all labelled."""
+        run = self.start(**fields)
+        self.do("prepare_run")
+        self.finish()
+        run.refresh_from_db()
+        return run
+
+    def analysed(self, **fields: Any) -> Run:
+        run = self.calibrated(**fields)
+        analyse(run=run, user=self.manager)
+        self.do("analyse_run")
+        run.refresh_from_db()
+        return run
+
+    def routed(self, **fields: Any) -> Run:
+        run = self.analysed(**fields)
+        route(run=run, user=self.manager)
+        self.do("route_run")
+        run.refresh_from_db()
+        return run
+
+    def complete(self, **fields: Any) -> Run:
+        run = self.routed(**fields)
+        self.finish()
+        run.refresh_from_db()
+        return run
+
+
+def make_world(
+    size: int = 400,
+    *,
+    seed: int = 1,
+    error: Sequence[Callable[[float], float]] = (lambda u: 0.8 * u, lambda u: 0.4 * u),
+    costs: Sequence[str] = ("1", "2"),
+    human_cost: str = "8",
+    change: Callable[[int, dict[str, str]], None] | None = None,
+) -> World:
+    """A project of texts with a recorded source per entry of `error`, wrong with that probability at u.
+
+    `change` may change the recorded columns of an item before it is stored.
+    """
+    random_ = random.Random(seed)
+    project = make_project(choices=CHOICES, human_cost=Decimal(human_cost), currency="USD")
+    rows, truth = [], {}
+    for index in range(size):
+        true, u = random_.choice(CHOICES), random_.random()
+        row = {"text": f"text {index}"}
+        for number, chance in enumerate(error, start=1):
+            wrong = random_.random() < chance(u)
+            other = random_.choice([name for name in CHOICES if name != true])
+            row[f"model{number}"] = other if wrong else true
+            row[f"confidence{number}"] = f"{1 - u:.6f}" if number == 1 else f"{1 - chance(u):.6f}"
+        if change:
+            change(index, row)
+        truth[f"t{index}"] = true
+        rows.append(row)
+    items = make_items(project, [row["text"] for row in rows])
+    for item, row in zip(items, rows, strict=True):
+        item.data = row
+    Item.objects.bulk_update(items, ["data"])
+    project.columns = list(dict.fromkeys(name for row in rows for name in row))
+    project.save(update_fields=["columns"])
+    manager = project.created_by
+    for number, cost in enumerate(costs, start=1):
+        save_source(
+            project=project,
+            user=manager,
+            name=f"Model {number}",
+            backend="recorded",
+            params={"label_column": f"model{number}", "confidence_column": f"confidence{number}"},
+            cost_per_label=Decimal(cost),
+        )
+    annotators = [add_member(project) for _ in range(2)]
+    return World(project, manager, annotators, truth)
