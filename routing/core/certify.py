@@ -285,7 +285,7 @@ def _dearer(outlay: Expected) -> str:
 
 
 def risk_path(plan: Plan, chain: Chain, calibration: Calibration, *, chains: int = 1) -> list[RiskPoint]:
-    """Observed risk and pointwise upper bound of every policy of a chain, for a figure beside the certificate.
+    """Observed risk and pointwise upper bound of every policy of a chain, for a figure.
 
     ``chains`` is how many the run tests, each at alpha / chains.
     """

@@ -64,7 +64,8 @@ class ScoreGrid:
         """Mean routing cost per item (r,), the paper's C_hat: whoever labels is paid, nobody else."""
         edges = np.column_stack([np.zeros(len(places), np.int64), self.drawn[places]])
         edges = np.column_stack([edges, np.full(len(places), self.drawn[-1])])
-        return np.asarray(np.diff(edges, axis=1) @ prices / max(int(self.drawn[-1]), 1), dtype=np.float64)
+        paid = (np.diff(edges, axis=1) * prices).sum(axis=1)
+        return np.asarray(paid / max(int(self.drawn[-1]), 1), dtype=np.float64)
 
 
 def score_grid(u: Floats, losses: ObservedLosses) -> ScoreGrid:

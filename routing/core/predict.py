@@ -28,15 +28,18 @@ def isotonic(rho: Floats, outcome: Floats, at: Floats) -> Floats:
 
 def logistic(rho: Floats, outcome: Floats, at: Floats) -> Floats:
     """Logistic regression of ``outcome`` in {0, 1} on logit(rho), by Newton's method, read off at ``at``."""
-    design = np.column_stack([np.ones_like(rho), special.logit(rho)])
-    beta = np.zeros(2)
+    # Sums instead of matrix products: two parameters are not worth the threads of a linear algebra library.
+    x = special.logit(rho)
+    intercept = slope = 0.0
     for _ in range(ITERATIONS):
-        mean = special.expit(design @ beta)
-        weight = mean * (1 - mean)
-        gradient = design.T @ (outcome - mean) - RIDGE * beta
-        hessian = (design * weight[:, None]).T @ design + RIDGE * np.eye(2)
-        step = np.linalg.solve(hessian, gradient)
-        beta += np.clip(step, -2.0, 2.0)
-        if np.max(np.abs(step)) < 1e-9:
+        mean = special.expit(intercept + slope * x)
+        residual, weight = outcome - mean, mean * (1 - mean)
+        g0, g1 = residual.sum() - RIDGE * intercept, (residual * x).sum() - RIDGE * slope
+        h00, h01, h11 = weight.sum() + RIDGE, (weight * x).sum(), (weight * x * x).sum() + RIDGE
+        determinant = h00 * h11 - h01 * h01
+        step0, step1 = (h11 * g0 - h01 * g1) / determinant, (h00 * g1 - h01 * g0) / determinant
+        intercept += float(np.clip(step0, -2.0, 2.0))
+        slope += float(np.clip(step1, -2.0, 2.0))
+        if max(abs(step0), abs(step1)) < 1e-9:
             break
-    return np.asarray(special.expit(beta[0] + beta[1] * special.logit(at)), dtype=np.float64)
+    return np.asarray(special.expit(intercept + slope * special.logit(at)), dtype=np.float64)

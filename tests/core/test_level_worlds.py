@@ -64,7 +64,7 @@ def simulate(world_name: str, target: str, repeats: int, seed: int) -> dict[str,
 @pytest.mark.parametrize("world", WORLDS[:2])
 @pytest.mark.parametrize("target", TARGETS)
 def test_false_certificates_stay_below_alpha(world: str, target: str) -> None:
-    repeats = 300
+    repeats = 250
     counts = simulate(world, target, repeats, seed=2024)
     limit = critical(repeats, CELLS)
     assert counts["false"] <= limit

@@ -57,7 +57,7 @@ def load(name: str) -> tuple[World, np.ndarray | None]:
 def test_certificates_on_real_outputs(name: str, target: str) -> None:
     table, own = load(name)
     m, costs, least = TABLES[name]
-    size, repeats = len(table.u), 40
+    size, repeats = len(table.u), 25
     plan = plan_of(size, m, costs=costs, target=target)
     rng = np.random.default_rng(9)
     false, saving = 0, 0.0
