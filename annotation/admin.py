@@ -11,7 +11,7 @@ from annotation import models
 admin.site.register(models.User, UserAdmin)
 
 
-class AtSize(admin.ModelAdmin):  # type: ignore[type-arg]
+class AtSize(admin.ModelAdmin):
     """For tables with millions of rows: no count of all rows, no list of all rows to choose from."""
 
     show_full_result_count = False
@@ -39,7 +39,7 @@ class ReadOnly(AtSize):
         return False
 
 
-class ChoiceInline(admin.TabularInline):  # type: ignore[type-arg]
+class ChoiceInline(admin.TabularInline):
     """To be looked at: labels change through the project's settings, which guard what builds on them."""
 
     model = models.Choice
@@ -52,7 +52,7 @@ class ChoiceInline(admin.TabularInline):  # type: ignore[type-arg]
 
 
 @admin.register(models.Project)
-class ProjectAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class ProjectAdmin(admin.ModelAdmin):
     list_display = ("name", "slug", "task_type", "created_by", "created_at", "archived_at")
     list_select_related = ("created_by",)
     search_fields = ("name", "slug")

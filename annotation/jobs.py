@@ -102,7 +102,7 @@ def nudge(job: Job) -> None:
     from annotation.tasks import run_job
 
     try:
-        run_job.apply_async(args=[job.pk], queue=kind(job.kind).queue, retry=False)
+        run_job.apply_async(args=(job.pk,), queue=kind(job.kind).queue, retry=False)
     except Exception:
         log.warning("Job %s could not be announced; the reconciler will try again.", job.pk, exc_info=True)
 

@@ -1,6 +1,6 @@
 """Projects and the content of their items."""
 
-from typing import Any
+from typing import Any, cast
 
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from annotation.api.base import ApiView, ProjectView
 from annotation.api.content import item_content
-from annotation.models import Item, Project
+from annotation.models import Item, Project, User
 from annotation.selectors.projects import projects_of
 
 
@@ -23,7 +23,7 @@ class ItemPages(CursorPagination):
 
 class ProjectList(ApiView):
     def get(self, request: Request) -> Response:
-        projects = projects_of(request.user)
+        projects: Any = projects_of(cast(User, request.user))  # each has its annotated `role`
         return Response({"results": [_summary(project, project.role) for project in projects]})
 
 

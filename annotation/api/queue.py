@@ -40,7 +40,7 @@ class Submission(Held, Answer):
 
 
 class Correction(Answer):
-    label = serializers.IntegerField(min_value=1, max_value=MAX_ID)
+    label = serializers.IntegerField(min_value=1, max_value=MAX_ID)  # type: ignore[assignment]
 
 
 class Skipped(Held):

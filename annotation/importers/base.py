@@ -47,9 +47,14 @@ Record = Row | Problem
 class Importer(Protocol):
     """One file format. `registry` holds one object of each."""
 
-    name: str
-    title: str
-    holds_images: bool
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def holds_images(self) -> bool: ...
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
         """Read from the start, after `skip` records, holding one record in memory at a time.

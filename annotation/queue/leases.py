@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from annotation.errors import ConflictError, NotAllowedError
@@ -129,19 +129,23 @@ def lease(candidates: QuerySet[WorkItem], project: Project, user: User) -> int |
 
 def free(batch: WorkBatch, user: User) -> QuerySet[WorkItem]:
     """Work items of the batch that nothing keeps from this person, whatever their state."""
+    skipped = Skip.objects.filter(work_item=OuterRef("pk"), user=user, cleared_at__isnull=True)
+    labelled = Label.objects.filter(item=OuterRef("item"), annotator=user, work_item__batch=batch)
+    held_elsewhere = WorkItem.objects.filter(
+        item=OuterRef("item"), slot=OuterRef("slot"), state=State.LEASED
+    ).exclude(pk=OuterRef("pk"))
+    # Not as NOT EXISTS: PostgreSQL makes joins of those and reads the whole batch for them. These are looked
+    # up row by row while it walks the queue's index, up to the first row that fits.
     return (
         WorkItem.objects.filter(batch=batch)
-        .exclude(Exists(Skip.objects.filter(work_item=OuterRef("pk"), user=user, cleared_at__isnull=True)))
-        .exclude(Exists(Label.objects.filter(item=OuterRef("item"), annotator=user, work_item__batch=batch)))
-        .exclude(
-            Exists(
-                WorkItem.objects.filter(
-                    item=OuterRef("item"), slot=OuterRef("slot"), state=State.LEASED
-                ).exclude(pk=OuterRef("pk"))
-            )
-        )
+        .alias(skipped=_first(skipped), labelled=_first(labelled), held_elsewhere=_first(held_elsewhere))
+        .filter(skipped__isnull=True, labelled__isnull=True, held_elsewhere__isnull=True)
         .order_by("priority", "order")
     )
+
+
+def _first(rows: QuerySet[Any]) -> Subquery:
+    return Subquery(rows.order_by().values("pk")[:1])
 
 
 def load_task(work_item_id: int, user: User) -> Task:

@@ -7,6 +7,7 @@ from annotation.models import Label, Project
 
 MAX_COMMENT = 2000
 MAX_LEAD_TIME_MS = 2**31 - 1
+MAX_KEY = Label._meta.get_field("idempotency_key").max_length or 64
 
 
 def validate_value(project: Project, value: Any) -> str:
@@ -31,7 +32,7 @@ def check_comment(comment: str) -> str:
 
 
 def check_idempotency_key(key: str) -> str:
-    if not 1 <= len(key) <= Label._meta.get_field("idempotency_key").max_length or not key.isprintable():
+    if not 1 <= len(key) <= MAX_KEY or not key.isprintable():
         raise InputError(
             "Send a random key of 1 to 64 characters, a new one for every answer.", where="idempotency_key"
         )

@@ -355,6 +355,23 @@ class TestUndo:
         assert queue.undo(project=desk.project, user=desk.ann) is None
 
 
+class TestWaiting:
+    def test_counts_what_this_person_can_get(self, make_desk) -> None:
+        desk = make_desk(items=5)
+        assert waiting_for(desk.project, desk.ann) == 5
+        held = desk.claim(desk.ann)
+        others = desk.claim(desk.ben)
+        assert waiting_for(desk.project, desk.ann) == 4
+        desk.skip(held)
+        assert waiting_for(desk.project, desk.ann) == 3
+        desk.submit(desk.claim(desk.ann))
+        assert waiting_for(desk.project, desk.ann) == 2
+        desk.expire(others)
+        assert waiting_for(desk.project, desk.ann) == 3
+        queue.withdraw_batch(batch=desk.batch)
+        assert waiting_for(desk.project, desk.ann) == 0
+
+
 class TestCorrect:
     def test_sent_twice_it_makes_one_version(self, desk) -> None:
         label = desk.submit(desk.claim(), "dog")
