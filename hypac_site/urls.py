@@ -5,6 +5,8 @@ from django.urls import include, path
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("api/v1/", include("annotation.api")),
+    path("api/v1/", include("routing.api")),
     path("", include("annotation.urls")),
     path("", include("routing.urls")),
 ]

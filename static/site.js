@@ -80,7 +80,17 @@
     }
   }
 
+  // A few pixels made large are to be seen as they are, not blurred.
+  function tinyImages(root) {
+    for (const image of root.querySelectorAll(".thumb, .item-figure img")) {
+      const look = () => image.classList.toggle("tiny", Math.max(image.naturalWidth, image.naturalHeight) < 64);
+      if (image.complete) look();
+      else image.addEventListener("load", look, { once: true });
+    }
+  }
+
   function freshen(root) {
+    tinyImages(root);
     localTimes(root);
     dropZones(root);
     chosenParts(root);

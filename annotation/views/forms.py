@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from annotation.errors import HypacError
 from annotation.models import Membership
 from annotation.models.projects import HEX_COLOR
-from annotation.services.choices import ChoiceSpec
+from annotation.services.choices import PALETTE, ChoiceSpec
 
 
 def add_error(form: forms.Form, error: HypacError) -> None:
@@ -87,6 +87,8 @@ class _ChoiceFormSet(forms.BaseFormSet):
             "hotkey": _("Key of label %d"),
             "color": _("Colour of label %d"),
         }
+        if index is not None and index >= self.initial_form_count():
+            form.fields["color"].initial = PALETTE[index % len(PALETTE)]  # a colour field cannot be empty
         for name, text in words.items():
             form.fields[name].widget.attrs["aria-label"] = text % ((index or 0) + 1)
 

@@ -50,7 +50,8 @@ class MappingForm(forms.Form):
     def __init__(self, *args: Any, columns: list[str], images: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         named = [(column, column) for column in columns]
-        self.fields["id_column"].choices = [("", _("Line number or file name")), *named]  # type: ignore[attr-defined]
+        by_place = ("", _("Line number or file name"))
+        self.fields["id_column"].choices = [by_place, *named]  # type: ignore[attr-defined]
         if images:
             del self.fields["text_column"]
         else:

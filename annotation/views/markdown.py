@@ -1,4 +1,4 @@
-"""Guidelines: Markdown by a manager, shown to others, so sanitised twice: no raw HTML in, a short list out."""
+"""Guidelines: Markdown by a manager, shown to others, so sanitised twice: no raw HTML in, few tags out."""
 
 import nh3
 from markdown_it import MarkdownIt

@@ -63,7 +63,10 @@ def project_settings(request: ProjectRequest) -> HttpResponseBase:
     which = request.POST.get("form", "")
     basics = SettingsForm(
         request.POST if which == "basics" else None,
-        initial={name: getattr(project, name) for name in SettingsForm.base_fields},
+        initial={
+            **{name: getattr(project, name) for name in SettingsForm.base_fields},
+            "human_cost": f"{project.human_cost.normalize():f}",
+        },
     )
     choices = ChoiceFormSet(
         request.POST if which == "choices" else None,

@@ -82,7 +82,7 @@ def region_figure(figures: dict[str, Any], thresholds: Sequence[Any] | None) -> 
         """Place of a threshold on an axis, in cells."""
         score = -1.0 if threshold is None else float(threshold["u"])
         whole = max(bisect_right(scores, score) - 1, 0)
-        return (whole / len(scores)) * len(keep) + 0.5
+        return min((whole / len(scores)) * len(keep) + 0.5, len(keep) - 0.5)
 
     def mark(pair: Sequence[Any], title: str) -> Mark:
         x, y = LEFT + middle(pair[0]) * side, TOP + SIZE - middle(pair[1]) * side

@@ -58,7 +58,7 @@ class SourceForm(forms.Form):
     def initial_of(source: Source) -> dict[str, Any]:
         return {
             "name": source.name,
-            "cost_per_label": source.cost_per_label.normalize(),
+            "cost_per_label": f"{source.cost_per_label.normalize():f}",
             "backend": source.backend,
             **source.params,
         }
@@ -129,6 +129,6 @@ class PlanForm(forms.Form):
 
 
 def suggested_m(project: Project) -> int:
-    """A draw that is worth its labels: a tenth of the items, between 100 and 500, and never all of them."""
+    """A draw that is worth its labels: a fifth of the items, between 100 and 1,000, and no more than there are."""
     count = project.items.count()
-    return max(1, min(max(100, min(500, count // 10)), count))
+    return max(1, min(max(100, min(1000, count // 5)), count))

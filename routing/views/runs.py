@@ -42,6 +42,7 @@ def run(request: ProjectRequest, number: int) -> HttpResponseBase:
         "certificate": certificate,
         "figure": region_figure(certificate.figures, certificate.thresholds) if certificate else None,
         "polls": busy or found.state == Run.State.LABELLING,
+        "run_states": dict(Run.State.choices),
         "can_be_cancelled": found.state in CANCELLABLE,
     }
     if request.htmx:

@@ -19,7 +19,7 @@ from routing.views.forms import BACKENDS, PeopleForm, SourceForm
 def sources(request: ProjectRequest) -> HttpResponseBase:
     """The list; a POST sets the price of people."""
     project = request.access.project
-    people = PeopleForm(request.POST or None, initial={"human_cost": project.human_cost.normalize()})
+    people = PeopleForm(request.POST or None, initial={"human_cost": f"{project.human_cost.normalize():f}"})
     if request.method == "POST" and people.is_valid():
         try:
             update_project(project=project, user=request.user, **people.cleaned_data)

@@ -1,0 +1,329 @@
+"""Every address x method x role, against a table written by hand here: an address that it lacks fails."""
+
+import io
+from collections.abc import Iterator
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from annotation.models import Label, Project, WorkItem
+from annotation.services.files import store_file
+from routing.models import Delivery, DeliveryFile
+from tests.factories import PASSWORD, add_member, make_image_items, make_project, make_user
+from tests.routing.worlds import World, make_world
+
+ROLES = ("owner", "manager", "reviewer", "annotator", "viewer")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+EVERYBODY = set(ROLES)
+LEADERS = {"owner", "manager"}
+LABELLERS = {"owner", "manager", "reviewer", "annotator"}
+NOT_ANNOTATORS = {"owner", "manager", "reviewer", "viewer"}
+SEERS = {"owner", "manager", "viewer"}
+OWNERS = {"owner"}
+
+# name of the address: ({method: roles that may}, other parts of the address)
+PAGES: dict[str, dict[str, set[str]]] = {
+    "overview": {"GET": EVERYBODY},
+    "project_settings": {"GET": LEADERS, "POST": LEADERS},
+    "import_upload": {"GET": LEADERS, "POST": LEADERS},
+    "import_mapping": {"GET": LEADERS, "POST": LEADERS},
+    "image": {"GET": EVERYBODY},
+    "annotate": {"GET": LABELLERS},
+    "annotate_submit": {"POST": LABELLERS},
+    "annotate_correct": {"POST": LABELLERS},
+    "annotate_skip": {"POST": LABELLERS},
+    "annotate_undo": {"POST": LABELLERS},
+    "annotate_heartbeat": {"POST": LABELLERS},
+    "annotate_release": {"POST": LABELLERS},
+    "work_decide": {"POST": LEADERS},
+    "members": {"GET": NOT_ANNOTATORS},
+    "member_add": {"POST": OWNERS},
+    "member_create": {"POST": OWNERS},
+    "member_role": {"POST": OWNERS},
+    "member_remove": {"POST": OWNERS},
+    "jobs": {"GET": NOT_ANNOTATORS},
+    "job": {"GET": NOT_ANNOTATORS},
+    "job_problems": {"GET": NOT_ANNOTATORS},
+    "job_cancel": {"POST": LEADERS},
+    "job_retry": {"POST": LEADERS},
+    "audit": {"GET": LEADERS},
+    "items": {"GET": NOT_ANNOTATORS},
+    "item": {"GET": NOT_ANNOTATORS},
+    "sources": {"GET": LEADERS, "POST": LEADERS},
+    "source_new": {"GET": LEADERS, "POST": LEADERS},
+    "source_edit": {"GET": LEADERS, "POST": LEADERS},
+    "source_delete": {"POST": LEADERS},
+    "plan": {"GET": LEADERS, "POST": LEADERS},
+    "plan_outlook": {"GET": LEADERS},
+    "runs": {"GET": NOT_ANNOTATORS},
+    "run": {"GET": NOT_ANNOTATORS},
+    "run_analyse": {"POST": LEADERS},
+    "run_route": {"POST": LEADERS},
+    "run_cancel": {"POST": LEADERS},
+    "run_deliver": {"POST": LEADERS},
+    "run_certificate": {"GET": NOT_ANNOTATORS},
+    "run_draw": {"GET": SEERS},
+    "deliveries": {"GET": SEERS},
+    "delivery_file": {"GET": SEERS},
+}
+# Of the programming interface. Each project address answers OPTIONS as well, and says nothing there.
+API: dict[str, dict[str, set[str]]] = {
+    "api_project": {"GET": EVERYBODY},
+    "api_items": {"GET": NOT_ANNOTATORS},
+    "api_jobs": {"GET": NOT_ANNOTATORS},
+    "api_job": {"GET": NOT_ANNOTATORS},
+    "api_queue_claim": {"POST": LABELLERS},
+    "api_queue_submit": {"POST": LABELLERS},
+    "api_queue_skip": {"POST": LABELLERS},
+    "api_queue_heartbeat": {"POST": LABELLERS},
+    "api_queue_release": {"POST": LABELLERS},
+    "api_queue_undo": {"POST": LABELLERS},
+    "api_queue_correct": {"POST": LABELLERS},
+}
+SIGNED_IN: dict[str, set[str]] = {
+    "project_list": {"GET"},
+    "project_new": {"GET", "POST"},
+    "logout": {"POST"},
+    "api_projects": {"GET"},
+}
+PUBLIC: dict[str, set[str]] = {"login": {"GET", "POST"}, "health": {"GET"}}
+
+
+Found = tuple[tuple[str, ...], URLPattern]
+
+
+def addresses(
+    patterns: list[URLPattern | URLResolver] | None = None, names: tuple[str, ...] = ()
+) -> Iterator[Found]:
+    """(namespaces, pattern) of every address of the site."""
+    for entry in get_resolver().url_patterns if patterns is None else patterns:
+        if isinstance(entry, URLResolver):
+            yield from addresses(entry.url_patterns, (*names, *filter(None, [entry.namespace])))
+        else:
+            yield names, entry
+
+
+@pytest.fixture
+def world(db: None) -> World:
+    return make_world(60)
+
+
+@pytest.fixture
+def arguments(world: World) -> dict[str, object]:
+    """Parts of addresses that lead to something, so that nothing is 404 because it is not there yet."""
+    run = world.routed(m=40)
+    image = make_image_items(world.project, 1)[0].image
+    stored = store_file(
+        project=world.project,
+        content=io.BytesIO(b"text\nhello\n"),
+        original_name="more.csv",
+        media_type="text/csv",
+    )
+    delivery = Delivery.objects.create(run=run, number=1, rows=1, blanks=0)
+    DeliveryFile.objects.create(delivery=delivery, name="labels.csv", file=stored)
+    return {
+        "slug": world.project.slug,
+        "file_id": stored.pk,
+        "sha256": image.sha256,
+        "work_item_id": WorkItem.objects.first().pk,
+        "user_id": world.annotators[0].pk,
+        "job_id": world.project.jobs.first().pk,
+        "item_id": world.project.items.first().pk,
+        "source_id": world.project.sources.first().pk,
+        "number": run.number,
+        "delivery_id": delivery.pk,
+        "name": "labels.csv",
+    }
+
+
+def address(name: str, arguments: dict[str, object]) -> str:
+    pattern = next(entry for _, entry in addresses() if entry.name == name)
+    return reverse(name, kwargs={key: arguments[key] for key in pattern.pattern.converters})
+
+
+def test_every_address_is_in_a_table() -> None:
+    known = {*PAGES, *API, *SIGNED_IN, *PUBLIC}
+    named = [(names, entry) for names, entry in addresses() if "admin" not in names]
+    assert {entry.name for _, entry in named} == known
+    assert all(entry.name for _, entry in named)
+
+
+def test_every_page_carries_its_mark() -> None:
+    for names, entry in addresses():
+        if "admin" not in names and not entry.name.startswith("api_"):
+            mark = getattr(entry.callback, "needed_action", None)
+            expected = "public" if entry.name in PUBLIC else "signed_in" if entry.name in SIGNED_IN else None
+            assert mark is not None, entry.name
+            assert expected in (None, mark), entry.name
+
+
+@pytest.mark.django_db
+def test_pages_of_a_project(world: World, arguments: dict[str, object]) -> None:
+    """Strangers get 404, members whose role may not 403. One world serves all: making it takes a second."""
+    wrong = []
+    for role in (*ROLES, "nobody", "other project", "removed"):
+        client = _client(role, world.project)
+        for name, table in {**PAGES, **API}.items():
+            path = address(name, arguments)
+            for method in METHODS:
+                point = transaction.savepoint()
+                status = client.generic(method, path).status_code
+                transaction.savepoint_rollback(point)
+                allowed = table.get("GET" if method == "HEAD" else method)
+                if verdict := _verdict(role, table, allowed, status, api=name in API):
+                    wrong.append(f"{method} {name} as {role}: {status}, {verdict}")
+    assert wrong == []
+
+
+def _client(role: str, project: Project) -> Client:
+    client = Client(raise_request_exception=False)
+    if role == "other project":
+        stranger = make_user("stranger")
+        make_project(stranger)
+        client.force_login(stranger)
+    elif role == "removed":
+        leaver = add_member(project, "owner")
+        client.force_login(leaver)
+        leaver.memberships.all().delete()
+    elif role != "nobody":
+        client.force_login(add_member(project, role))
+    return client
+
+
+def _verdict(
+    role: str, table: dict[str, set[str]], allowed: set[str] | None, status: int, *, api: bool
+) -> str:
+    """What is wrong with the status; "" where it is right."""
+    if status >= 500:
+        return "an error of the server"
+    if role == "nobody":
+        return "" if status == (401 if api else 302) else "expected to be asked to log in"
+    if role in ("other project", "removed"):
+        return "" if status in ((404, 405) if api else (404,)) else "expected 404"
+    if allowed is not None:
+        if role in allowed:
+            return "expected to be let in" if status in (401, 403, 405) else ""
+        return "" if status == 403 else "expected 403"
+    if api:
+        return "" if status in (403, 405) else "expected 405"
+    may_anything = any(role in roles for roles in table.values())
+    return "" if status == (405 if may_anything else 403) else "expected 405, or 403"
+
+
+@pytest.mark.django_db
+def test_pages_without_a_project() -> None:
+    nobody, somebody = Client(), Client()
+    user = make_user("somebody")
+    for name, allowed in {**SIGNED_IN, **PUBLIC}.items():
+        for method in METHODS:
+            somebody.force_login(user)
+            path = reverse(name)
+            anonymous = nobody.generic(method, path).status_code
+            known = somebody.generic(method, path).status_code
+            possible = ("GET" if method == "HEAD" else method) in allowed
+            if name in SIGNED_IN:
+                assert anonymous == (401 if name.startswith("api_") else 302), (name, method)
+            else:
+                assert (anonymous != 405) == possible, (name, method)
+            assert (known != 405) == possible, (name, method)
+
+
+@pytest.mark.django_db
+def test_the_admin_is_for_staff(client_of) -> None:
+    client = client_of(add_member(make_project(), "owner"))
+    for names, entry in addresses():
+        plain = not entry.pattern.converters and entry.pattern.regex.groups == 0
+        if "admin" in names and plain and entry.name and entry.name not in ("login", "logout"):
+            path = reverse(f"admin:{entry.name}")
+            assert client.get(path).status_code in (302, 404), path
+
+
+@pytest.mark.django_db
+def test_nothing_is_found_through_another_project(world: World, arguments: dict[str, object]) -> None:
+    """Ids of one project under the address of another one, by somebody who may do everything there."""
+    mallory = make_user("mallory")
+    other = make_project(mallory)
+    client = Client()
+    client.force_login(mallory)
+    before = Label.objects.count()
+    for name, table in PAGES.items():
+        path = address(name, {**arguments, "slug": other.slug})
+        pattern = next(entry for _, entry in addresses() if entry.name == name)
+        if set(pattern.pattern.converters) == {"slug"}:
+            continue
+        for method in table:
+            data = {"work_item": str(arguments["work_item_id"])}
+            assert client.generic(method, path).status_code == 404, (name, method)
+            assert client.post(path, data).status_code in (404, 405), name
+    for name in ("annotate_submit", "annotate_skip", "annotate_heartbeat"):
+        data = {
+            "work_item": str(arguments["work_item_id"]),
+            "token": "x",
+            "value": "cat",
+            "reason": "unclear",
+        }
+        assert client.post(address(name, {"slug": other.slug}), data).status_code == 404, name
+    theirs = {"label": str(Label.objects.first().pk), "value": "cat", "idempotency_key": "k"}
+    assert client.post(address("annotate_correct", {"slug": other.slug}), theirs).status_code == 404
+    assert Label.objects.count() == before
+
+
+@pytest.mark.django_db
+def test_every_form_needs_its_token(project, client_of) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(project.created_by)
+    answer = client.post(reverse("member_add", args=[project.slug]), {"add-username": "x"})
+    assert answer.status_code == 403
+    assert "out of date" in answer.content.decode()
+
+
+@pytest.mark.django_db
+class TestLoggingIn:
+    def test_the_way_in_leads_to_the_page_that_was_wanted(self, project) -> None:
+        client = Client()
+        wanted = reverse("overview", args=[project.slug])
+        asked = client.get(wanted)
+        assert asked.url == f"/login/?next={wanted}"
+        page = client.get(asked.url)
+        assert f'name="next" value="{wanted}"' in page.content.decode()
+        user = project.created_by
+        answer = client.post("/login/", {"username": user.username, "password": PASSWORD, "next": wanted})
+        assert answer.url == wanted
+
+    def test_sending_a_form_is_no_place_to_return_to(self, project) -> None:
+        wanted = reverse("annotate_submit", args=[project.slug])
+        answer = Client().post(
+            "/login/",
+            {"username": project.created_by.username, "password": PASSWORD, "next": wanted},
+        )
+        assert answer.url == "/"
+
+    @pytest.mark.parametrize("wanted", ["https://elsewhere.example/", "//elsewhere.example/", "javascript:x"])
+    def test_no_way_leads_elsewhere(self, wanted: str, project) -> None:
+        fields = {"username": project.created_by.username, "password": PASSWORD, "next": wanted}
+        assert Client().post("/login/", fields).url == "/"
+
+    def test_a_part_of_a_page_sends_the_whole_page_to_log_in(self, project) -> None:
+        path = reverse("overview", args=[project.slug])
+        answer = Client().get(path, headers={"HX-Request": "true"}, follow=True)
+        assert answer.headers["HX-Redirect"].startswith("/login/?next=")
+
+    def test_what_was_typed_stays_after_a_wrong_password(self, project) -> None:
+        answer = Client().post("/login/", {"username": "ann", "password": "wrong"})
+        page = answer.content.decode()
+        assert answer.status_code == 200
+        assert 'value="ann"' in page
+        assert 'role="alert"' in page
+
+    def test_too_many_wrong_passwords_lock_the_account_for_a_while(self, project, settings) -> None:
+        settings.AXES_FAILURE_LIMIT = 3
+        client = Client()
+        user = project.created_by.username
+        for _ in range(3):
+            answer = client.post("/login/", {"username": user, "password": "wrong"})
+        assert answer.status_code == 429
+        assert "Too many attempts" in answer.content.decode()
+        answer = client.post("/login/", {"username": user, "password": PASSWORD})
+        assert answer.status_code == 429
