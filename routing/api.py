@@ -1,0 +1,172 @@
+"""The part of /api/v1/ that is about models and runs. Nothing that the analysis finds is in it before the
+analysis.
+
+`urlpatterns` is included by hypac_site.urls.
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.urls import path
+from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation.api.base import ProjectView
+from annotation.queue import BatchProgress
+from routing.models import Certificate, Run, Source
+from routing.selectors.overview import overview
+from routing.selectors.runs import Threshold, run_report
+
+
+class RunPages(CursorPagination):
+    ordering = "-number"
+    page_size = 50
+
+
+class RunView(ProjectView):
+    """A run by its number within the project."""
+
+    actions = {"GET": "runs.view"}
+
+    def find_run(self, number: int) -> Run:
+        run = self.access.project.runs.filter(number=number).first()
+        if run is None:
+            raise Http404
+        return run
+
+    def find_certificate(self, number: int) -> Certificate:
+        certificate = Certificate.objects.filter(run=self.find_run(number)).first()
+        if certificate is None:
+            raise Http404
+        return certificate
+
+
+class RunList(ProjectView):
+    actions = {"GET": "runs.view"}
+
+    def get(self, request: Request, slug: str) -> Response:
+        pages = RunPages()
+        page = pages.paginate_queryset(self.access.project.runs.all(), request, view=self) or []
+        return pages.get_paginated_response([_plan(run) for run in page])
+
+
+class RunDetail(RunView):
+    def get(self, request: Request, slug: str, number: int) -> Response:
+        run = self.find_run(number)
+        report = run_report(run)
+        body = _plan(run) | {
+            "sources": list(
+                run.run_sources.order_by("position").values(
+                    "position", "source__name", "fingerprint", "cost_per_label"
+                )
+            ),
+            "calibration": _progress(report.progress),
+            "labelling": _progress(report.routed_progress),
+            "paid": report.savings.paid,
+            "alpha_total": report.alpha_total,
+            "invalid_reasons": report.invalid_reasons,
+        }
+        if report.certificate is not None:
+            body["certificate"] = {
+                "id": report.certificate.sha256,
+                "certified": report.certified,
+                "sentence": report.sentence,
+                "thresholds": [_threshold(threshold) for threshold in report.thresholds],
+                "allowed_errors": report.allowed_errors,
+                "observed_errors": report.observed_errors,
+                "asked": report.asked,
+                "unanswered": report.unanswered,
+            }
+            body |= {
+                "labels_by_source": [
+                    {"position": count.position, "source": count.name or "person", "items": count.items}
+                    for count in report.counts
+                ],
+                "blanks": report.blanks,
+                "routing_saving": report.routing_saving,
+                "net_saving": report.net_saving,
+                "savings_final": report.savings.final,
+            }
+        return Response(body)
+
+
+class RunCertificate(RunView):
+    def get(self, request: Request, slug: str, number: int) -> HttpResponse:
+        """The very bytes that the certificate's id is the SHA-256 of."""
+        certificate = self.find_certificate(number)
+        return HttpResponse(certificate.document, content_type="application/json")
+
+
+class RunDraw(RunView):
+    # It holds the scores of drawn items that nobody was asked about: a later run may ask for them blind.
+    actions = {"GET": "predictions.view"}
+
+    def get(self, request: Request, slug: str, number: int) -> HttpResponse:
+        certificate = self.find_certificate(number)
+        return HttpResponse(certificate.draw_lines, content_type="application/x-ndjson")
+
+
+class Overview(ProjectView):
+    actions = {"GET": "project.view"}
+
+    def get(self, request: Request, slug: str) -> Response:
+        view = overview(self.access.project, self.access)
+        return Response(
+            {
+                "stages": [
+                    {
+                        name: getattr(stage, name)
+                        for name in ("key", "title", "state", "done", "total", "detail")
+                    }
+                    for stage in view.stages
+                ],
+                "next_step": view.next_step.text,
+                "run": view.run.number if view.run and self.access.allows("runs.view") else None,
+                "stuck": view.stuck,
+                "paid": [asdict(line) for line in view.spend],
+            }
+        )
+
+
+class SourceList(ProjectView):
+    actions = {"GET": "runs.view"}
+
+    def get(self, request: Request, slug: str) -> Response:
+        sources = Source.objects.filter(project=self.access.project).order_by("position")
+        return Response(
+            {"results": list(sources.values("id", "position", "name", "backend", "cost_per_label"))}
+        )
+
+
+def _plan(run: Run) -> dict[str, Any]:
+    names = (
+        *("number", "state", "epsilon", "alpha", "target", "m", "p", "bound", "rule", "score", "loss"),
+        *("human_cost", "pool_size", "pool_hash", "created_at", "analysed_at", "routed_at", "completed_at"),
+    )
+    return {name: getattr(run, name) for name in names}
+
+
+def _progress(progress: BatchProgress | None) -> dict[str, int] | None:
+    if progress is None:
+        return None
+    return {name: getattr(progress, name) for name in ("open", "leased", "done", "unlabelable", "total")}
+
+
+def _threshold(threshold: Threshold) -> dict[str, Any] | None:
+    return None if threshold.u is None else {"u": threshold.u, "v": threshold.v}
+
+
+urlpatterns = [
+    path("projects/<slug:slug>/overview/", Overview.as_view(), name="api_overview"),
+    path("projects/<slug:slug>/sources/", SourceList.as_view(), name="api_sources"),
+    path("projects/<slug:slug>/runs/", RunList.as_view(), name="api_runs"),
+    path("projects/<slug:slug>/runs/<int:number>/", RunDetail.as_view(), name="api_run"),
+    path(
+        "projects/<slug:slug>/runs/<int:number>/certificate.json",
+        RunCertificate.as_view(),
+        name="api_run_certificate",
+    ),
+    path("projects/<slug:slug>/runs/<int:number>/draw.jsonl", RunDraw.as_view(), name="api_run_draw"),
+]

@@ -1,0 +1,184 @@
+"""Backends: what they answer, and what they refuse."""
+
+import io
+from decimal import Decimal
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from annotation.errors import InputError
+from annotation.models import Item
+from routing.backends import BackendError, open_backend
+from routing.core.scores import SCORES
+from routing.services.sources import available_models
+from tests.factories import make_image_items, make_items, make_project
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def models(tmp_path, settings) -> Path:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    settings.HYPAC_SKLEARN_MODELS = folder
+    return folder
+
+
+def grey_png(level: int, size: tuple[int, int] = (4, 4)) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("L", size, level).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def image_model(folder: Path, name: str = "shades", **changes) -> None:
+    features = np.array([np.full(16, level / 255) for level in range(0, 256, 15)])
+    estimator = LogisticRegression().fit(features, features[:, 0] > 0.5)
+    content = {
+        "estimator": estimator,
+        "kind": "image",
+        "size": [4, 4],
+        "scale": 1 / 255,
+        "classes": ["dark", "light"],
+    }
+    joblib.dump(content | changes, folder / f"{name}.joblib")
+
+
+def recorded(**params):
+    return open_backend("recorded", params)
+
+
+def test_recorded_answers_come_from_the_columns():
+    backend = recorded(label_column="guess", confidence_column="sure", cost_column="price")
+    answers = backend.predict(
+        [
+            Item(data={"guess": "cat", "sure": "0.75", "price": "0.002"}),
+            Item(data={"guess": "", "sure": "0.75", "price": "free"}),
+            Item(data={}),
+        ]
+    )
+    assert [answer.value for answer in answers] == ["cat", None, None]
+    assert answers[1].reason == "no label in the column guess"
+    assert [answer.cost for answer in answers] == [Decimal("0.002"), None, None]
+    assert SCORES.get(backend.default_score)(answers[0].raw).u == 0.25
+    assert SCORES.get(backend.default_score)(answers[2].raw).u == 1
+
+
+def test_recorded_uncertainty_may_be_given_instead():
+    backend = recorded(label_column="guess", uncertainty_column="doubt")
+    answer = backend.predict([Item(data={"guess": "cat", "doubt": "0.125"})])[0]
+    assert SCORES.get("recorded")(answer.raw).u == 0.125
+
+
+def test_another_column_is_another_fingerprint():
+    assert recorded(label_column="a").fingerprint() == recorded(label_column="a").fingerprint()
+    assert recorded(label_column="a").fingerprint() != recorded(label_column="b").fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("params", "where"),
+    [
+        ({}, "label_column"),
+        ({"label_column": 5}, "label_column"),
+        ({"label_column": "a", "confidence_column": "b", "uncertainty_column": "c"}, "uncertainty_column"),
+        ({"label_column": "a", "lable": "b"}, "lable"),
+    ],
+)
+def test_recorded_refuses_params_by_name(params, where):
+    with pytest.raises(InputError) as caught:
+        open_backend("recorded", params)
+    assert caught.value.where == where
+
+
+def test_sklearn_reads_grey_levels(models):
+    image_model(models)
+    items = make_image_items(make_project(), [grey_png(10), grey_png(240), grey_png(240, (40, 40))])
+    answers = open_backend("sklearn", {"model": "shades"}).predict(items)
+    assert [answer.value for answer in answers] == ["dark", "light", "light"]
+    assert answers[1].raw == answers[2].raw
+    score = SCORES.get("max_softmax")(answers[0].raw)
+    assert score.usable
+    assert 0 < score.u < 0.5
+
+
+def test_sklearn_reads_texts(models):
+    pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    pipeline.fit(["good fine", "bad poor", "fine good", "poor bad"], [1, 0, 1, 0])
+    joblib.dump({"estimator": pipeline, "kind": "text", "classes": ["no", "yes"]}, models / "mood.joblib")
+    items = make_items(make_project(), ["very good", "very bad"])
+    backend = open_backend("sklearn", {"model": "mood"})
+    assert [answer.value for answer in backend.predict(items)] == ["yes", "no"]
+
+
+def test_other_items_beside_it_do_not_change_an_answer(models):
+    image_model(models)
+    items = make_image_items(make_project(), [grey_png(level) for level in range(0, 250, 3)])
+    backend = open_backend("sklearn", {"model": "shades"})
+    together = backend.predict(items)
+    assert together == [backend.predict([item])[0] for item in items]
+    assert together == backend.predict(items[::-1])[::-1]
+
+
+def test_an_item_that_the_model_cannot_read_has_a_reason_and_the_others_an_answer(models):
+    image_model(models)
+    project = make_project()
+    items = [*make_items(project, 1), *make_image_items(project, [grey_png(10)])]
+    text, image = open_backend("sklearn", {"model": "shades"}).predict(items)
+    assert text.value is None
+    assert "the item is text" in text.reason
+    assert image.value == "dark"
+
+
+def test_the_fingerprint_follows_the_file(models):
+    image_model(models)
+    first = open_backend("sklearn", {"model": "shades"}).fingerprint()
+    image_model(models, name="copy")
+    assert open_backend("sklearn", {"model": "copy"}).fingerprint() == first
+    image_model(models, scale=0.5)
+    assert open_backend("sklearn", {"model": "shades"}).fingerprint() != first
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "..", "../shades", "sub/shades", "/etc/passwd", "shades\0", "shades.joblib/..", "missing", ".x"],
+)
+def test_only_names_of_files_in_the_folder_are_opened(models, name):
+    image_model(models)
+    (models / "sub").mkdir()
+    image_model(models / "sub")
+    image_model(models.parent)
+    with pytest.raises(InputError) as caught:
+        open_backend("sklearn", {"model": name})
+    assert caught.value.where == "model"
+    assert available_models() == ["shades"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kind": "sound"}, "kind"),
+        ({"classes": []}, "classes"),
+        ({"size": 8}, "size"),
+        ({"scale": "big"}, "scale"),
+        ({"estimator": object()}, "estimator"),
+        ({"classes": ["a", "b", "c"]}, "one probability for each"),
+    ],
+)
+def test_a_model_file_that_is_not_as_it_should_be_is_refused_in_words(models, changes, words):
+    image_model(models, **changes)
+    items = make_image_items(make_project(), [grey_png(10)])
+    with pytest.raises(BackendError, match=words) as caught:
+        open_backend("sklearn", {"model": "shades"}).predict(items)
+    assert caught.value.permanent
+
+
+def test_a_file_that_is_no_model_is_refused_in_words(models):
+    (models / "junk.joblib").write_bytes(b"not a model")
+    items = make_items(make_project(), 1)
+    with pytest.raises(BackendError, match="cannot be loaded"):
+        open_backend("sklearn", {"model": "junk"}).predict(items)
