@@ -11,7 +11,7 @@ from annotation.models import Job, Label, Project, User
 from annotation.permissions import ROLES_BY_ACTION
 from tests.factories import add_member, make_image_items, make_items, make_project, make_user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.annotation.api_urls")]
+pytestmark = pytest.mark.django_db
 
 ROLES = ("owner", "manager", "reviewer", "annotator", "viewer")
 

@@ -34,6 +34,7 @@ def test_processes_that_label_at_once_on_sqlite(tmp_path) -> None:
     assert found["errors"] == []
     assert found["states"] == {"done": 80}
     assert found["labelled_items"] == found["first_labels"] == 80
+    assert found["people"] > 1
     # What the workers are there for did happen.
     assert found["seen"]["expired"] > 0
     assert found["seen"]["corrected"] > 0

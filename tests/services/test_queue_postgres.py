@@ -22,4 +22,5 @@ def test_workers_that_label_at_once(postgres_site: Site) -> None:
     assert found["errors"] == []
     assert found["states"] == {"done": 120}
     assert found["labelled_items"] == found["first_labels"] == 120
+    assert found["people"] > 1
     assert found["seen"]["expired"] > 0
