@@ -3,7 +3,7 @@ memory.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import Q
 
@@ -73,17 +73,17 @@ def _page(frame: _Frame, items: list[Item]) -> Iterator[tuple[Mapping[str, str],
     )
     for item in items:
         p_i, asked = drawn.get(item.pk, (None, False))
-        known = {
-            "external_id": item.external_id,
-            "uncertainty": pool.get(item.pk),
-            "p_i": None if p_i is None else plain(p_i),
-            "asked": asked,
-            "certificate_id": frame.certificate_id if item.pk in pool else None,
-        }
+        known = Row(
+            external_id=item.external_id,
+            uncertainty=pool.get(item.pk),
+            p_i=None if p_i is None else plain(p_i),
+            asked=asked,
+            certificate_id=frame.certificate_id if item.pk in pool else None,
+        )
         if label := labels.get(item.pk):
             number = frame.runs_of_batches.get(label.work_item.batch_id)
-            row = Row(
-                **known,
+            row = replace(
+                known,
                 label=label.value,
                 label_name=frame.names.get(label.value),
                 source=PERSON,
@@ -91,7 +91,7 @@ def _page(frame: _Frame, items: list[Item]) -> Iterator[tuple[Mapping[str, str],
                 run=number,
             )
         elif item.pk not in pool:
-            row = Row(**known, reason=f"not covered by run {run.number}: it came after the pool was frozen")
+            row = replace(known, reason=f"not covered by run {run.number}: it came after the pool was frozen")
         else:
             row = _by_model(frame, known, routes.get(item.pk), answers[item.pk], waiting.get(item.pk))
         yield item.data, row
@@ -116,7 +116,7 @@ def _labels(frame: _Frame, ids: list[int]) -> dict[int, Label]:
 
 def _by_model(
     frame: _Frame,
-    known: dict[str, object],
+    known: Row,
     position: int | None,
     answers: Sequence[str | None],
     state: str | None,
@@ -125,8 +125,8 @@ def _by_model(
     if position is not None:
         for run_source, answer in list(zip(frame.run_sources, answers, strict=True))[position - 1 :]:
             if answer is not None:
-                return Row(
-                    **known,  # type: ignore[arg-type]
+                return replace(
+                    known,
                     label=answer,
                     label_name=frame.names.get(answer),
                     source=run_source.source.name,
@@ -138,4 +138,4 @@ def _by_model(
         reason = "the run was cancelled before a person labelled it"
     else:
         reason = "it waits for a person"
-    return Row(**known, run=frame.run.number, reason=reason)  # type: ignore[arg-type]
+    return replace(known, run=frame.run.number, reason=reason)

@@ -204,7 +204,7 @@ def _rows(project: Project, items: list[Item], hidden: set[int], open_: bool) ->
         .select_related("annotator")
         .order_by("id")
     }
-    u: dict[int, float] = {}
+    u: dict[int, float | None] = {}
     routed: dict[int, str] = {}
     run = project.runs.filter(certificate__isnull=False).order_by("-number").first() if open_ else None
     if run is not None:

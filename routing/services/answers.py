@@ -44,7 +44,7 @@ def reaches(run_sources: Sequence[RunSource], position: int) -> Q:
     """
     condition = Q(position=1)
     for run_source in run_sources[: position - 1]:
-        condition = Q(position=run_source.position + 1) | (condition & ~usable(run_source))
+        condition = Q(position=run_source.position + 1) | (condition & ~Q(usable(run_source)))
     return condition
 
 

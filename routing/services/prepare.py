@@ -114,14 +114,14 @@ def _pilot(run: Run, run_sources: list[RunSource]) -> PilotData | None:
     items = list(run.pilot_items.order_by("order").values_list("item_id", flat=True))
     if not items:
         return None
-    keys: dict[int, tuple[float, int]] = {}
+    keys: dict[int, tuple[float | None, int]] = {}
     for start in range(0, len(items), 500):
         part = run.pool_items.filter(item__in=items[start : start + 500])
         keys.update({item: (u, v) for item, u, v in part.values_list("item_id", "u", "v")})
     answers, scores = table_of_answers(run, run_sources, items)
     own = np.array([scores[item] for item in items], dtype=np.float64)  # None becomes NaN
     return PilotData.of(
-        u=[keys[item][0] for item in items],
+        u=np.array([keys[item][0] for item in items], dtype=np.float64),
         v=[keys[item][1] for item in items],
         answers=[answers[item] for item in items],
         own_scores=own,

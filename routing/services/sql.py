@@ -17,7 +17,7 @@ def insert_select(model: type[Model], fields: tuple[str, ...], rows: QuerySet[An
     `rows` is a `values_list` in the order of `fields`.
     """
     meta, quote = model._meta, connection.ops.quote_name
-    columns = ", ".join(quote(str(meta.get_field(name).column)) for name in fields)
+    columns = ", ".join(quote(_column(meta.get_field(name))) for name in fields)
     try:
         select, params = rows.query.sql_with_params()
     except EmptyResultSet:  # the conditions exclude every row
@@ -26,6 +26,10 @@ def insert_select(model: type[Model], fields: tuple[str, ...], rows: QuerySet[An
         # Names come from the models, values go in as parameters.
         cursor.execute(f"INSERT INTO {quote(meta.db_table)} ({columns}) {select}", params)
         return int(cursor.rowcount)
+
+
+def _column(field: Any) -> str:
+    return str(field.column)
 
 
 class TieBreak(Func):
