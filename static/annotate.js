@@ -75,28 +75,31 @@
   });
 
   document.addEventListener("htmx:beforeRequest", (event) => {
-    if (!area.contains(event.detail.elt)) return;
+    const { elt, requestConfig } = event.detail;
     // The empty page looks for work by itself; that must not block anything.
-    if (event.detail.requestConfig.verb === "get") return;
-    if (busy) return event.preventDefault();
-    busy = true;
-    area.setAttribute("aria-busy", "true");
-    if (isAnswer(event.detail.elt)) {
-      keep({ url: event.detail.requestConfig.path, fields: plain(event.detail.requestConfig.parameters) });
+    if (!area.contains(elt) || requestConfig.verb === "get") return;
+    if (busy || pending) return event.preventDefault();
+    if (isAnswer(elt)) {
+      // Answers take the way that can be repeated, the first time as every time.
+      event.preventDefault();
+      pending = { url: requestConfig.path, fields: plain(requestConfig.parameters) };
+      keep(pending);
+      return send();
     }
+    working(true);
   });
 
   document.addEventListener("htmx:afterRequest", (event) => {
     if (event.detail.requestConfig.verb === "get") return;
-    busy = false;
-    area.removeAttribute("aria-busy");
+    working(false);
     const status = event.detail.xhr ? event.detail.xhr.status : 0;
-    const arrived = (status >= 200 && status < 300) || [400, 409, 422].includes(status);
-    if (arrived) return letGo();
-    const kept = read();
-    if (kept) lost(kept, status ? word.wordRefused : word.wordLost);
-    else trouble(status ? word.wordRefused : word.wordLost);
+    if (status === 0 || status >= 500) tell(status ? word.wordRefused : word.wordLost, true);
   });
+
+  function working(now) {
+    busy = now;
+    area.toggleAttribute("aria-busy", now);
+  }
 
   document.addEventListener("htmx:afterSettle", (event) => {
     if (event.detail.elt && (event.detail.elt.id === "task" || event.detail.elt === area)) present();
@@ -106,7 +109,7 @@
     return parameters instanceof FormData ? Object.fromEntries(parameters.entries()) : { ...parameters };
   }
 
-  // --- The answer that could not be sent --------------------------------------------------------------------
+  // --- An answer on its way --------------------------------------------------------------------------------
 
   function keep(answer) {
     try {
@@ -114,14 +117,13 @@
     } catch {
       // A full or forbidden storage: the answer is still held in memory for as long as the page is open.
     }
-    keep.last = answer;
   }
 
-  function read() {
+  function kept() {
     try {
-      return JSON.parse(localStorage.getItem(word.outbox)) || keep.last || null;
+      return JSON.parse(localStorage.getItem(word.outbox));
     } catch {
-      return keep.last || null;
+      return null;
     }
   }
 
@@ -131,63 +133,51 @@
     } catch {
       // Nothing was stored.
     }
-    keep.last = null;
     pending = null;
     connection.hidden = true;
     window.clearTimeout(retryTimer);
     retryAfter = 2000;
   }
 
-  function trouble(text) {
+  function again(text) {
     connection.textContent = text;
     connection.hidden = false;
-  }
-
-  function lost(answer, text) {
-    pending = answer;
-    trouble(text);
     window.clearTimeout(retryTimer);
-    retryTimer = window.setTimeout(resend, retryAfter);
+    retryTimer = window.setTimeout(send, retryAfter);
     retryAfter = Math.min(retryAfter * 1.5, 15000);
   }
 
   // The same answer with the same key: however often it arrives, it makes one label.
-  async function resend() {
+  async function send() {
     if (!pending || busy) return;
-    const answer = pending;
     const token = document.querySelector("input[name=csrfmiddlewaretoken]");
-    if (token) answer.fields.csrfmiddlewaretoken = token.value;
-    busy = true;
+    if (token) pending.fields.csrfmiddlewaretoken = token.value;
+    working(true);
     try {
-      const response = await fetch(answer.url, {
+      const response = await fetch(pending.url, {
         method: "POST",
-        body: new URLSearchParams(answer.fields),
+        body: new URLSearchParams(pending.fields),
         headers: { "HX-Request": "true", "HX-Target": "task" },
       });
-      busy = false;
-      const elsewhere = response.headers.get("HX-Redirect");
-      if (elsewhere) return window.location.assign(elsewhere);
-      if (!response.ok && response.status !== 400 && response.status !== 409) {
-        // Refused for good (no longer a member, form gone stale): the page as it is now says why.
-        if (response.status === 403 || response.status === 404) {
-          letGo();
-          return window.location.assign(word.page);
-        }
-        return lost(answer, word.wordRefused);
-      }
       const html = await response.text();
+      working(false);
+      const elsewhere = response.headers.get("HX-Redirect");
+      // After logging in, this page sends the answer that it finds kept.
+      if (elsewhere) return window.location.assign(`${elsewhere.split("?")[0]}?next=${word.page}`);
+      if (response.ok) {
+        letGo();
+        return htmx.swap("#task", html, { swapStyle: "outerHTML" });
+      }
+      if (response.status >= 500 || response.status === 429) return again(word.wordRefused);
+      // Refused for good (no longer a member, a form gone stale): the page as it is now says why.
       letGo();
-      show(html);
+      window.location.assign(word.page);
     } catch {
-      busy = false;
-      lost(answer, word.wordLost);
+      working(false);
+      again(word.wordLost);
     }
   }
-  window.addEventListener("online", resend);
-
-  function show(html) {
-    htmx.swap("#task", html, { swapStyle: "outerHTML" });
-  }
+  window.addEventListener("online", send);
 
   // --- The lease ------------------------------------------------------------------------------------------
 
@@ -300,6 +290,6 @@
   // --- Start ----------------------------------------------------------------------------------------------
 
   present();
-  pending = read();
-  if (pending) resend();
+  pending = kept();
+  send();
 })();

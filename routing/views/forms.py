@@ -129,6 +129,6 @@ class PlanForm(forms.Form):
 
 
 def suggested_m(project: Project) -> int:
-    """A draw that is worth its labels: a fifth of the items, between 100 and 1,000, and no more than there are."""
+    """A draw that is worth its labels: a fifth of the items, 100 to 1,000, and no more than there are."""
     count = project.items.count()
     return max(1, min(max(100, min(1000, count // 5)), count))

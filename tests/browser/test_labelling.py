@@ -1,0 +1,319 @@
+"""Labelling by keyboard in a real browser: one key, one label, and nothing lost.
+
+The fixture `context` fails a test where a page breaks the content security policy or raises an error.
+"""
+
+from collections.abc import Callable
+
+import pytest
+from django.conf import settings
+from django.contrib.sessions.backends.db import SessionStore
+from playwright.sync_api import BrowserContext, Page, Route, expect
+
+from annotation import queue
+from annotation.models import Label, Project, Skip, User, WorkItem
+from tests.factories import PASSWORD, add_member, make_image_items, make_items, make_project
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def project() -> Project:
+    return make_project(choices=("cat", "dog"), guidelines="Look **twice**.", lease_seconds=60)
+
+
+@pytest.fixture
+def annotator(project: Project) -> User:
+    return add_member(project, "annotator")
+
+
+def ask(project: Project, items: list) -> None:
+    queue.create_batch(
+        project=project, item_ids=[item.pk for item in items], blind=True, priority=1, entropy=3
+    )
+
+
+@pytest.fixture
+def open_page(context: BrowserContext, page: Page, project: Project) -> Callable[[User], Page]:
+    """The annotate page of somebody who is logged in, ready for keys."""
+
+    def open_(user: User) -> Page:
+        session = SessionStore()
+        session.update(
+            {
+                "_auth_user_id": str(user.pk),
+                "_auth_user_backend": "django.contrib.auth.backends.ModelBackend",
+                "_auth_user_hash": user.get_session_auth_hash(),
+            }
+        )
+        session.save()
+        context.add_cookies(
+            [
+                {
+                    "name": settings.SESSION_COOKIE_NAME,
+                    "value": str(session.session_key),
+                    "domain": "localhost",
+                    "path": "/",
+                }
+            ]
+        )
+        page.goto(f"/projects/{project.slug}/annotate/")
+        return page
+
+    return open_
+
+
+def ready(page: Page) -> None:
+    """The item can be seen and keys count."""
+    page.wait_for_selector("#task[data-ready]")
+
+
+def shown(page: Page) -> str:
+    return page.locator("#item-text").inner_text()
+
+
+def test_a_person_logs_in_and_labels_twenty_images_by_keyboard(page: Page, project, annotator) -> None:
+    ask(project, make_image_items(project, 20))
+    page.goto(f"/projects/{project.slug}/")
+    page.get_by_label("User name").or_(page.get_by_label("Username")).fill(annotator.username)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("20 items wait for a label.")).to_be_visible()
+    page.get_by_role("link", name="Label").first.click()
+    for number in range(20):
+        ready(page)
+        expect(page.locator("#item-image")).to_be_visible()
+        page.keyboard.press("1" if number % 2 else "2")
+        expect(page.locator(".annotate-counts")).to_contain_text(f"You have labelled {number + 1} today")
+        expect(page.locator("#said")).to_contain_text("Saved: " + ("cat" if number % 2 else "dog"))
+    expect(page.get_by_role("heading", name="All done for now")).to_be_visible()
+    labels = Label.objects.filter(annotator=annotator)
+    assert labels.count() == 20
+    assert sorted(labels.values_list("value", flat=True)) == ["cat"] * 10 + ["dog"] * 10
+    assert all(label.lead_time_ms for label in labels)
+
+
+def test_a_key_pressed_twice_gives_one_label(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 3))
+    page = open_page(annotator)
+    ready(page)
+    page.keyboard.press("1")
+    page.keyboard.press("1")
+    expect(page.locator(".annotate-counts")).to_contain_text("You have labelled 1 today")
+    page.keyboard.press("1")  # at once after the next item came: meant for the last one
+    page.wait_for_timeout(400)
+    assert Label.objects.count() == 1
+
+
+def test_a_double_click_gives_one_label(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 3))
+    page = open_page(annotator)
+    ready(page)
+    page.get_by_role("button", name="dog").dblclick()
+    page.wait_for_timeout(500)
+    assert list(Label.objects.values_list("value", flat=True)) == ["dog"]
+
+
+def test_undo_brings_the_last_one_back_for_correction(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 3))
+    page = open_page(annotator)
+    ready(page)
+    first = shown(page)
+    page.keyboard.press("1")
+    expect(page.locator("#said")).to_contain_text("Saved")
+    second = shown(page)
+    ready(page)
+    page.keyboard.press("u")
+    expect(page.locator("#task")).to_have_attribute("data-state", "correcting")
+    assert shown(page) == first
+    expect(page.get_by_role("button", name="cat")).to_have_attribute("aria-pressed", "true")
+    ready(page)
+    page.keyboard.press("2")
+    expect(page.locator("#said")).to_contain_text("Corrected: dog")
+    assert shown(page) == second
+    assert list(Label.objects.order_by("id").values_list("value", "version")) == [("cat", 1), ("dog", 2)]
+
+
+def test_escape_leaves_a_label_as_it_is(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 2))
+    page = open_page(annotator)
+    ready(page)
+    page.keyboard.press("1")
+    expect(page.locator("#said")).to_contain_text("Saved")
+    ready(page)
+    page.keyboard.press("Backspace")
+    expect(page.locator("#task")).to_have_attribute("data-state", "correcting")
+    page.keyboard.press("Escape")
+    expect(page.locator("#task")).to_have_attribute("data-state", "item")
+    assert Label.objects.count() == 1
+
+
+def test_skip_asks_why_and_keys_mean_reasons_there(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 2))
+    page = open_page(annotator)
+    ready(page)
+    page.keyboard.press("s")
+    expect(page.get_by_role("button", name="Cannot tell")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Cannot tell")).to_be_hidden()
+    page.keyboard.press("s")
+    page.locator("#skip-comment").fill("too dark 1")
+    page.locator("#skip-comment").press("2")  # a digit of the comment, no reason
+    assert Skip.objects.count() == 0
+    page.get_by_role("button", name="No label fits").focus()
+    page.keyboard.press("3")
+    expect(page.locator("#said")).to_contain_text("Skipped")
+    skip = Skip.objects.get()
+    assert (skip.reason, skip.comment, Label.objects.count()) == ("no_label_fits", "too dark 12", 0)
+
+
+def test_a_skipped_item_comes_back_by_undo(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 2))
+    page = open_page(annotator)
+    ready(page)
+    first = shown(page)
+    page.keyboard.press("1")
+    expect(page.locator("#said")).to_contain_text("Saved")
+    second = shown(page)
+    ready(page)
+    page.keyboard.press("s")
+    page.keyboard.press("1")
+    expect(page.get_by_role("heading", name="All done for now")).to_be_visible()
+    page.keyboard.press("u")
+    expect(page.locator("#item-text")).to_have_text(second)
+    assert first != second
+    assert not Skip.objects.filter(cleared_at__isnull=True).exists()
+
+
+def test_the_sheet_of_shortcuts_opens_and_keeps_keys_away(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 2))
+    page = open_page(annotator)
+    ready(page)
+    page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Shortcuts")).to_be_visible()
+    page.keyboard.press("1")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="Shortcuts")).to_be_hidden()
+    assert Label.objects.count() == 0
+    page.keyboard.press("Control+1")
+    page.wait_for_timeout(200)
+    assert Label.objects.count() == 0
+
+
+def test_arrows_and_enter_label_too(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 2))
+    page = open_page(annotator)
+    ready(page)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("button", name="dog")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#said")).to_contain_text("Saved: dog")
+
+
+def test_a_reload_shows_the_same_item(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 5))
+    page = open_page(annotator)
+    before = shown(page)
+    page.reload()
+    assert shown(page) == before
+    assert WorkItem.objects.filter(state="leased").count() == 1
+
+
+def test_an_answer_outlives_a_lost_connection(open_page, context, project, annotator) -> None:
+    """It is kept, told in words, and sent again: also where the first one had arrived unseen."""
+    ask(project, make_items(project, 3))
+    page = open_page(annotator)
+    ready(page)
+    tries: list[str] = []
+
+    def lose(route: Route) -> None:
+        tries.append(route.request.post_data or "")
+        if len(tries) == 1:
+            route.fetch()  # it arrives; its answer does not
+            route.abort()
+        elif len(tries) == 2:
+            route.fulfill(status=503, body="later")
+        else:
+            route.continue_()
+
+    context.route("**/annotate/submit/", lose)
+    page.keyboard.press("2")
+    expect(page.locator("#connection")).to_contain_text("Your answer is kept")
+    page.keyboard.press("1")  # nothing else counts meanwhile
+    expect(page.locator("#said")).to_contain_text("Saved: dog", timeout=20_000)
+    expect(page.locator("#connection")).to_be_hidden()
+    assert len(tries) == 3
+    assert list(Label.objects.values_list("value", flat=True)) == ["dog"]
+    assert page.evaluate("localStorage.length") == 0
+
+
+def test_an_answer_outlives_a_closed_page(open_page, context, project, annotator) -> None:
+    ask(project, make_items(project, 2))
+    page = open_page(annotator)
+    ready(page)
+    context.route("**/annotate/submit/", lambda route: route.fulfill(status=502, body="later"))
+    page.keyboard.press("2")
+    expect(page.locator("#connection")).to_be_visible()
+    assert Label.objects.count() == 0
+    context.unroute("**/annotate/submit/")
+    page.reload()
+    expect(page.locator("#said")).to_contain_text("Saved: dog")
+    assert list(Label.objects.values_list("value", flat=True)) == ["dog"]
+
+
+def test_an_answer_that_comes_too_late_is_said_so(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 2))
+    page = open_page(annotator)
+    ready(page)
+    work_item = WorkItem.objects.get(state="leased")
+    queue.release_all(project=project, user=annotator)
+    other = add_member(project, "annotator")
+    while (task := queue.claim(project=project, user=other)) and task.work_item.pk != work_item.pk:
+        queue.submit(
+            user=other,
+            work_item_id=task.work_item.pk,
+            token=task.token,
+            value="cat",
+            idempotency_key=f"k{task.work_item.pk}",
+        )
+    page.keyboard.press("2")
+    expect(page.locator("#said .trouble")).to_contain_text("kept as a draft")
+    assert not Label.objects.filter(annotator=annotator).exists()
+
+
+def test_the_empty_page_finds_new_work_by_itself(open_page, project, annotator) -> None:
+    page = open_page(annotator)
+    expect(page.get_by_role("heading", name="Nothing to label yet")).to_be_visible()
+    ask(project, make_items(project, 1))
+    expect(page.locator("#item-text")).to_be_visible(timeout=10_000)
+
+
+def test_hostile_text_stays_text(open_page, project, annotator) -> None:
+    text = "<img src=x onerror=\"document.title='hacked'\"> <b hx-get='/logout/' hx-trigger='load'>bold</b>"
+    ask(project, make_items(project, [text]))
+    page = open_page(annotator)
+    ready(page)
+    assert shown(page) == text
+    assert "hacked" not in page.title()
+
+
+def test_the_page_labels_without_javascript(chromium, live_server, project, annotator) -> None:
+    ask(project, make_items(project, 2))
+    context = chromium.new_context(base_url=live_server.url, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"/projects/{project.slug}/annotate/")
+    page.locator("[name=username]").fill(annotator.username)
+    page.locator("[name=password]").fill(PASSWORD)
+    page.locator("main button").click()
+    page.get_by_role("button", name="dog").click()
+    expect(page.get_by_text("Saved: dog")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("button", name="cat").click()
+    expect(page.get_by_text("Corrected: cat")).to_be_visible()
+    page.locator("#skip summary").click()
+    page.get_by_role("button", name="Cannot tell").click()
+    expect(page.get_by_text("All done for now")).to_be_visible()
+    context.close()
+    assert list(Label.objects.order_by("id").values_list("value", flat=True)) == ["dog", "cat"]
+    assert Skip.objects.get().reason == "unclear"
