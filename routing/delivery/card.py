@@ -1,5 +1,6 @@
-"""The data card of a delivery: what is in it, what is promised, and what is not. No time, so that it stays
-the same.
+"""The data card of a delivery: what is in it, what is promised, and what is not.
+
+No time, so that it stays the same.
 """
 
 import json

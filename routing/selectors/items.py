@@ -1,5 +1,6 @@
-"""The table of items, and one item with its history. Nothing that would spoil a blind label leaves this
-module.
+"""The table of items, and one item with its history.
+
+Nothing that would spoil a blind label leaves this module.
 """
 
 from dataclasses import dataclass, field
@@ -22,8 +23,9 @@ STAGES = ("labelled", "unlabelled", "waiting", "unlabelable")
 
 @dataclass(frozen=True)
 class ItemRow:
-    """One line of the table. `label` is a person's; `routed_to` and `uncertainty` are None where they may
-    not be seen.
+    """One line of the table.
+
+    `label` is a person's; `routed_to` and `uncertainty` are None where they may not be seen.
     """
 
     id: int

@@ -37,8 +37,9 @@ class Stage:
 
 @dataclass(frozen=True)
 class NextStep:
-    """The one thing to do now; without a `url_name` there is nothing to press, only to wait. `method`: get
-    or post.
+    """The one thing to do now; without a `url_name` there is nothing to press, only to wait.
+
+    `method`: get or post.
     """
 
     text: str

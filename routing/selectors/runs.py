@@ -40,8 +40,9 @@ class Comparison:
 
 @dataclass(frozen=True)
 class PolicyRow:
-    """One step of the chosen chain. `counts` are items per source, people last; `estimate` is a share of the
-    pool.
+    """One step of the chosen chain.
+
+    `counts` are items per source, people last; `estimate` is a share of the pool.
     """
 
     index: int

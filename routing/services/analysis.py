@@ -58,8 +58,9 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
 
 
 def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> Calibration:
-    """The draw with its labels as they were when the batch was locked. Raises JobFailedError where one is
-    missing.
+    """The draw with its labels as they were when the batch was locked.
+
+    Raises JobFailedError where one is missing.
     """
     batch = run.calibration_batch
     if batch is None or batch.locked_at is None:
@@ -100,8 +101,9 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> Calibration:
 
 
 def _provenance(run: Run, run_sources: Sequence[RunSource], certification: Certification) -> dict[str, Any]:
-    """Who certified what about which data. No time and no name of a person, so that the same labels give the
-    same bytes.
+    """Who certified what about which data.
+
+    No time and no name of a person, so that the same labels give the same bytes.
     """
     entries = ledger(run)
     return {

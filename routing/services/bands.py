@@ -59,8 +59,9 @@ def _at_or_below(threshold: Threshold) -> Q:
 
 
 def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource]) -> None:
-    """Each further model on the items that come to it. In their order: what one cannot answer comes to the
-    next.
+    """Each further model on the items that come to it.
+
+    In their order: what one cannot answer comes to the next.
     """
     done = 0
     for run_source in run_sources[1:]:

@@ -21,8 +21,9 @@ def run_of_batch(batch_id: int) -> Run | None:
 
 
 def complete_if_done(run: Run, ended: WorkItem) -> bool:
-    """Complete the run if nothing of its routed batch is left but `ended`. Call it in the transaction that
-    ends that.
+    """Complete the run if nothing of its routed batch is left but `ended`.
+
+    Call it in the transaction that ends that.
     """
     others = WorkItem.objects.filter(
         batch=run.routed_batch, state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)

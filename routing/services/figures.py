@@ -12,6 +12,8 @@ from routing.core.plan import Plan
 from routing.core.region import feasible_region
 from routing.services.chains import thresholds_to_json
 
+STEPS = 40
+
 
 def figures(
     plan: Plan, chains: Sequence[Chain], calibration: Calibration, certification: Certification
@@ -19,16 +21,17 @@ def figures(
     """Plain JSON, no NaN. `region` is None but for two models and people.
 
     - `comparisons`: rule, bound, thresholds, routing_saving, observed_errors, upper_bound, holds_level,
-    sentence
+      sentence
     - `region`: u1, u2 (g,), feasible, errors, cost (g, g), None below the diagonal
-    - `chain`: name, chosen, and per policy index, thresholds, counts, expected_cost, observed_errors,
-    estimate, upper_bound,
-      certified; of the chosen chain, or the first
+    - `chain`, the chosen one or the first: name, chosen, and of some of its policies index, thresholds,
+      counts, expected_cost, observed_errors, estimate, upper_bound, certified
     """
     binary = plan.loss_function().binary
     chain = next((chain for chain in chains if chain.name == certification.chain), chains[0])
-    points = risk_path(plan, chain, calibration)
     test = next(test for test in certification.tests if test.name == chain.name)
+    steps = _shown(len(chain.policies), certification.index)
+    policies = tuple(chain.policies[step] for step in steps)
+    points = risk_path(plan, Chain(chain.name, policies), calibration)
     return {
         "comparisons": [
             {
@@ -49,7 +52,7 @@ def figures(
             "chosen": certification.index,
             "policies": [
                 {
-                    "index": point.index,
+                    "index": step,
                     "thresholds": thresholds_to_json(policy.thresholds),
                     "counts": list(policy.counts),
                     "expected_cost": point.expected_cost,
@@ -57,12 +60,21 @@ def figures(
                     "estimate": point.estimate,
                     "upper_bound": point.upper_bound,
                     # As tested, at alpha divided by the number of chains.
-                    "certified": bool(good),
+                    "certified": bool(test.verdict.eligible[step]),
                 }
-                for point, policy, good in zip(points, chain.policies, test.verdict.eligible, strict=True)
+                for step, policy, point in zip(steps, policies, points, strict=True)
             ],
         },
     }
+
+
+def _shown(count: int, chosen: int) -> list[int]:
+    """Steps of a chain for the page: people alone, the chosen one and the last, and some evenly in between.
+
+    An exact upper bound of every step would take a minute where the pool is large.
+    """
+    spread = range(0, count, max(1, count // STEPS))
+    return sorted({*spread, chosen, count - 1})
 
 
 def _region(plan: Plan, calibration: Calibration) -> dict[str, Any]:

@@ -112,8 +112,9 @@ def _refuse_in_use(source: Source) -> None:
 
 
 def _refuse_unknown_columns(project: Project, backend: str, params: dict[str, Any]) -> None:
-    """A column that the first item does not have is a typing error, most likely. An empty project is not
-    asked.
+    """A column that the first item does not have is a typing error, most likely.
+
+    An empty project is not asked.
     """
     item = project.items.order_by("position").first()
     if backend != "recorded" or item is None:

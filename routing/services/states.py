@@ -18,8 +18,9 @@ CANCELLABLE = (State.PREPARING, State.CALIBRATING, State.ANALYSED, State.LABELLI
 
 
 def move(run: Run, *, before: str | tuple[str, ...], after: str, refusal: str, **changes: Any) -> None:
-    """Change the state of a run in one conditional UPDATE. Raises ConflictError(refusal) where it has moved
-    on.
+    """Change the state of a run in one conditional UPDATE.
+
+    Raises ConflictError(refusal) where it has moved on.
     """
     expected = (before,) if isinstance(before, str) else before
     if not Run.objects.filter(pk=run.pk, state__in=expected).update(state=after, **changes):

@@ -1,5 +1,6 @@
-"""What breaks a certificate after the fact. The certificate's bytes stay; everywhere it is shown, this is
-said.
+"""What breaks a certificate after the fact.
+
+The certificate's bytes stay; everywhere it is shown, this is said.
 """
 
 from django.db import transaction

@@ -159,3 +159,17 @@ def test_every_label_is_paid_once():
     people = Spend.objects.filter(source__isnull=True)
     assert people.count() == Label.objects.count()
     assert set(people.values_list("key", flat=True)) == {f"label:{label.pk}" for label in Label.objects.all()}
+
+
+@pytest.mark.parametrize("target", ["pool", "population"])
+def test_the_other_targets_go_the_same_way(target, tmp_path):
+    world = make_world(400, error=(lambda u: 0.1 * u, lambda u: 0.05 * u))
+    run = world.complete(m=200, target=target, epsilon=Decimal("0.15"))
+    assert run.certificate.certified
+    assert run.state == Run.State.COMPLETE
+    if target == "population":
+        pilot = set(run.pilot_items.values_list("item_id", flat=True))
+        assert pilot.isdisjoint(run.draw.items.values_list("item_id", flat=True))
+    (tmp_path / "certificate.json").write_text(run.certificate.document)
+    (tmp_path / "draw.jsonl").write_text(run.certificate.draw_lines)
+    assert verify([str(tmp_path / "certificate.json"), str(tmp_path / "draw.jsonl")]) == 0
