@@ -25,6 +25,8 @@
 
   function present() {
     const image = document.getElementById("item-image");
+    // A form that was open below may have moved the item out of sight.
+    if (task().getBoundingClientRect().top < 0) task().scrollIntoView({ block: "start" });
     shownAt = 0;
     delete task().dataset.ready;
     const arrived = () => {

@@ -23,7 +23,7 @@ View = Callable[..., HttpResponseBase]
 class PageRequest(HttpRequest):
     """A request of somebody who is logged in, as the middleware leaves it."""
 
-    user: User  # type: ignore[assignment]
+    user: User
     htmx: HtmxDetails
 
 

@@ -1,6 +1,7 @@
 """Forms of the project pages. They turn what was typed into values; the services say what is allowed."""
 
 from decimal import Decimal
+from typing import TYPE_CHECKING, cast
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -79,8 +80,14 @@ class ChoiceForm(forms.Form):
     )
 
 
-class _ChoiceFormSet(forms.BaseFormSet):
-    def add_fields(self, form: forms.Form, index: int | None) -> None:
+if TYPE_CHECKING:  # generic for the type checker only
+    _FormSet = forms.BaseFormSet[ChoiceForm]
+else:
+    _FormSet = forms.BaseFormSet
+
+
+class _ChoiceFormSet(_FormSet):
+    def add_fields(self, form: ChoiceForm, index: int | None) -> None:
         super().add_fields(form, index)
         words = {
             "name": _("Name of label %d"),
@@ -102,8 +109,11 @@ class _ChoiceFormSet(forms.BaseFormSet):
         ]
 
 
-ChoiceFormSet = forms.formset_factory(
-    ChoiceForm, formset=_ChoiceFormSet, extra=2, can_delete=True, max_num=500, absolute_max=510
+ChoiceFormSet = cast(
+    type[_ChoiceFormSet],
+    forms.formset_factory(
+        ChoiceForm, formset=_ChoiceFormSet, extra=2, can_delete=True, max_num=500, absolute_max=510
+    ),
 )
 
 

@@ -53,7 +53,7 @@ def plan_outlook(request: ProjectRequest) -> HttpResponseBase:
         context |= _outlook(request, form.cleaned_data)
     else:
         context["problems"] = [
-            (form.fields[name].label if name in form.fields else "", " ".join(errors))
+            (form.fields[name].label if name in form.fields else "", " ".join(str(error) for error in errors))
             for name, errors in form.errors.items()
         ]
     return render(request, "routing/_outlook.html", context)
