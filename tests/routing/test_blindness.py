@@ -1,0 +1,84 @@
+"""Who sees what, and when; who may label blind."""
+
+import pytest
+
+from annotation import hooks, queue
+from annotation.errors import ConflictError
+from annotation.permissions import access_to
+from annotation.services.projects import ChoiceSpec, set_choices
+from routing.models import DrawItem
+from routing.selectors.items import item_history, item_rows
+from routing.selectors.runs import run_report
+from routing.services.runs import cancel_run
+from tests.factories import add_member
+from tests.routing.worlds import make_world
+
+pytestmark = pytest.mark.django_db
+
+
+def test_nobody_sees_predictions_scores_draw_or_labels_before_the_analysis():
+    world = make_world(100)
+    run = world.calibrated(m=40)
+    for user in (world.manager, add_member(world.project, "viewer"), add_member(world.project, "reviewer")):
+        access = access_to(user, world.project.slug)
+        page = item_rows(world.project, access, size=100)
+        assert page.blind
+        assert all(
+            (row.label, row.annotator, row.uncertainty, row.routed_to) == (None,) * 4 for row in page.rows
+        )
+        assert item_rows(world.project, access, stage="labelled").total == 0
+        assert item_rows(world.project, access, label="cat").total == 0
+        asked = DrawItem.objects.filter(draw__run=run, asked=True)[0].item_id
+        history = item_history(world.project, access, asked)
+        assert not history.predictions
+        assert not history.labels
+        assert not history.routes
+        assert set(history.data) == {"text"}  # the columns that hold predictions are not shown
+    report = run_report(run)
+    assert report.certificate is None
+    assert report.thresholds == []
+    assert report.observed_errors is None
+    assert report.region is None
+    assert hooks.hidden_batches(world.project) == {run.calibration_batch_id}
+
+
+def test_after_the_analysis_those_who_may_see_predictions_do():
+    world = make_world(100)
+    world.routed(m=40)
+    manager = access_to(world.manager, world.project.slug)
+    page = item_rows(world.project, manager, size=100)
+    assert not page.blind
+    assert all(row.uncertainty is not None and row.routed_to is not None for row in page.rows)
+    history = item_history(world.project, manager, page.rows[0].id)
+    assert history.predictions
+    assert "model1" in history.data
+    reviewer = access_to(add_member(world.project, "reviewer"), world.project.slug)
+    assert item_rows(world.project, reviewer).blind
+    assert not item_history(world.project, reviewer, page.rows[0].id).predictions
+
+
+def test_whoever_may_have_seen_predictions_cannot_label_the_next_blind_batch():
+    world = make_world(200)
+    add_member(world.project, "reviewer")
+    world.complete(m=40)
+    world.start(m=40)
+    world.do("prepare_run")
+    assert "annotators and reviewers" in hooks.blind_objection(world.project, world.manager)
+    assert queue.claim(project=world.project, user=world.manager) is None
+    assert queue.claim(project=world.project, user=world.annotators[0]) is not None
+
+
+def test_the_manager_may_label_in_the_first_run():
+    world = make_world(100)
+    world.start(m=40)
+    world.do("prepare_run")
+    assert queue.claim(project=world.project, user=world.manager) is not None
+
+
+def test_choices_stay_while_a_run_is_open():
+    world = make_world(100)
+    run = world.start(m=40)
+    with pytest.raises(ConflictError, match="Run 1"):
+        set_choices(project=world.project, user=world.manager, choices=[ChoiceSpec("yes"), ChoiceSpec("no")])
+    cancel_run(run=run, user=world.manager)
+    assert hooks.schema_objection(world.project) == ""

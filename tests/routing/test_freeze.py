@@ -1,0 +1,100 @@
+"""What a run fixes before anything is known."""
+
+from decimal import Decimal
+
+import pytest
+
+from annotation.errors import InputError
+from annotation.models import Job, WorkItem
+from routing.core import sampling
+from routing.models import Draw, DrawItem, PoolItem, Run
+from routing.services.runs import cancel_run, outlook, start_run
+from routing.services.sources import save_source
+from tests.factories import make_project
+from tests.routing.worlds import make_world
+
+pytestmark = pytest.mark.django_db
+
+
+def test_pool_and_draw_can_be_recomputed_from_what_is_stored():
+    world = make_world(150)
+    run = world.start(m=60)
+    names = [f"t{index}" for index in range(150)]
+    pool = run.pool_items.order_by("position").values_list("item__external_id", "v")
+    assert [name for name, _ in pool] == names
+    assert [v for _, v in pool] == sampling.tie_breaks(run.salt, names).tolist()
+    assert run.pool_hash == sampling.pool_hash(names)
+    drawn = sampling.draw_calibration(pool_size=150, m=60, p=Decimal("0.9"), entropy=7)
+    stored = DrawItem.objects.filter(draw__run=run).order_by("order")
+    assert [row.item.position for row in stored] == drawn.positions.tolist()
+    assert [row.asked for row in stored] == drawn.asked.tolist()
+    assert run.draw.n == drawn.asked.sum()
+
+
+def test_everything_is_drawn_before_a_label_can_exist():
+    run = make_world(100).start(m=40)
+    assert Draw.objects.filter(run=run).exists()
+    assert not WorkItem.objects.exists()
+    assert run.calibration_batch is None
+
+
+def test_two_runs_of_one_plan_differ_in_their_draw_unless_the_entropy_is_given():
+    world = make_world(100)
+    first = world.start(m=40, entropy=None)
+    cancel_run(run=first, user=world.manager)
+    second = world.start(m=40, entropy=None)
+    assert first.entropy != second.entropy
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"m": 101}, "m"),
+        ({"m": 0}, "m"),
+        ({"epsilon": Decimal(0)}, "epsilon"),
+        ({"epsilon": Decimal("1.5")}, "epsilon"),
+        ({"epsilon": Decimal("0.123456789")}, "epsilon"),
+        ({"alpha": Decimal(1)}, "alpha"),
+        ({"p": Decimal(0)}, "p"),
+        ({"target": "everything"}, "target"),
+        ({"score": "mood"}, "score"),
+        ({"entropy": -1}, "entropy"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused_by_field_and_nothing_is_stored(fields, where):
+    world = make_world(100)
+    with pytest.raises(InputError) as caught:
+        world.start(**({"m": 40} | fields))
+    assert caught.value.where == where
+    assert not Run.objects.exists()
+    assert not PoolItem.objects.exists()
+    assert not Job.objects.filter(kind="prepare_run").exists()
+
+
+def test_a_run_needs_items_and_a_model():
+    project = make_project()
+    plan = {"epsilon": Decimal("0.1"), "alpha": Decimal("0.1"), "m": 5, "p": Decimal(1)}
+    with pytest.raises(InputError, match="add a source"):
+        start_run(project=project, user=project.created_by, **plan)
+    save_source(
+        project=project,
+        user=project.created_by,
+        name="A",
+        backend="recorded",
+        params={"label_column": "x"},
+        cost_per_label=Decimal(1),
+    )
+    with pytest.raises(InputError, match="import data"):
+        start_run(project=project, user=project.created_by, **plan)
+
+
+def test_the_outlook_counts_labels_and_money():
+    world = make_world(200)
+    seen = outlook(
+        project=world.project, epsilon=Decimal("0.1"), alpha=Decimal("0.1"), m=80, p=Decimal("0.5")
+    )
+    assert seen.statistics.expected_human_labels == 40
+    assert seen.calibration_cost == 320
+    assert seen.model_cost == 200 + 2 * (40 + 40)  # pilot and asked items
+    assert seen.people_only == 1600
+    assert not Run.objects.exists()

@@ -1,0 +1,91 @@
+"""Sources: what is refused, and what a change of one breaks."""
+
+from decimal import Decimal
+
+import pytest
+
+from annotation.errors import ConflictError, InputError
+from routing.models import Route, Run
+from routing.services.runs import route
+from routing.services.sources import delete_source, save_source
+from tests.routing.worlds import make_world
+
+pytestmark = pytest.mark.django_db
+
+
+def _change_first_source(world):
+    source = world.project.sources.get(position=1)
+    return save_source(
+        project=world.project,
+        user=world.manager,
+        name=source.name,
+        backend=source.backend,
+        params={"label_column": "model2", "confidence_column": "confidence1"},
+        cost_per_label=source.cost_per_label,
+        source=source,
+    )
+
+
+def test_a_source_that_changed_is_refused_at_routing_and_the_run_marked_invalid():
+    world = make_world(100)
+    run = world.analysed(m=40)
+    _change_first_source(world)
+    with pytest.raises(ConflictError, match="Model 1 was changed"):
+        route(run=run, user=world.manager)
+    run.refresh_from_db()
+    assert run.state == Run.State.ANALYSED
+    assert "Model 1 was changed" in run.invalid_reason
+    assert not Route.objects.exists()
+
+
+def test_a_source_cannot_be_changed_under_a_run_but_its_price_can():
+    world = make_world(100)
+    run = world.start(m=40)
+    with pytest.raises(ConflictError, match="under way"):
+        _change_first_source(world)
+    source = world.project.sources.get(position=1)
+    save_source(
+        project=world.project,
+        user=world.manager,
+        name=source.name,
+        backend=source.backend,
+        params=source.params,
+        cost_per_label=Decimal(5),
+        source=source,
+    )
+    assert run.run_sources.get(position=1).cost_per_label == 1
+    with pytest.raises(ConflictError, match="belongs to a run"):
+        delete_source(source=source, user=world.manager)
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"name": "Model 1"}, "name"),
+        ({"name": " "}, "name"),
+        ({"position": 1}, "position"),
+        ({"cost_per_label": Decimal(-1)}, "cost_per_label"),
+        ({"backend": "oracle"}, "backend"),
+        ({"params": {}}, "label_column"),
+        ({"params": {"label_column": "model9"}}, "label_column"),
+        ({"params": {"label_column": "model1", "colour": "red"}}, "colour"),
+    ],
+)
+def test_a_source_that_cannot_be_is_refused_by_field(changes, where):
+    world = make_world(10)
+    fields = {
+        "name": "New",
+        "backend": "recorded",
+        "params": {"label_column": "model1"},
+        "cost_per_label": Decimal(1),
+    }
+    with pytest.raises(InputError) as caught:
+        save_source(project=world.project, user=world.manager, **(fields | changes))
+    assert caught.value.where == where
+    assert world.project.sources.count() == 2
+
+
+def test_an_unused_source_can_be_deleted():
+    world = make_world(10)
+    delete_source(source=world.project.sources.get(position=2), user=world.manager)
+    assert world.project.sources.count() == 1
