@@ -56,7 +56,7 @@ def import_mapping(request: ProjectRequest, file_id: int) -> HttpResponseBase:
     form = MappingForm(
         request.POST or None,
         columns=look.columns,
-        images=look.format == "zip_images",
+        images=look.holds_images,
         initial={"id_column": look.suggestion.id_column, "text_column": look.suggestion.text_column},
     )
     if request.method == "POST" and form.is_valid():

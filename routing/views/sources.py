@@ -6,7 +6,6 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
 from annotation.errors import HypacError
-from annotation.models import Project
 from annotation.services.projects import update_project
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.forms import add_error
@@ -61,7 +60,7 @@ def source_delete(request: ProjectRequest, source_id: int) -> HttpResponseBase:
 
 def _edit(request: ProjectRequest, source: Source | None) -> HttpResponseBase:
     project = request.access.project
-    models, columns = available_models(), _columns(project)
+    models, columns = available_models(), list(project.columns)
     form = SourceForm(
         request.POST or None,
         models=models,
@@ -81,9 +80,3 @@ def _edit(request: ProjectRequest, source: Source | None) -> HttpResponseBase:
         "routing/source_form.html",
         {"form": form, "source": source, "step": "sources", "has_models": models, "has_columns": columns},
     )
-
-
-def _columns(project: Project) -> list[str]:
-    """Columns of the imported data, by the first item."""
-    first = project.items.order_by("position").values_list("data", flat=True).first()
-    return list(first or {})
