@@ -42,6 +42,11 @@ def _program() -> str:
     missing("browser", "No Chromium is installed.")
 
 
+# Console errors that are no fault of a page: a refused request (whether it should have been refused is for the
+# test to say), and a poll of htmx that was cut off because the test went on to another page.
+EXPECTED = ("Failed to load resource", "htmx:afterRequest", "htmx:sendError")
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """One browser for the tests of a module; each test gets its own context, as if its own fresh profile."""
@@ -73,8 +78,7 @@ def context(chromium: Browser, live_server: LiveServer) -> Iterator[BrowserConte
             route.abort()
 
     def note(message: ConsoleMessage) -> None:
-        # A refused request is reported here too; whether it should have been is for the test to say.
-        if message.type == "error" and not message.text.startswith("Failed to load resource"):
+        if message.type == "error" and not message.text.startswith(EXPECTED):
             problems.append(f"console: {message.text}")
 
     context = chromium.new_context(base_url=live_server.url, viewport={"width": 1280, "height": 800})
