@@ -9,20 +9,18 @@ from typing import Any
 
 from django.http import Http404, HttpResponse
 from django.urls import path
-from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.api.base import ProjectView
+from annotation.api.base import KeysetPages, ProjectView
 from annotation.queue import BatchProgress
 from routing.models import Certificate, Run, Source
 from routing.selectors.overview import overview
 from routing.selectors.runs import Threshold, run_report
 
 
-class RunPages(CursorPagination):
+class RunPages(KeysetPages):
     ordering = "-number"
-    page_size = 50
 
 
 class RunView(ProjectView):
@@ -109,7 +107,8 @@ class RunDraw(RunView):
 
 
 class Overview(ProjectView):
-    actions = {"GET": "project.view"}
+    # Which stage the waiting items belong to is not for annotators to know.
+    actions = {"GET": "runs.view"}
 
     def get(self, request: Request, slug: str) -> Response:
         view = overview(self.access.project, self.access)
@@ -123,7 +122,7 @@ class Overview(ProjectView):
                     for stage in view.stages
                 ],
                 "next_step": view.next_step.text,
-                "run": view.run.number if view.run and self.access.allows("runs.view") else None,
+                "run": view.run.number if view.run else None,
                 "stuck": view.stuck,
                 "paid": [asdict(line) for line in view.spend],
             }

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, cast
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
-from rest_framework.exceptions import APIException, NotAuthenticated, ValidationError
+from rest_framework.exceptions import APIException, NotAuthenticated, NotFound, ValidationError
+from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
@@ -37,6 +38,22 @@ class ApiView(APIView):
         serializer = serializer_class(data=self.request.data)
         serializer.is_valid(raise_exception=True)
         return cast(dict[str, Any], serializer.validated_data)
+
+
+class KeysetPages(CursorPagination):
+    """Pages by a column of whole numbers, so that new rows push nothing to another page."""
+
+    page_size = 50
+
+    def decode_cursor(self, request: Request) -> Cursor | None:
+        """A cursor that somebody made up is answered by 404, as one that cannot be decoded."""
+        cursor: Cursor | None = super().decode_cursor(request)
+        if cursor is None or cursor.position is None:
+            return cursor
+        position = str(cursor.position)
+        if not (position.isascii() and position.isdigit() and len(position) < 19):
+            raise NotFound(self.invalid_cursor_message)
+        return cursor
 
 
 class ProjectView(ApiView):

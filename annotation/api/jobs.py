@@ -3,19 +3,17 @@
 from typing import Any
 
 from django.http import Http404
-from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.api.base import ProjectView
+from annotation.api.base import KeysetPages, ProjectView
 from annotation.models import Job
 
 MAX_PROBLEMS_SHOWN = 100
 
 
-class JobPages(CursorPagination):
+class JobPages(KeysetPages):
     ordering = "-id"
-    page_size = 50
 
 
 class JobList(ProjectView):

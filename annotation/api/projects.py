@@ -2,18 +2,17 @@
 
 from typing import Any, cast
 
-from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.api.base import ApiView, ProjectView
+from annotation.api.base import ApiView, KeysetPages, ProjectView
 from annotation.api.content import item_content
 from annotation.models import Item, Project, User
 from annotation.selectors.projects import projects_of
 
 
-class ItemPages(CursorPagination):
-    """Keyset pages in the order of import."""
+class ItemPages(KeysetPages):
+    """In the order of import."""
 
     ordering = "position"
     page_size = 100

@@ -1,5 +1,6 @@
 """The API of people and data: who may, what is answered, how errors are told."""
 
+import base64
 import json
 from typing import Any
 
@@ -126,6 +127,13 @@ class TestReading:
         body = api.get().json()
         assert body["guidelines"] == "# Look twice"
         assert [choice["key"] for choice in body["choices"]] == ["cat", "dog"]
+
+    @pytest.mark.parametrize("position", ["abc", "9" * 30, "1.5", "-1"])
+    def test_a_made_up_cursor_is_answered_in_words(self, project, position: str) -> None:
+        api = Api(project, project.created_by)
+        cursor = base64.b64encode(f"p={position}".encode()).decode()
+        for path in ("items/", "jobs/", "runs/"):
+            assert api.get(path, cursor=cursor).status_code == 404
 
     def test_items_page_by_cursor_and_show_content_only(self, project) -> None:
         api = Api(project, project.created_by)

@@ -74,7 +74,7 @@ API: dict[str, dict[str, set[str]]] = {
     "api_items": {"GET": NOT_ANNOTATORS},
     "api_jobs": {"GET": NOT_ANNOTATORS},
     "api_job": {"GET": NOT_ANNOTATORS},
-    "api_overview": {"GET": EVERYBODY},
+    "api_overview": {"GET": NOT_ANNOTATORS},
     "api_sources": {"GET": NOT_ANNOTATORS},
     "api_runs": {"GET": NOT_ANNOTATORS},
     "api_run": {"GET": NOT_ANNOTATORS},
