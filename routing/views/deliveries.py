@@ -1,9 +1,12 @@
 """Files of labelled data."""
 
+from django.contrib import messages
 from django.http import FileResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 
+from annotation.errors import InputError
 from annotation.jobs import UNFINISHED
 from annotation.services.files import open_file
 from annotation.views.access import ProjectRequest, needs
@@ -42,8 +45,13 @@ def delivery_file(request: ProjectRequest, delivery_id: int, name: str) -> HttpR
         name=name,
     )
     prefix = f"run-{file.delivery.run.number}-delivery-{file.delivery.number}"
+    try:
+        content = open_file(file.file)
+    except InputError:
+        messages.error(request, _("This file is no longer in the storage. Make a new delivery."))
+        return redirect("deliveries", request.access.project.slug)
     response = FileResponse(
-        open_file(file.file),
+        content,
         as_attachment=True,
         filename=f"{prefix}-{file.name}",
         content_type=file.file.media_type,

@@ -4,6 +4,7 @@ import io
 import json
 
 import pytest
+from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
@@ -12,6 +13,7 @@ from annotation import jobs, queue
 from annotation.models import Job, JobProblem, Project, Skip, StoredFile, User
 from annotation.services.files import store_file
 from annotation.views.markdown import render
+from routing.models import Delivery, DeliveryFile
 from tests.factories import add_member, make_image, make_image_items, make_items, make_project, make_user
 from tests.routing.worlds import make_world
 
@@ -200,6 +202,20 @@ class TestPlan:
         assert client.post(url, good).url == reverse("run", args=[world.project.slug, 1])
         assert "is under way" in text(client.post(url, good))
         assert world.project.runs.count() == 1
+
+
+class TestDeliveries:
+    def test_a_file_that_the_storage_has_lost_is_said_to_be_gone(self, client_of) -> None:
+        world = make_world(60)
+        delivery = Delivery.objects.create(run=world.routed(m=40), number=1, rows=1, blanks=0)
+        stored = store_file(
+            project=world.project, content=io.BytesIO(b"x"), original_name="x.csv", media_type="text/csv"
+        )
+        DeliveryFile.objects.create(delivery=delivery, name="labels.csv", file=stored)
+        default_storage.delete(stored.storage_name)
+        path = reverse("delivery_file", args=[world.project.slug, delivery.pk, "labels.csv"])
+        page = text(client_of(world.manager).get(path, follow=True))
+        assert "no longer in the storage. Make a new delivery." in page
 
 
 class TestRun:
