@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from django.db import transaction
-from django.db.models import Count
+from django.db.models import Count, Max
 from django.utils import timezone
 
 from annotation.errors import ConflictError, InputError
-from annotation.models import Item, Project, Skip, WorkBatch, WorkItem
+from annotation.models import Item, Label, Project, Skip, WorkBatch, WorkItem
 from annotation.queue.decisions import stuck_in
 from annotation.queue.leases import NO_LEASE
 
@@ -60,7 +60,13 @@ def lock_batch(*, batch: WorkBatch) -> WorkBatch:
     Raises ConflictError while an item is open or with somebody.
     """
     with transaction.atomic():
-        WorkBatch.objects.filter(pk=batch.pk, locked_at__isnull=True).update(locked_at=timezone.now())
+        # The moment is taken when the row is ours: a correction that held it until now is before the lock.
+        locked = WorkBatch.objects.select_for_update(no_key=True).get(pk=batch.pk)
+        if locked.locked_at is None:
+            last = Label.objects.filter(work_item__batch=batch).aggregate(last=Max("created_at"))["last"]
+            # Of two servers one clock may be behind the other.
+            locked.locked_at = max(filter(None, (timezone.now(), last)))
+            locked.save(update_fields=["locked_at"])
         waiting = WorkItem.objects.filter(batch=batch, state__in=(State.OPEN, State.LEASED)).count()
         if waiting:
             raise ConflictError(f"{waiting:,} items still wait for their label.")

@@ -1,8 +1,10 @@
 """Taking back, correcting, and the life of a batch."""
 
 import itertools
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from annotation import queue
 from annotation.errors import ConflictError, NotAllowedError
@@ -127,6 +129,13 @@ class TestBatch:
         locked_at = queue.lock_batch(batch=desk.batch).locked_at
         assert locked_at is not None
         assert queue.lock_batch(batch=desk.batch).locked_at == locked_at
+
+    def test_a_lock_is_not_before_a_label_that_it_locks(self, make_desk, monkeypatch) -> None:
+        desk = make_desk(items=1)
+        label = desk.submit(desk.claim())
+        earlier = label.created_at - timedelta(hours=1)  # the clock of another server
+        monkeypatch.setattr(timezone, "now", lambda: earlier)
+        assert queue.lock_batch(batch=desk.batch).locked_at == label.created_at
 
     def test_withdrawing_leaves_labels_and_counts_nothing_more(self, desk) -> None:
         desk.submit(desk.claim())
