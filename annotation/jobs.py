@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -122,6 +122,10 @@ def run(job_id: int) -> bool:
             return False
         except HypacError as error:
             _failed(job, token, error, retry=not error.permanent)
+            return False
+        except (OperationalError, InterfaceError) as error:
+            log.warning("Job %s (%s): the database failed it", job_id, job.kind, exc_info=True)
+            _failed(job, token, HypacError(f"The database could not be used: {error}"), retry=True)
             return False
         except Exception as error:
             log.exception("Job %s (%s) failed", job_id, job.kind)

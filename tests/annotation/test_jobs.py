@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from annotation import jobs, tasks
@@ -151,6 +152,15 @@ class TestRun:
         jobs.run(job.pk)
         assert state(job) == Job.State.FAILED
         assert failed == [job]
+
+    def test_a_database_that_fails_a_job_is_tried_again(self, make_job) -> None:
+        def handler(context: jobs.JobContext) -> None:
+            raise OperationalError("database is locked")
+
+        job = make_job(handler)
+        assert jobs.run(job.pk) is False
+        assert state(job) == Job.State.QUEUED
+        assert "database is locked" in job.error
 
     def test_what_follows_a_failure_cannot_hide_it(self, make_job) -> None:
         job = make_job(lambda context: 1 / 0, on_failure=lambda job: 1 / 0)
