@@ -60,6 +60,11 @@ class ProjectAdmin(admin.ModelAdmin):
     readonly_fields = ("slug", "task_type", "columns", "created_at")
     inlines = (ChoiceInline,)
 
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """A project takes all that is in it along, also what cannot be deleted on its own; too many rows to
+        list."""
+        return [str(project) for project in objs], {"projects": len(objs)}, set(), []
+
 
 @admin.register(models.Membership)
 class MembershipAdmin(AtSize):

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.urls import reverse
 
 from annotation import append_only, queue
-from annotation.models import AuditEvent, Choice, Draft, Job, JobProblem, Label, Skip, WorkItem
+from annotation.models import AuditEvent, Choice, Draft, Job, JobProblem, Label, Project, Skip, WorkItem
 from tests.factories import make_image_items, make_items, make_project, make_user
 
 # Choices are shown inside the page of their project.
@@ -66,3 +66,11 @@ def test_every_append_only_model_is_read_only(rf, superuser) -> None:
             assert not page.has_change_permission(request), model
             assert not page.has_delete_permission(request), model
             assert not page.has_add_permission(request), model
+
+
+def test_a_project_is_deleted_here_with_the_facts_in_it(client, superuser, rows) -> None:
+    page = reverse("admin:annotation_project_delete", args=[Project.objects.get().pk])
+    assert client.get(page).status_code == 200
+    assert client.post(page, {"post": "yes"}).status_code == 302
+    assert not Project.objects.exists()
+    assert not Label.objects.exists()
