@@ -12,7 +12,7 @@ from routing.backends import open_backend
 from routing.core import plan as core_plan
 from routing.core import planner
 from routing.core.scores import SCORES
-from routing.models import DrawItem, PilotItem, Run, Source
+from routing.models import DrawItem, PilotItem, PoolItem, Run, Source
 
 PLACES = 8
 
@@ -101,13 +101,15 @@ def pool_of(project: Project, target: str) -> QuerySet[Item]:
     """The items that a run planned now would cover, in the order of import: those that nobody has labelled.
 
     For the target `population` also none that an earlier run drew, or its pilot used: a random sample of the
-    source's items must not have been looked at before.
+    source's items must not have been looked at before. And none of a pool whose rest people were given by
+    thresholds: what they left is no random sample, but the items that the models find easy.
     """
     items = project.items.filter(~Exists(Label.objects.filter(item=OuterRef("pk"))))
     if target == Run.Target.POPULATION:
         items = items.filter(
             ~Exists(DrawItem.objects.filter(item=OuterRef("pk"))),
             ~Exists(PilotItem.objects.filter(item=OuterRef("pk"))),
+            ~Exists(PoolItem.objects.filter(item=OuterRef("pk"), run__routed_batch__isnull=False)),
         )
     return items.order_by("position")
 
@@ -128,6 +130,12 @@ def build_plan(
     for name, value in (("epsilon", epsilon), ("alpha", alpha), ("p", p)):
         _refuse_too_fine(name, value)
     if not pool_size:
+        if target == Run.Target.POPULATION and project.items.exists():
+            raise InputError(
+                "Earlier runs have drawn, used or routed every item. For this target, import new items from "
+                "the same source first.",
+                where="target",
+            )
         raise InputError("There is no item without a label: import data first.", where="m")
     try:
         plan = core_plan.Plan(

@@ -180,9 +180,17 @@ def route(*, run: Run, user: User | None) -> Job:
 def cancel_run(*, run: Run, user: User | None) -> None:
     """End a run for good. Its draw is spent: alpha stays in the ledger, and labels stay with their items.
 
-    Raises ConflictError where it is complete, or at this moment analysed or routed.
+    A job at work on it stops at its next chunk. Raises ConflictError where it is complete or cancelled already.
     """
     with transaction.atomic():
+        # Jobs and work before the run itself, as a job's chunk and a submitted label take their locks: in
+        # another order, two of them could wait for each other.
+        for job in run.project.jobs.filter(params__run=run.pk, state__in=jobs.UNFINISHED):
+            jobs.cancel(job=job)
+        run.refresh_from_db()
+        for batch in (run.calibration_batch, run.routed_batch):
+            if batch is not None:
+                queue.withdraw_batch(batch=batch)
         move(
             run,
             before=CANCELLABLE,
@@ -190,13 +198,7 @@ def cancel_run(*, run: Run, user: User | None) -> None:
             completed_at=timezone.now(),
             refusal=f"Run {run.number} is {run.get_state_display().lower()} and can no longer be cancelled.",
         )
-        run.refresh_from_db()
-        for batch in (run.calibration_batch, run.routed_batch):
-            if batch is not None:
-                queue.withdraw_batch(batch=batch)
         audit.record(project=run.project, actor=user, action="run.cancelled", target=f"run:{run.number}")
-        for job in run.project.jobs.filter(params__run=run.pk, state__in=jobs.UNFINISHED):
-            jobs.cancel(job=job)
 
 
 def _refuse_while_busy(project: Project) -> None:

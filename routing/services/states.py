@@ -14,7 +14,7 @@ BUSY = (*OPEN, State.ROUTING)
 # Something is still to be done; another run has to wait, and the choices stay as they are.
 UNDER_WAY = (*BUSY, State.LABELLING)
 ROUTED = (State.LABELLING, State.COMPLETE)
-CANCELLABLE = (State.PREPARING, State.CALIBRATING, State.ANALYSED, State.LABELLING)
+CANCELLABLE = (*UNDER_WAY, State.ANALYSED)
 
 
 def move(run: Run, *, before: str | tuple[str, ...], after: str, refusal: str, **changes: Any) -> None:

@@ -3,6 +3,7 @@
 from decimal import Decimal
 
 import pytest
+from django.db.models import Max
 
 from annotation.errors import InputError
 from annotation.models import Job, WorkItem
@@ -10,7 +11,7 @@ from routing.core import sampling
 from routing.models import Draw, DrawItem, PoolItem, Run
 from routing.services.runs import cancel_run, outlook, start_run
 from routing.services.sources import save_source
-from tests.factories import make_project
+from tests.factories import make_items, make_project
 from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
@@ -98,3 +99,16 @@ def test_the_outlook_counts_labels_and_money():
     assert seen.model_cost == 200 + 2 * (40 + 40)  # pilot and asked items
     assert seen.people_only == 1600
     assert not Run.objects.exists()
+
+
+def test_a_population_is_not_sampled_from_what_thresholds_left_over():
+    world = make_world(300, error=(lambda u: u**2,), costs=("1",))
+    first = world.complete(m=120)
+    left = first.pool_items.filter(item__labels__isnull=True)
+    hardest = left.aggregate(Max("u"))["u__max"]
+    assert hardest < 0.8  # whom people were given was chosen by the score
+    with pytest.raises(InputError, match="import new items") as refused:
+        world.start(m=20, target="population")
+    assert refused.value.where == "target"
+    make_items(world.project, 50, data={"model1": "cat", "confidence1": "0.9"})
+    assert world.start(m=20, target="population").pool_size == 50

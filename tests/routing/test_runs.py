@@ -4,10 +4,10 @@ from decimal import Decimal
 
 import pytest
 
-from annotation import queue
+from annotation import jobs, queue
 from annotation.errors import ConflictError
 from annotation.models import AuditEvent, Job, Label
-from routing.models import DrawItem, Prediction, Route, Run, Spend
+from routing.models import Certificate, DrawItem, Prediction, Route, Run, Source, Spend
 from routing.selectors.ledger import ledger
 from routing.selectors.runs import run_report
 from routing.services.deliveries import deliver
@@ -87,6 +87,41 @@ def test_cancelling_while_the_models_work_ends_their_job():
     assert world.project.jobs.get(kind="prepare_run").state == Job.State.CANCELLED
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLED
+
+
+def test_a_run_whose_routing_cannot_go_on_can_be_cancelled():
+    world = make_world(100)
+    run = world.analysed(m=40)
+    job = route(run=run, user=world.manager)
+    Source.objects.filter(position=1).update(params={"label_column": "another"})
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == Job.State.FAILED
+    assert "or cancel the run" in job.error
+    cancel_run(run=run, user=world.manager)
+    assert run.state == Run.State.CANCELLED
+
+
+def test_cancelling_stops_an_analysis_before_its_certificate():
+    world = make_world(100)
+    run = world.calibrated(m=40)
+    job = analyse(run=run, user=world.manager)
+    cancel_run(run=run, user=world.manager)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == Job.State.CANCELLED
+    assert not Certificate.objects.exists()
+
+
+def test_a_project_is_deleted_with_all_that_is_in_it():
+    world = make_world(60)
+    run = world.complete(m=20)
+    deliver(run=run, user=world.manager)
+    world.do("deliver_run")
+    other = make_world(30).analysed(m=10)
+    world.project.delete()
+    assert list(Run.objects.all()) == [other]
+    assert {label.item.project for label in Label.objects.all()} == {other.project}
 
 
 def test_a_second_run_covers_what_nobody_labelled_and_keeps_the_earlier_predictions():
