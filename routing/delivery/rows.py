@@ -91,7 +91,8 @@ def _page(frame: _Frame, items: list[Item]) -> Iterator[tuple[Mapping[str, str],
                 run=number,
             )
         elif item.pk not in pool:
-            row = replace(known, reason=f"not covered by run {run.number}: it came after the pool was frozen")
+            why = "it came after" if item.created_at > run.created_at else "an earlier run had used it before"
+            row = replace(known, reason=f"not covered by run {run.number}: {why} the pool was frozen")
         else:
             row = _by_model(frame, known, routes.get(item.pk), answers[item.pk], waiting.get(item.pk))
         yield item.data, row

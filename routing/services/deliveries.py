@@ -54,6 +54,8 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
     run = Run.objects.select_related("project", "certificate").get(pk=context.params["run"])
     if run.state not in ROUTED:
         raise ConflictError(f"Run {run.number} was cancelled.")
+    if context.job.result:  # written by a worker that died before it could say so
+        return dict(context.job.result)
     with ExitStack() as stack:
         made = _write(context, run, stack)
         stored = [(name, _store(run, name, out, media_type)) for name, out, media_type in made.files]
@@ -76,7 +78,9 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
             target=f"run:{run.number}",
             data={"delivery": delivery.number, "rows": delivery.rows, "blanks": delivery.blanks},
         )
-    return {"delivery": delivery.pk, "rows": delivery.rows, "blanks": delivery.blanks}
+        result = {"delivery": delivery.pk, "rows": delivery.rows, "blanks": delivery.blanks}
+        Job.objects.filter(pk=context.job.pk).update(result=result)
+    return result
 
 
 @dataclass(frozen=True)

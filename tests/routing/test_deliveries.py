@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from annotation import queue
-from annotation.models import Item, Label
+from annotation.models import Item, Job, Label
 from annotation.services.files import open_file
 from routing.core.keys import V_MAX, Key
 from routing.delivery import FORMATS
@@ -17,6 +17,7 @@ from routing.models import Delivery, PoolItem, Prediction, Route, Run
 from routing.selectors.runs import run_report
 from routing.services import bands
 from routing.services.deliveries import deliver
+from routing.services.runs import cancel_run
 from tests.factories import make_items
 from tests.routing.worlds import World, make_world
 
@@ -132,6 +133,25 @@ def test_items_that_came_later_are_blank_and_say_so():
     assert late["label"] == ""
     assert late["certificate_id"] == ""
     assert "came after the pool was frozen" in late["reason"]
+
+
+def test_items_that_an_earlier_run_had_used_say_so():
+    world = make_world(120)
+    cancel_run(run=world.start(m=30), user=world.manager)
+    run = world.complete(m=30, target="population")
+    reasons = {row["reason"] for row in rows_of(delivered(world, run))} - {""}
+    assert reasons == {"not covered by run 2: an earlier run had used it before the pool was frozen"}
+
+
+def test_a_delivery_whose_worker_died_at_the_very_end_is_made_once():
+    world = make_world(60)
+    run = world.complete(m=20)
+    job = deliver(run=run, user=world.manager)
+    world.do("deliver_run")
+    # As if the last thing that the worker writes had not been written.
+    Job.objects.filter(pk=job.pk).update(state=Job.State.QUEUED, finished_at=None)
+    job = world.do("deliver_run")
+    assert job.result["delivery"] == Delivery.objects.get(run=run).pk
 
 
 def test_what_nobody_could_label_stays_blank_where_people_should():
