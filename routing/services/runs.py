@@ -180,7 +180,7 @@ def route(*, run: Run, user: User | None) -> Job:
 def cancel_run(*, run: Run, user: User | None) -> None:
     """End a run for good. Its draw is spent: alpha stays in the ledger, and labels stay with their items.
 
-    A job at work on it stops at its next chunk. Raises ConflictError where it is complete or cancelled already.
+    A job at work on it stops at its next chunk. Raises ConflictError where it is complete or cancelled.
     """
     with transaction.atomic():
         # Jobs and work before the run itself, as a job's chunk and a submitted label take their locks: in
