@@ -12,6 +12,7 @@ urlpatterns = [
     path("projects/<slug:slug>/sources/new/", sources.source_new, name="source_new"),
     path("projects/<slug:slug>/sources/<int:source_id>/", sources.source_edit, name="source_edit"),
     path("projects/<slug:slug>/sources/<int:source_id>/delete/", sources.source_delete, name="source_delete"),
+    path("projects/<slug:slug>/sources/<int:source_id>/move/", sources.source_move, name="source_move"),
     path("projects/<slug:slug>/plan/", plan.plan, name="plan"),
     path("projects/<slug:slug>/plan/outlook/", plan.plan_outlook, name="plan_outlook"),
     path("projects/<slug:slug>/runs/", runs.runs, name="runs"),

@@ -5,16 +5,16 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Max, RestrictedError
+from django.db.models import Max, Q, RestrictedError
 
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User
 from annotation.services import audit
 from routing.backends import BACKENDS, open_backend
 from routing.models import Run, Source
-from routing.services.states import BUSY
+from routing.services.states import BUSY, UNDER_WAY
 
-__all__ = ["available_models", "backend_names", "delete_source", "save_source"]
+__all__ = ["available_models", "backend_names", "delete_source", "move_source", "save_source"]
 
 
 def available_models() -> list[str]:
@@ -70,6 +70,40 @@ def save_source(
             data={"name": target.name, "backend": backend, "cost_per_label": str(cost_per_label)},
         )
     return target
+
+
+def move_source(*, source: Source, user: User, up: bool) -> Source:
+    """Change places with the source before (`up`) or behind. At an end of the list nothing happens.
+
+    Raises ConflictError while a run is under way: its sources are asked in the order in which it was planned.
+    """
+    project = source.project
+    with transaction.atomic():
+        Project.objects.select_for_update().get(pk=project.pk)  # one change of positions at a time
+        if run := project.runs.filter(state__in=UNDER_WAY).first():
+            raise ConflictError(
+                f"Run {run.number} is under way with the models in this order. Finish or cancel it first."
+            )
+        source.refresh_from_db()
+        before, behind = Q(position__lt=source.position), Q(position__gt=source.position)
+        found = project.sources.filter(before if up else behind).order_by("position")
+        other = found.last() if up else found.first()
+        if other is None:
+            return source
+        here, there = source.position, other.position
+        # By way of a free place: no two sources have one place at any moment.
+        free = (project.sources.aggregate(last=Max("position"))["last"] or 0) + 1
+        for row, position in ((source, free), (other, here), (source, there)):
+            row.position = position
+            row.save(update_fields=["position"])
+        audit.record(
+            project=project,
+            actor=user,
+            action="source.moved",
+            target=f"source:{source.pk}",
+            data={"name": source.name, "from": here, "to": there},
+        )
+    return source
 
 
 def delete_source(*, source: Source, user: User) -> None:

@@ -10,7 +10,7 @@ from annotation.services.projects import update_project
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.forms import add_error
 from routing.models import Source
-from routing.services.sources import available_models, delete_source, save_source
+from routing.services.sources import available_models, delete_source, move_source, save_source
 from routing.views.forms import BACKENDS, PeopleForm, SourceForm
 
 
@@ -55,6 +55,14 @@ def source_delete(request: ProjectRequest, source_id: int) -> HttpResponseBase:
     with told(request):
         delete_source(source=source, user=request.user)
         messages.success(request, _("%(name)s is removed.") % {"name": source.name})
+    return redirect("sources", request.access.project.slug)
+
+
+@needs("sources.edit", "POST")
+def source_move(request: ProjectRequest, source_id: int) -> HttpResponseBase:
+    source = get_object_or_404(Source, project=request.access.project, pk=source_id)
+    with told(request):
+        move_source(source=source, user=request.user, up=request.POST.get("direction") == "up")
     return redirect("sources", request.access.project.slug)
 
 

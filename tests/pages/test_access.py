@@ -55,6 +55,7 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "source_new": {"GET": LEADERS, "POST": LEADERS},
     "source_edit": {"GET": LEADERS, "POST": LEADERS},
     "source_delete": {"POST": LEADERS},
+    "source_move": {"POST": LEADERS},
     "plan": {"GET": LEADERS, "POST": LEADERS},
     "plan_outlook": {"GET": LEADERS},
     "runs": {"GET": NOT_ANNOTATORS},

@@ -204,6 +204,22 @@ class TestPlan:
         assert world.project.runs.count() == 1
 
 
+class TestSources:
+    def test_they_are_moved_by_buttons(self, client_of) -> None:
+        world = make_world(60)
+        client = client_of(world.manager)
+        page = text(client.get(reverse("sources", args=[world.project.slug])))
+        assert 'aria-label="Move Model 1 down"' in page
+        first = world.project.sources.get(position=1)
+        path = reverse("source_move", args=[world.project.slug, first.pk])
+        page = text(client.post(path, {"direction": "down"}, follow=True))
+        assert page.index("<bdi>Model 2") < page.index("<bdi>Model 1")
+        world.start(m=40)
+        page = text(client.post(path, {"direction": "up"}, follow=True))
+        assert "Run 1 is under way with the models in this order." in page
+        assert page.index("<bdi>Model 2") < page.index("<bdi>Model 1")
+
+
 class TestDeliveries:
     def test_a_file_that_the_storage_has_lost_is_said_to_be_gone(self, client_of) -> None:
         world = make_world(60)

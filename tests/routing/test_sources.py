@@ -6,8 +6,8 @@ import pytest
 
 from annotation.errors import ConflictError, InputError
 from routing.models import Route, Run
-from routing.services.runs import route
-from routing.services.sources import delete_source, save_source
+from routing.services.runs import cancel_run, route
+from routing.services.sources import delete_source, move_source, save_source
 from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
@@ -89,3 +89,41 @@ def test_an_unused_source_can_be_deleted():
     world = make_world(10)
     delete_source(source=world.project.sources.get(position=2), user=world.manager)
     assert world.project.sources.count() == 1
+
+
+def _order(project):
+    return list(project.sources.order_by("position").values_list("name", "position"))
+
+
+def test_two_neighbours_change_places():
+    world = make_world(10)
+    save_source(
+        project=world.project,
+        user=world.manager,
+        name="Model 3",
+        backend="recorded",
+        params={"label_column": "model1"},
+        cost_per_label=Decimal(3),
+        position=7,  # places may have gaps
+    )
+    last = world.project.sources.get(name="Model 3")
+    move_source(source=last, user=world.manager, up=True)
+    assert _order(world.project) == [("Model 1", 1), ("Model 3", 2), ("Model 2", 7)]
+    move_source(source=last, user=world.manager, up=True)
+    move_source(source=last, user=world.manager, up=True)  # it is the first one by now
+    assert _order(world.project) == [("Model 3", 1), ("Model 1", 2), ("Model 2", 7)]
+    move_source(source=last, user=world.manager, up=False)
+    assert [name for name, _ in _order(world.project)] == ["Model 1", "Model 3", "Model 2"]
+    assert world.project.audit_events.filter(action="source.moved").count() == 3
+
+
+def test_the_order_stays_while_a_run_is_open():
+    world = make_world(60)
+    run = world.start(m=40)
+    before = _order(world.project)
+    with pytest.raises(ConflictError, match="Run 1 is under way"):
+        move_source(source=world.project.sources.get(position=2), user=world.manager, up=True)
+    assert _order(world.project) == before
+    cancel_run(run=run, user=world.manager)
+    move_source(source=world.project.sources.get(position=2), user=world.manager, up=True)
+    assert [name for name, _ in _order(world.project)] == ["Model 2", "Model 1"]
