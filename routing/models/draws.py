@@ -30,6 +30,11 @@ class Draw(models.Model):
     n = models.PositiveIntegerField(help_text="How many people are asked for.")
     created_at = models.DateTimeField(auto_now_add=True)
 
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(m__gte=1, n__lte=models.F("m")), name="draw_n_within_m")
+        ]
+
     def __str__(self) -> str:
         return f"Draw of run {self.run_id}"
 

@@ -71,6 +71,25 @@ class Run(models.Model):
                 condition=Q(state__in=["preparing", "calibrating", "analysing"]),
                 name="run_one_open_per_project",
             ),
+            models.CheckConstraint(
+                condition=Q(
+                    state__in=[
+                        "preparing",
+                        "calibrating",
+                        "analysing",
+                        "analysed",
+                        "routing",
+                        "labelling",
+                        "complete",
+                        "cancelled",
+                    ]
+                ),
+                name="run_state_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(target__in=["dataset", "pool", "population"]), name="run_target_known"
+            ),
+            models.CheckConstraint(condition=Q(human_cost__gt=0), name="run_human_cost_above_0"),
             models.CheckConstraint(condition=Q(epsilon__gt=0, epsilon__lt=1), name="run_epsilon_in_0_1"),
             models.CheckConstraint(condition=Q(alpha__gt=0, alpha__lt=1), name="run_alpha_in_0_1"),
             models.CheckConstraint(condition=Q(p__gt=0, p__lte=1), name="run_p_in_0_1"),
@@ -95,6 +114,8 @@ class RunSource(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["run", "position"], name="run_source_position_once"),
             models.UniqueConstraint(fields=["run", "source"], name="run_source_once"),
+            models.CheckConstraint(condition=Q(position__gte=1), name="run_source_position_from_1"),
+            models.CheckConstraint(condition=Q(cost_per_label__gte=0), name="run_source_cost_not_negative"),
         ]
 
     def __str__(self) -> str:
@@ -114,6 +135,7 @@ class PoolItem(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["run", "item"], name="pool_item_once"),
             models.UniqueConstraint(fields=["run", "position"], name="pool_position_once"),
+            models.CheckConstraint(condition=Q(v__gte=0, v__lt=2**53), name="pool_v_of_53_bits"),
             models.CheckConstraint(
                 condition=Q(u__isnull=True) | Q(u__gte=0, u__lte=1), name="pool_u_in_unit_interval"
             ),

@@ -15,7 +15,6 @@ class Spend(models.Model):
         PILOT = "pilot", _("Pilot")
         CALIBRATION = "calibration", _("Calibration")
         ROUTED = "routed", _("After routing")
-        TRIAL = "trial", _("Trial before the run")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="spends")
     run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.CASCADE, related_name="spends")
@@ -29,7 +28,12 @@ class Spend(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        constraints = [models.CheckConstraint(condition=Q(amount__gte=0), name="spend_not_negative")]
+        constraints = [
+            models.CheckConstraint(condition=Q(amount__gte=0), name="spend_not_negative"),
+            models.CheckConstraint(
+                condition=Q(stage__in=["pool", "pilot", "calibration", "routed"]), name="spend_stage_known"
+            ),
+        ]
         indexes = [models.Index(fields=["run", "stage"], name="spend_by_stage")]
 
     def __str__(self) -> str:
