@@ -1,12 +1,18 @@
-"""The administration of people and data. Facts can only be looked at, and leases belong to the queue."""
+"""The administration of people and data. Facts can only be looked at, and leases belong to the queue.
 
-from typing import Any
+Whoever can open this site may also label. So neither imported columns are shown, which may hold what a model
+said, nor anything of a calibration set that nobody may see yet.
+"""
+
+from typing import Any, cast
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.http import HttpRequest
 
 from annotation import models
+from annotation.hooks import hidden_batches
+from annotation.services.members import add_member
 
 admin.site.register(models.User, UserAdmin)
 
@@ -39,6 +45,18 @@ class ReadOnly(AtSize):
         return False
 
 
+class Blind(ReadOnly):
+    """Rows of work. `batch_path` leads from the row to the id of its batch; hidden batches are left out."""
+
+    batch_path = ""
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        unlocked = models.WorkBatch.objects.filter(blind=True, locked_at__isnull=True)
+        projects = models.Project.objects.filter(pk__in=unlocked.values("project"))
+        hidden = {batch for project in projects for batch in hidden_batches(project)}
+        return super().get_queryset(request).exclude(**{f"{self.batch_path}__in": hidden})
+
+
 class ChoiceInline(admin.TabularInline):
     """To be looked at: labels change through the project's settings, which guard what builds on them."""
 
@@ -53,12 +71,19 @@ class ChoiceInline(admin.TabularInline):
 
 @admin.register(models.Project)
 class ProjectAdmin(admin.ModelAdmin):
+    """To be put away or deleted; a project is made and changed on its own pages."""
+
     list_display = ("name", "slug", "task_type", "created_by", "created_at", "archived_at")
     list_select_related = ("created_by",)
     search_fields = ("name", "slug")
-    raw_id_fields = ("created_by",)
-    readonly_fields = ("slug", "task_type", "columns", "created_at")
+    readonly_fields = (
+        *("name", "slug", "task_type", "guidelines", "columns", "currency", "human_cost", "lease_seconds"),
+        *("created_by", "created_at"),
+    )
     inlines = (ChoiceInline,)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """A project takes all that is in it along, also what cannot be deleted on its own; too many rows to
@@ -67,12 +92,23 @@ class ProjectAdmin(admin.ModelAdmin):
 
 
 @admin.register(models.Membership)
-class MembershipAdmin(AtSize):
+class MembershipAdmin(ReadOnly):
+    """Whoever runs the server can let somebody in, themselves included; the project's owners do the rest."""
+
     list_display = ("user", "project", "role", "created_at")
     list_filter = ("role",)
     list_select_related = ("user", "project")
     raw_id_fields = ("user", "project")
     search_fields = ("user__username", "project__name")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return admin.ModelAdmin.has_add_permission(self, request)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Through the service, so that the audit trail of the project says who let them in."""
+        actor = cast(models.User, request.user)
+        saved = add_member(project=obj.project, actor=actor, username=obj.user.username, role=obj.role)
+        obj.pk, obj.created_at = saved.pk, saved.created_at
 
 
 @admin.register(models.StoredFile)
@@ -88,6 +124,7 @@ class ItemAdmin(ReadOnly):
     list_select_related = ("project",)
     search_fields = ("=external_id",)
     ordering = ("-id",)
+    exclude = ("data",)
     deferred = ("text", "data")
 
 
@@ -98,7 +135,8 @@ class WorkBatchAdmin(ReadOnly):
 
 
 @admin.register(models.WorkItem)
-class WorkItemAdmin(ReadOnly):
+class WorkItemAdmin(Blind):
+    batch_path = "batch"
     list_display = ("id", "batch_id", "item", "state", "leased_to", "lease_expires_at", "finished_at")
     list_filter = ("state",)
     list_select_related = ("item", "leased_to")
@@ -109,7 +147,8 @@ class WorkItemAdmin(ReadOnly):
 
 
 @admin.register(models.Label)
-class LabelAdmin(ReadOnly):
+class LabelAdmin(Blind):
+    batch_path = "work_item__batch"
     list_display = ("id", "item", "annotator", "value", "version", "created_at")
     list_select_related = ("item", "annotator")
     search_fields = ("=item__external_id", "=annotator__username")
@@ -118,7 +157,8 @@ class LabelAdmin(ReadOnly):
 
 
 @admin.register(models.Skip)
-class SkipAdmin(ReadOnly):
+class SkipAdmin(Blind):
+    batch_path = "work_item__batch"
     list_display = ("id", "work_item_id", "user", "reason", "created_at", "cleared_at")
     list_filter = ("reason",)
     list_select_related = ("user",)
@@ -126,7 +166,8 @@ class SkipAdmin(ReadOnly):
 
 
 @admin.register(models.Draft)
-class DraftAdmin(ReadOnly):
+class DraftAdmin(Blind):
+    batch_path = "work_item__batch"
     list_display = ("id", "work_item_id", "user", "created_at")
     list_select_related = ("user",)
     ordering = ("-id",)

@@ -1,14 +1,25 @@
 """What annotation tells and asks routing, through the lists of annotation.hooks."""
 
+from collections.abc import Collection
+from datetime import datetime
+
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from annotation.hooks import Hooks
-from annotation.models import Label, Membership, Project, User, WorkItem
+from annotation.models import AuditEvent, Label, Membership, Project, User, WorkItem
 from annotation.permissions import ROLES_BY_ACTION
 from routing.models import Certificate, Run, Spend
 from routing.services.completion import complete_if_done, run_of_batch
 from routing.services.states import OPEN, UNDER_WAY, State
 from routing.services.validity import mark_invalid
+
+# Each of these permissions opens a page of the administration that shows model output of single items.
+SHOWN_IN_THE_ADMINISTRATION = tuple(
+    f"routing.{verb}_{model}"
+    for model in ("prediction", "itemscore", "poolitem", "route")
+    for verb in ("view", "change")
+)
 
 
 def register(hooks: Hooks) -> None:
@@ -57,18 +68,37 @@ def work_item_ended(work_item: WorkItem) -> None:
 
 def blind_objection(project: Project, user: User) -> str:
     """Once a run is analysed, whoever may look at predictions may have seen those of the items that are
-    left.
+    left: by their role, by one that they had since, or in the administration.
     """
-    may_look = Membership.objects.filter(
-        project=project, user=user, role__in=ROLES_BY_ACTION["predictions.view"]
-    ).exists()
-    if may_look and Certificate.objects.filter(run__project=project).exists():
+    first = Certificate.objects.filter(run__project=project).order_by("created_at").first()
+    if first is None:
+        return ""
+    seers = ROLES_BY_ACTION["predictions.view"]
+    if Membership.objects.filter(project=project, user=user, role__in=seers).exists():
         return _(
             "An earlier run of this project has been analysed, and with your role you can see what its "
             "models predicted. So these items have to be labelled by people who cannot: annotators and "
             "reviewers."
         )
+    if user.is_staff and any(map(user.has_perm, SHOWN_IN_THE_ADMINISTRATION)):
+        return _(
+            "An earlier run of this project has been analysed, and in the administration of this server you "
+            "can see what its models predicted. So these items have to be labelled by people who cannot."
+        )
+    if _had_role(project, user, seers, since=first.created_at):
+        return _(
+            "An earlier run of this project has been analysed, and with the role that you had then you could "
+            "see what its models predicted. So these items have to be labelled by people who could not."
+        )
     return ""
+
+
+def _had_role(project: Project, user: User, roles: Collection[str], *, since: datetime) -> bool:
+    """Whether the person lost one of these roles after `since`, as the audit trail tells."""
+    lost = Q(action="member.role_changed", data__from__in=list(roles))
+    lost |= Q(action="member.removed", data__role__in=list(roles))
+    target = f"user:{user.username}"[:120]
+    return AuditEvent.objects.filter(lost, project=project, target=target, created_at__gte=since).exists()
 
 
 def schema_objection(project: Project) -> str:

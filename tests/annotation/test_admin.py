@@ -58,6 +58,34 @@ def test_facts_and_leases_cannot_be_changed_here(client, superuser, rows, model)
     assert client.post(reverse(f"{name}_change", args=[row.pk]), {}).status_code == 403
 
 
+def test_a_superuser_lets_people_in_and_the_audit_trail_says_so(client, superuser, rows) -> None:
+    project = Project.objects.get()
+    fields = {"project": project.pk, "user": superuser.pk, "role": "owner"}
+    path = reverse("admin:annotation_membership_add")
+    assert client.get(reverse("overview", args=[project.slug])).status_code == 404
+    assert client.post(path, fields).status_code == 302
+    assert client.get(reverse("overview", args=[project.slug])).status_code == 200
+    event = project.audit_events.get(action="member.added")
+    assert (event.actor, event.target, event.data) == (superuser, "user:root", {"role": "owner"})
+    assert "already exists" in client.post(path, fields).content.decode()
+    membership = project.memberships.get(user=superuser)
+    for page in ("change", "delete"):
+        path = reverse(f"admin:annotation_membership_{page}", args=[membership.pk])
+        assert client.post(path, {**fields, "role": "viewer", "post": "yes"}).status_code == 403
+
+
+def test_projects_are_made_on_their_own_pages(client, superuser, rows) -> None:
+    assert client.get(reverse("admin:annotation_project_add")).status_code == 403
+    project = Project.objects.get()
+    change = reverse("admin:annotation_project_change", args=[project.pk])
+    nothing = {f"choices-{name}_FORMS": "0" for name in ("TOTAL", "INITIAL")}
+    day = {"archived_at_0": "2026-01-01", "archived_at_1": "00:00"}
+    assert client.post(change, {"name": "Other", **nothing, **day}).status_code == 302
+    after = Project.objects.get()
+    assert after.name == project.name
+    assert after.archived_at is not None
+
+
 def test_every_append_only_model_is_read_only(rf, superuser) -> None:
     request = rf.get("/")
     request.user = superuser

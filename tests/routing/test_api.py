@@ -1,6 +1,7 @@
 """The API and the administration of runs: what they show, and when."""
 
 import json
+import re
 
 import pytest
 from django.contrib import admin
@@ -99,6 +100,14 @@ def test_the_administration_is_blind_while_a_run_is_open(client, rf):
     for name in ("Prediction", "ItemScore", "PoolItem", "PilotItem", "DrawItem"):
         assert shown[name] == 0
     client.force_login(chief)
+    world.label(limit=5)
+    for name in ("workitem", "label"):
+        page = client.get(reverse(f"admin:annotation_{name}_changelist")).content.decode()
+        assert re.search(r"\b0 (work items|labels)\b", page), name
+    item = world.project.items.first()
+    page = client.get(reverse("admin:annotation_item_change", args=[item.pk])).content.decode()
+    assert item.text in page
+    assert "model1" not in page
     run = Run.objects.get()
     page = client.get(reverse("admin:routing_run_change", args=[run.pk])).content.decode()
     assert run.salt not in page

@@ -1,16 +1,19 @@
 """Who sees what, and when; who may label blind."""
 
 import pytest
+from django.contrib.auth.models import Permission
 
 from annotation import hooks, queue
 from annotation.errors import ConflictError
 from annotation.permissions import access_to
+from annotation.services.members import add_member as service_add
+from annotation.services.members import change_role, remove_member
 from annotation.services.projects import ChoiceSpec, set_choices
 from routing.models import DrawItem
 from routing.selectors.items import item_history, item_rows
 from routing.selectors.runs import run_report
-from routing.services.runs import cancel_run
-from tests.factories import add_member
+from routing.services.runs import analyse, cancel_run
+from tests.factories import add_member, make_user
 from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
@@ -66,6 +69,46 @@ def test_whoever_may_have_seen_predictions_cannot_label_the_next_blind_batch():
     assert "annotators and reviewers" in hooks.blind_objection(world.project, world.manager)
     assert queue.claim(project=world.project, user=world.manager) is None
     assert queue.claim(project=world.project, user=world.annotators[0]) is not None
+
+
+def _next_run(world):
+    world.start(m=40)
+    world.do("prepare_run")
+
+
+def test_whoever_lost_the_role_after_the_analysis_cannot_either():
+    world = make_world(200)
+    before, after, removed = (add_member(world.project, "manager") for _ in range(3))
+    demote = {"project": world.project, "actor": world.manager, "role": "annotator"}
+    change_role(user=before, **demote)
+    world.complete(m=40)
+    change_role(user=after, **demote)
+    remove_member(project=world.project, actor=world.manager, user=removed)
+    service_add(project=world.project, actor=world.manager, username=removed.username, role="annotator")
+    _next_run(world)
+    assert queue.claim(project=world.project, user=before) is not None
+    for user in (after, removed):
+        assert "the role that you had then" in hooks.blind_objection(world.project, user)
+        assert queue.claim(project=world.project, user=user) is None
+
+
+def test_whoever_can_see_predictions_in_the_administration_cannot_either():
+    world = make_world(200)
+    chief = add_member(world.project, "annotator", make_user("chief", is_staff=True, is_superuser=True))
+    clerk = add_member(world.project, "annotator", make_user("clerk", is_staff=True))
+    looker = add_member(world.project, "annotator", make_user("looker", is_staff=True))
+    looker.user_permissions.add(Permission.objects.get(codename="view_prediction"))
+    _next_run(world)
+    assert hooks.blind_objection(world.project, chief) == ""  # nothing has been analysed yet
+    world.finish()
+    analyse(run=world.project.runs.get(), user=world.manager)
+    world.do("analyse_run")
+    cancel_run(run=world.project.runs.get(), user=world.manager)
+    _next_run(world)
+    for user in (chief, looker):
+        assert "in the administration" in hooks.blind_objection(world.project, user)
+        assert queue.claim(project=world.project, user=user) is None
+    assert queue.claim(project=world.project, user=clerk) is not None
 
 
 def test_the_manager_may_label_in_the_first_run():
