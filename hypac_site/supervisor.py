@@ -20,6 +20,7 @@ from django.db import close_old_connections
 
 from annotation import jobs
 from annotation.errors import HypacError
+from hypac_site.middleware import largest_body
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,8 @@ class Supervisor:
         _require_free_port(self.host, self.port)
         python = [sys.executable, "-m"]
         listen = f"--listen={self.host}:{self.port}"
-        web = [*python, "waitress", listen, f"--threads={self.threads}", "hypac_site.wsgi:application"]
+        web = [*python, "waitress", listen, f"--threads={self.threads}", *web_limits()]
+        web.append("hypac_site.wsgi:application")
         worker = [*python, "celery", "-A", "hypac_site", "--quiet", "worker", "-Q", QUEUES]
         worker += [
             "-c",
@@ -150,7 +152,7 @@ class Supervisor:
                 self.stop()
                 raise ServeError("The web server ended while starting; what it printed above says why.")
             with contextlib.suppress(httpx.TransportError):
-                if httpx.get(url, timeout=2).status_code == 200:
+                if httpx.get(url, timeout=2, headers={"Host": known_host()}).status_code == 200:
                     return
             time.sleep(0.1)
         self.stop()
@@ -172,6 +174,21 @@ def only_one(lock_file: Path) -> Iterator[None]:
         handle.write(f"process {os.getpid()}")
         handle.flush()
         yield
+
+
+def web_limits() -> list[str]:
+    """Options of waitress that follow from the settings."""
+    options = [f"--max-request-body-size={largest_body()}"]
+    if settings.SECURE_PROXY_SSL_HEADER:
+        # Without these it drops what the proxy says, and every request seems to come over plain HTTP.
+        options += ["--trusted-proxy=*", "--trusted-proxy-headers=x-forwarded-proto x-forwarded-for"]
+    return options
+
+
+def known_host() -> str:
+    """A host name that the site answers to."""
+    names = [name.removeprefix(".") for name in settings.ALLOWED_HOSTS if name != "*"]
+    return names[0] if names else "localhost"
 
 
 def interrupt_on_terminate() -> None:

@@ -81,6 +81,12 @@ def needs(action: str, *methods: str) -> Callable[[View], View]:
     return decorate
 
 
+def takes_files(view: View) -> View:
+    """Let the view's requests be as large as an upload may be (hypac_site.middleware)."""
+    view.takes_files = True  # type: ignore[attr-defined]
+    return view
+
+
 @contextmanager
 def told(request: HttpRequest) -> Iterator[None]:
     """Turn what a service refuses into a message on the next page."""

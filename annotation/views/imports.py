@@ -12,13 +12,14 @@ from annotation.errors import HypacError
 from annotation.models import StoredFile
 from annotation.services.files import store_file
 from annotation.services.imports import preview, start_import
-from annotation.views.access import ProjectRequest, needs
+from annotation.views.access import ProjectRequest, needs, takes_files
 from annotation.views.forms import add_error
 from annotation.views.import_forms import MappingForm, UploadForm
 
 RECENT = 5
 
 
+@takes_files
 @needs("items.import", "GET", "POST")
 def import_upload(request: ProjectRequest) -> HttpResponseBase:
     project = request.access.project

@@ -131,6 +131,29 @@ class TestImport:
         assert lines[:2] == ["where,problem", "line 3,'=cmd()"]
 
 
+class TestTooLarge:
+    """Refused by what the request says of itself; of its content nothing is there to be read."""
+
+    def test_an_upload_over_the_limit(self, owner, project, settings) -> None:
+        settings.HYPAC_MAX_UPLOAD_BYTES = 10_000_000
+        path = reverse("import_upload", args=[project.slug])
+        answer = owner.post(path, CONTENT_LENGTH="20000000")
+        assert answer.status_code == 413
+        assert "at most 10.5" in answer.content.decode()
+        file = SimpleUploadedFile("lines.csv", b"text\n" + b"hello\n" * 1_000_000)
+        assert owner.post(path, {"file": file}).status_code == 302
+
+    def test_nobody_else_sends_more_than_a_form(self, owner, project) -> None:
+        upload = reverse("import_upload", args=[project.slug])
+        assert Client().post("/login/", CONTENT_LENGTH="6000000").status_code == 413
+        assert Client().post(upload, CONTENT_LENGTH="6000000").status_code == 413
+        assert owner.post(reverse("project_new"), CONTENT_LENGTH="6000000").status_code == 413
+        api = reverse("api_queue_claim", args=[project.slug])
+        answer = owner.post(api, content_type="application/json", CONTENT_LENGTH="6000000")
+        assert answer.status_code == 413
+        assert answer.headers["Content-Type"] == "application/problem+json"
+
+
 class TestJobs:
     def test_the_part_stops_asking_once_the_job_has_ended(self, owner, project) -> None:
         job = Job.objects.create(project=project, kind="import", state="running", done=5, total=10)

@@ -54,7 +54,7 @@ start_run(project=project, user=user, epsilon=Decimal("0.05"), alpha=Decimal("0.
 class Site:
     """An installation of its own, in a folder, with its server as a child process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
         self.port = free_port()
         kept = {
@@ -67,6 +67,7 @@ class Site:
             "HYPAC_JOB_STALE_SECONDS": "2",
             "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
             "PYTHONPATH": str(ROOT),
+            **environment,
         }
         command = [sys.executable, "manage.py", "serve", "--port", str(self.port)]
         with open(folder / "serve.log", "ab") as log:
@@ -200,3 +201,24 @@ def test_serve_ends_its_children_and_says_why_it_cannot_start(site: Site) -> Non
     site.process.send_signal(signal.SIGINT)
     assert site.process.wait(40) == 0
     until(lambda: not site.worker_processes(), 10, "the worker to end")
+
+
+def test_it_runs_under_a_name_of_its_own_behind_a_proxy(tmp_path: Path) -> None:
+    site = Site(
+        tmp_path,
+        DJANGO_ALLOWED_HOSTS=".labels.example.org",
+        HYPAC_HTTPS="1",
+        HYPAC_BEHIND_PROXY="1",
+        HYPAC_MAX_UPLOAD_BYTES="1000000",
+    )
+    try:
+        until(lambda: "HyPAC runs at" in (tmp_path / "serve.log").read_text() or site.process.poll(), 60)
+        with httpx.Client(base_url=f"http://127.0.0.1:{site.port}", timeout=20) as client:
+            named = {"Host": "labels.example.org"}
+            assert client.get("/healthz", headers=named).status_code == 200
+            assert client.get("/login/", headers=named).status_code == 301
+            assert client.get("/login/", headers={**named, "X-Forwarded-Proto": "https"}).status_code == 200
+            # Refused before the web server has read it, so that no disk fills up.
+            assert client.post("/login/", headers=named, content=b"x" * 3_000_000).status_code == 413
+    finally:
+        site.stop()

@@ -1,0 +1,50 @@
+"""What is refused before it is read."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+
+# What a form adds to the file that it carries: boundaries, names, the other fields.
+AROUND_A_FILE = 1024**2
+
+
+def largest_body() -> int:
+    """Bytes of the largest request that any page takes."""
+    return int(settings.HYPAC_MAX_UPLOAD_BYTES) + AROUND_A_FILE
+
+
+class BodyLimitMiddleware:
+    """Answer 413 to a body that is too large by its own Content-Length, before any part of Django reads it.
+
+    It has to stand before the check of the form's token, which reads the whole form. Only views marked with
+    `takes_files` get large bodies, and only from somebody who is logged in.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any
+    ) -> HttpResponse | None:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        size = int(length) if length.isascii() and length.isdigit() else 0
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
+        if size <= limit:
+            return None
+        if getattr(view, "takes_files", False) and request.user.is_authenticated:
+            limit = largest_body()
+        if size <= limit:
+            return None
+        if hasattr(view, "cls"):  # of the API
+            words = _("One request may have at most %(limit)s bytes.") % {"limit": f"{limit:,}"}
+            problem = {"type": "about:blank", "title": "Content Too Large", "status": 413, "detail": words}
+            return JsonResponse(problem, status=413, content_type="application/problem+json")
+        return render(request, "413.html", {"limit": limit}, status=413)
