@@ -104,6 +104,11 @@ class MembershipAdmin(ReadOnly):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return admin.ModelAdmin.has_add_permission(self, request)
 
+    def formfield_for_foreignkey(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        if db_field.name == "user":
+            kwargs["queryset"] = models.User.objects.filter(is_active=True)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Through the service, so that the audit trail of the project says who let them in."""
         actor = cast(models.User, request.user)

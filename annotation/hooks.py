@@ -4,7 +4,7 @@ Others fill these lists in AppConfig.ready; annotation imports none of them, and
 can be read from the list of callables.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from annotation.models import Label, Project, User, WorkItem
@@ -19,6 +19,8 @@ BlindObjection = Callable[[Project, User], str]
 SchemaObjection = Callable[[Project], str]
 # Ids of batches of which nothing may be shown to anybody yet: not their items, not their labels.
 HiddenBatches = Callable[[Project], list[int]]
+# Names of imported columns that hold model output which may not be shown now.
+HiddenColumns = Callable[[Project], Collection[str]]
 
 
 @dataclass
@@ -28,6 +30,7 @@ class Hooks:
     blind_objection: list[BlindObjection] = field(default_factory=list)
     schema_objection: list[SchemaObjection] = field(default_factory=list)
     hidden_batches: list[HiddenBatches] = field(default_factory=list)
+    hidden_columns: list[HiddenColumns] = field(default_factory=list)
 
 
 hooks = Hooks()
@@ -44,3 +47,8 @@ def schema_objection(project: Project) -> str:
 def hidden_batches(project: Project) -> set[int]:
     """Ids of batches of which nothing may be shown before their labels are locked."""
     return {batch for ask in hooks.hidden_batches for batch in ask(project)}
+
+
+def hidden_columns(project: Project) -> set[str]:
+    """Imported columns whose values may not be shown now, to nobody."""
+    return {column for ask in hooks.hidden_columns for column in ask(project)}

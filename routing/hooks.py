@@ -10,6 +10,7 @@ from annotation.hooks import Hooks
 from annotation.models import AuditEvent, Label, Membership, Project, User, WorkItem
 from annotation.permissions import ROLES_BY_ACTION
 from routing.models import Certificate, Run, Spend
+from routing.selectors.visibility import columns_hidden_now
 from routing.services.completion import complete_if_done, run_of_batch
 from routing.services.states import OPEN, UNDER_WAY, State
 from routing.services.validity import mark_invalid
@@ -28,6 +29,7 @@ def register(hooks: Hooks) -> None:
     hooks.blind_objection.append(blind_objection)
     hooks.schema_objection.append(schema_objection)
     hooks.hidden_batches.append(hidden_batches)
+    hooks.hidden_columns.append(columns_hidden_now)
 
 
 def label_stored(label: Label, replaced: Label | None) -> None:

@@ -7,8 +7,10 @@ from django.contrib import messages
 from django.core.files.base import File
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 
 from annotation.errors import HypacError
+from annotation.hooks import hidden_columns
 from annotation.models import StoredFile
 from annotation.services.files import store_file
 from annotation.services.imports import preview, start_import
@@ -54,6 +56,11 @@ def import_mapping(request: ProjectRequest, file_id: int) -> HttpResponseBase:
     except HypacError as error:
         messages.error(request, str(error))
         return redirect("import_upload", project.slug)
+    # A file that was imported can be looked at again, with the answers of models in it.
+    hidden = hidden_columns(project)
+    rows = [
+        {name: _("(not shown now)") if name in hidden else row[name] for name in row} for row in look.rows
+    ]
     form = MappingForm(
         request.POST or None,
         columns=look.columns,
@@ -70,7 +77,7 @@ def import_mapping(request: ProjectRequest, file_id: int) -> HttpResponseBase:
     return render(
         request,
         "annotation/import_mapping.html",
-        {"form": form, "look": look, "file": stored, "step": "import"},
+        {"form": form, "look": look, "rows": rows, "file": stored, "step": "import"},
     )
 
 

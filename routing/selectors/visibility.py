@@ -22,6 +22,11 @@ def output_is_open(project: Project) -> bool:
     return Certificate.objects.filter(run__project=project).exists()
 
 
+def columns_hidden_now(project: Project) -> frozenset[str]:
+    """What `hidden_columns` names, as long as nobody may see model output."""
+    return frozenset() if output_is_open(project) else hidden_columns(project)
+
+
 def hidden_columns(project: Project) -> frozenset[str]:
     """Columns of the imported data that are model output: shown only where model output may be."""
     columns: set[str] = set()

@@ -1,5 +1,5 @@
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 
 import pytest
@@ -70,6 +70,6 @@ def desk(make_desk) -> Desk:
 @pytest.fixture
 def clean_hooks(monkeypatch):
     """The hooks, filled by nobody but the test."""
-    for name in ("label_stored", "work_item_ended", "blind_objection", "schema_objection", "hidden_batches"):
-        monkeypatch.setattr(hooks, name, [])
+    for hook in fields(hooks):
+        monkeypatch.setattr(hooks, hook.name, [])
     return hooks

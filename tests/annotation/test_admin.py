@@ -68,6 +68,8 @@ def test_a_superuser_lets_people_in_and_the_audit_trail_says_so(client, superuse
     event = project.audit_events.get(action="member.added")
     assert (event.actor, event.target, event.data) == (superuser, "user:root", {"role": "owner"})
     assert "already exists" in client.post(path, fields).content.decode()
+    gone = make_user("gone", is_active=False)
+    assert "errorlist" in client.post(path, {**fields, "user": gone.pk}).content.decode()
     membership = project.memberships.get(user=superuser)
     for page in ("change", "delete"):
         path = reverse(f"admin:annotation_membership_{page}", args=[membership.pk])

@@ -1,5 +1,6 @@
 """Before the analysis no page tells anybody what a model said, nor which items were drawn, nor for what."""
 
+import io
 import re
 
 import pytest
@@ -8,6 +9,7 @@ from django.urls import reverse
 
 from annotation import queue
 from annotation.models import Membership
+from annotation.services.files import store_file
 from routing.services.runs import analyse, cancel_run
 from tests.factories import add_member, make_items
 from tests.routing.worlds import World, make_world
@@ -105,6 +107,22 @@ def test_an_annotator_is_not_told_which_stage_the_items_are_for(world: World) ->
     body = part(client.get(reverse("overview", args=[world.project.slug])).content.decode(), "<main")
     assert "wait for a label" in body
     assert "calibration" not in body.lower()
+
+
+def test_an_imported_file_looked_at_again_does_not_show_them_either(world: World) -> None:
+    content = b"id,text,model1,confidence1\nt0,some text,emu,0.913\n"
+    stored = store_file(
+        project=world.project, content=io.BytesIO(content), original_name="x.csv", media_type="text/csv"
+    )
+    path = reverse("import_mapping", args=[world.project.slug, stored.pk])
+    page = client_as(world, "manager").get(path).content.decode()
+    assert "some text" in page
+    assert "not shown now" in page
+    assert "0.913" not in page
+    world.finish()
+    analyse(run=world.project.runs.get(), user=world.manager)
+    world.do("analyse_run")
+    assert "0.913" in client_as(world, "manager").get(path).content.decode()
 
 
 def test_after_the_analysis_they_appear_to_those_who_may_see_them(world: World) -> None:
