@@ -37,22 +37,14 @@ class Kind:
     title: str
     handler: Handler
     queue: str
-    on_failure: Callable[[Job], None] | None
 
 
 _kinds: dict[str, Kind] = {}
 
 
-def register(
-    name: str,
-    handler: Handler,
-    *,
-    title: str,
-    queue: str = "default",
-    on_failure: Callable[[Job], None] | None = None,
-) -> None:
+def register(name: str, handler: Handler, *, title: str, queue: str = "default") -> None:
     """Make a kind of job known. `queue` is the Celery queue whose workers can do it."""
-    _kinds[name] = Kind(name, title, handler, queue, on_failure)
+    _kinds[name] = Kind(name, title, handler, queue)
 
 
 def kind(name: str) -> Kind:
@@ -140,13 +132,11 @@ def run(job_id: int) -> bool:
 
 def cancel(*, job: Job) -> bool:
     """Stop a job; what it has committed stays. False where it had already finished."""
-    with transaction.atomic():
-        stopped = Job.objects.filter(pk=job.pk, state__in=UNFINISHED).update(
+    return bool(
+        Job.objects.filter(pk=job.pk, state__in=UNFINISHED).update(
             state=Job.State.CANCELLED, claim_token="", finished_at=timezone.now()
         )
-        if stopped:
-            _tell_of_failure(job.pk)
-    return bool(stopped)
+    )
 
 
 def retry(*, job: Job) -> None:
@@ -209,9 +199,8 @@ class JobContext:
         `done` is the new absolute count. Raises JobLostError, and rolls back, where the claim has passed on.
         """
         with transaction.atomic():
-            self.progress(
-                done=done, total=total, stage=stage
-            )  # first: takes the row's lock, fences off a stale worker
+            # First: it takes the row's lock, and so fences off a stale worker.
+            self.progress(done=done, total=total, stage=stage)
             yield
 
     def progress(
@@ -224,15 +213,8 @@ class JobContext:
         if not _mine(self.job.pk, self._token).update(**changes):
             raise JobLostError(f"job {self.job.pk}")
 
-    def problem(self, where: str, message: str) -> None:
-        """Record a line or item that could not be used. Recording the same place twice has one effect."""
-        if JobProblem.objects.filter(job=self.job).count() < MAX_PROBLEMS:
-            JobProblem.objects.update_or_create(
-                job=self.job, where=where[:300], defaults={"message": message}
-            )
-
     def problems(self, found: Sequence[tuple[str, str]]) -> None:
-        """`problem` for many (where, message) at once."""
+        """Record lines or items, (where, message), that could not be used; the same place only once."""
         room = MAX_PROBLEMS - JobProblem.objects.filter(job=self.job).count() if found else 0
         JobProblem.objects.bulk_create(
             (
@@ -269,21 +251,7 @@ def _failed(job: Job, token: str, error: HypacError, *, retry: bool) -> None:
         changes["state"] = Job.State.QUEUED  # the reconciler nudges it again after a pause
     else:
         changes |= {"state": Job.State.FAILED, "finished_at": timezone.now()}
-    try:
-        with transaction.atomic():
-            if _mine(job.pk, token).update(**changes) and not retry:
-                _tell_of_failure(job.pk)
-    except Exception:
-        # Nothing may keep a failed job from being shown as failed, nor the reconciler from the other jobs.
-        log.exception("Job %s (%s): what follows from its failure could not be done", job.pk, job.kind)
-        _mine(job.pk, token).update(**changes)
-
-
-def _tell_of_failure(job_id: int) -> None:
-    job = Job.objects.get(pk=job_id)
-    known = _kinds.get(job.kind)  # of a job that a newer version made, there is none
-    if known and known.on_failure:
-        known.on_failure(job)
+    _mine(job.pk, token).update(**changes)
 
 
 @contextmanager

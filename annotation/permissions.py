@@ -19,7 +19,6 @@ LEADERS = frozenset({OWNER, MANAGER})
 ROLES_BY_ACTION: dict[str, frozenset[str]] = {
     "project.view": EVERYBODY,
     "project.edit": LEADERS,
-    "project.delete": frozenset({OWNER}),
     "members.view": frozenset({OWNER, MANAGER, REVIEWER, VIEWER}),
     "members.edit": frozenset({OWNER}),
     "items.view": frozenset({OWNER, MANAGER, REVIEWER, VIEWER}),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from annotation.hooks import blind_objection
@@ -17,16 +17,6 @@ class Pace:
 
     today: int
     total: int
-
-
-def active_label(work_item: WorkItem) -> Label | None:
-    """The newest version of the work item's label."""
-    return Label.objects.filter(work_item=work_item, superseded_by__isnull=True).first()
-
-
-def labels_of(project: Project) -> QuerySet[Label]:
-    """The newest version of every label in the project, oldest first."""
-    return Label.objects.filter(item__project=project, superseded_by__isnull=True).order_by("id")
 
 
 def annotator_pace(project: Project, user: User) -> Pace:

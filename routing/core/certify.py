@@ -108,16 +108,6 @@ class Certification:
     reason: str
     sentence: str
 
-    @property
-    def upper_bound(self) -> float | None:
-        """`pointwise_upper_bound`."""
-        return self.pointwise_upper_bound
-
-    @property
-    def expected_net_cost(self) -> float:
-        """Everything the run is expected to cost."""
-        return self.expected.net_cost
-
 
 @dataclass(frozen=True)
 class RiskPoint:

@@ -10,6 +10,7 @@ from annotation.errors import JobFailedError
 from annotation.jobs import JobContext
 from annotation.models import Item, Project
 from routing.backends import Answer, BackendError, open_backend
+from routing.core.costs import COSTS
 from routing.models import Prediction, Run, RunSource, Spend
 from routing.services.run_sources import change_of
 from routing.services.scoring import store_scores
@@ -86,7 +87,9 @@ def _row(item: Item, answer: Answer, run_source: RunSource, keys: Mapping[str, s
             reason = f"unknown label {answer.value!r}"
     elif not reason:
         reason = "no answer"
-    cost = answer.cost if answer.cost is not None else run_source.cost_per_label
+    cost = answer.cost
+    if cost is None:
+        cost = COSTS.get("flat")(prices={"per_label": run_source.cost_per_label}, usage={})
     return Prediction(
         item=item,
         source_id=run_source.source_id,

@@ -16,7 +16,7 @@ from routing.services import validity
 from routing.services.freeze import freeze
 from routing.services.plans import Outlook, build_plan, outlook, pool_of, score_name, sources_of
 from routing.services.run_sources import changed_sources, fingerprint_now
-from routing.services.states import CANCELLABLE, UNDER_WAY, State, move
+from routing.services.states import BUSY, CANCELLABLE, UNDER_WAY, State, move
 
 __all__ = ["Outlook", "analyse", "cancel_run", "outlook", "route", "start_run"]
 
@@ -161,6 +161,11 @@ def route(*, run: Run, user: User | None) -> Job:
         raise ConflictError(f"Run {run.number} has been routed already.")
     if run.state != State.ANALYSED:
         raise ConflictError(f"Run {run.number} cannot be routed before it is analysed.")
+    if other := run.project.runs.filter(state__in=BUSY).exclude(pk=run.pk).first():
+        raise ConflictError(
+            f"Run {other.number} is under way ({other.get_state_display().lower()}) with the same models and "
+            "people. Finish or cancel it first."
+        )
     if changed := changed_sources(run):
         validity.mark_invalid(run=run, reason=changed, actor=user)
         raise ConflictError(f"{changed} Nothing was routed. Put it back as it was, or start a new run.")

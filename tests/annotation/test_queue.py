@@ -7,7 +7,7 @@ from django.utils import timezone
 from annotation import queue
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.models import AuditEvent, Draft, Label, Skip, WorkItem
-from annotation.selectors.work import active_label, waiting_for
+from annotation.selectors.work import waiting_for
 from annotation.services.members import change_role, remove_member
 from tests.factories import add_member, make_items, make_project, make_user
 
@@ -146,7 +146,7 @@ class TestSubmit:
         assert (label.value, label.version, label.annotator, label.item) == ("dog", 1, desk.ann, task.item)
         assert state_of(task) == State.DONE
         assert heard == [(label, None)]
-        assert active_label(task.work_item) == label
+        assert list(task.work_item.labels.all()) == [label]
 
     def test_sent_twice_it_makes_one_label(self, desk) -> None:
         task = desk.claim()

@@ -9,9 +9,11 @@ import pytest
 
 from annotation.models import Label
 from annotation.services.files import open_file
+from routing.core import route as core_route
 from routing.core.verify import main as verify
 from routing.models import Certificate, Delivery, Prediction, Route, Run, Spend
 from routing.selectors.runs import run_report
+from routing.services.chains import thresholds_from_json
 from routing.services.deliveries import deliver
 from routing.services.runs import analyse, route
 from tests.routing.worlds import World, make_world
@@ -28,6 +30,16 @@ def delivered(world: World, run: Run) -> dict[str, bytes]:
         with open_file(entry.file) as content:
             files[entry.name] = content.read()
     return files
+
+
+def follows_the_rule(run: Run) -> None:
+    """The routes that the database made are those of the rule as the core states it."""
+    pool = run.pool_items.order_by("position").values_list("u", "v")
+    u, v = zip(*pool, strict=True)
+    thresholds = thresholds_from_json(run.certificate.thresholds)
+    nominal = core_route.route(u, v, thresholds)
+    routes = Route.objects.filter(run=run).order_by("item__pk").values_list("position", flat=True)
+    assert [position - 1 for position in routes] == nominal.tolist()
 
 
 @pytest.mark.parametrize(
@@ -54,6 +66,7 @@ def test_a_run_from_plan_to_verified_delivery(errors, costs, tmp_path):
     run.refresh_from_db()
 
     assert run.state == Run.State.COMPLETE
+    follows_the_rule(run)
     files = delivered(world, run)
     rows = list(csv.DictReader(io.StringIO(files["labels.csv"].decode())))
     assert [row["external_id"] for row in rows] == [f"t{index}" for index in range(400)]

@@ -64,6 +64,18 @@ def test_routing_twice_is_refused():
     assert Route.objects.filter(run=run).count() == 100
 
 
+def test_routing_waits_while_another_run_has_the_models_and_the_people():
+    world = make_world(200)
+    first = world.analysed(m=60)
+    second = world.start(m=60)
+    with pytest.raises(ConflictError, match="Run 2 is under way"):
+        route(run=first, user=world.manager)
+    cancel_run(run=second, user=world.manager)
+    route(run=first, user=world.manager)
+    world.do("route_run")
+    assert Route.objects.filter(run=first).count() == 200
+
+
 def test_a_cancelled_run_asks_no_more_and_its_alpha_stays_charged():
     world = make_world(100)
     run = world.start(m=40)
