@@ -12,367 +12,922 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('auth', '0012_alter_user_first_name_max_length'),
+        ("auth", "0012_alter_user_first_name_max_length"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='User',
+            name="User",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('password', models.CharField(max_length=128, verbose_name='password')),
-                ('last_login', models.DateTimeField(blank=True, null=True, verbose_name='last login')),
-                ('is_superuser', models.BooleanField(default=False, help_text='Designates that this user has all permissions without explicitly assigning them.', verbose_name='superuser status')),
-                ('username', models.CharField(error_messages={'unique': 'A user with that username already exists.'}, help_text='Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.', max_length=150, unique=True, validators=[django.contrib.auth.validators.UnicodeUsernameValidator()], verbose_name='username')),
-                ('first_name', models.CharField(blank=True, max_length=150, verbose_name='first name')),
-                ('last_name', models.CharField(blank=True, max_length=150, verbose_name='last name')),
-                ('email', models.EmailField(blank=True, max_length=254, verbose_name='email address')),
-                ('is_staff', models.BooleanField(default=False, help_text='Designates whether the user can log into this admin site.', verbose_name='staff status')),
-                ('is_active', models.BooleanField(default=True, help_text='Designates whether this user should be treated as active. Unselect this instead of deleting accounts.', verbose_name='active')),
-                ('date_joined', models.DateTimeField(default=django.utils.timezone.now, verbose_name='date joined')),
-                ('groups', models.ManyToManyField(blank=True, help_text='The groups this user belongs to. A user will get all permissions granted to each of their groups.', related_name='user_set', related_query_name='user', to='auth.group', verbose_name='groups')),
-                ('user_permissions', models.ManyToManyField(blank=True, help_text='Specific permissions for this user.', related_name='user_set', related_query_name='user', to='auth.permission', verbose_name='user permissions')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("password", models.CharField(max_length=128, verbose_name="password")),
+                ("last_login", models.DateTimeField(blank=True, null=True, verbose_name="last login")),
+                (
+                    "is_superuser",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Designates that this user has all permissions without explicitly assigning them.",
+                        verbose_name="superuser status",
+                    ),
+                ),
+                (
+                    "username",
+                    models.CharField(
+                        error_messages={"unique": "A user with that username already exists."},
+                        help_text="Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.",
+                        max_length=150,
+                        unique=True,
+                        validators=[django.contrib.auth.validators.UnicodeUsernameValidator()],
+                        verbose_name="username",
+                    ),
+                ),
+                ("first_name", models.CharField(blank=True, max_length=150, verbose_name="first name")),
+                ("last_name", models.CharField(blank=True, max_length=150, verbose_name="last name")),
+                ("email", models.EmailField(blank=True, max_length=254, verbose_name="email address")),
+                (
+                    "is_staff",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Designates whether the user can log into this admin site.",
+                        verbose_name="staff status",
+                    ),
+                ),
+                (
+                    "is_active",
+                    models.BooleanField(
+                        default=True,
+                        help_text="Designates whether this user should be treated as active. Unselect this instead of deleting accounts.",
+                        verbose_name="active",
+                    ),
+                ),
+                (
+                    "date_joined",
+                    models.DateTimeField(default=django.utils.timezone.now, verbose_name="date joined"),
+                ),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="The groups this user belongs to. A user will get all permissions granted to each of their groups.",
+                        related_name="user_set",
+                        related_query_name="user",
+                        to="auth.group",
+                        verbose_name="groups",
+                    ),
+                ),
+                (
+                    "user_permissions",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Specific permissions for this user.",
+                        related_name="user_set",
+                        related_query_name="user",
+                        to="auth.permission",
+                        verbose_name="user permissions",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'user',
-                'verbose_name_plural': 'users',
-                'abstract': False,
+                "verbose_name": "user",
+                "verbose_name_plural": "users",
+                "abstract": False,
             },
             managers=[
-                ('objects', django.contrib.auth.models.UserManager()),
+                ("objects", django.contrib.auth.models.UserManager()),
             ],
         ),
         migrations.CreateModel(
-            name='Project',
+            name="Project",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=200)),
-                ('slug', models.SlugField(max_length=80, unique=True)),
-                ('task_type', models.CharField(choices=[('single_choice', 'Single choice')], default='single_choice', max_length=30)),
-                ('guidelines', models.TextField(blank=True, help_text='Markdown, shown beside every item.')),
-                ('currency', models.CharField(default='USD', max_length=12)),
-                ('human_cost', models.DecimalField(decimal_places=6, default=Decimal('1'), help_text='What one label by a person costs.', max_digits=14, validators=[django.core.validators.MinValueValidator(Decimal('0'))])),
-                ('lease_seconds', models.PositiveIntegerField(default=900, help_text='How long an item stays with the person who opened it.')),
-                ('columns', models.JSONField(blank=True, default=list, help_text='Names of all imported columns, in their order; a JSON object in a database has none.')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('archived_at', models.DateTimeField(blank=True, null=True)),
-                ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+                ("slug", models.SlugField(max_length=80, unique=True)),
+                (
+                    "task_type",
+                    models.CharField(
+                        choices=[("single_choice", "Single choice")], default="single_choice", max_length=30
+                    ),
+                ),
+                ("guidelines", models.TextField(blank=True, help_text="Markdown, shown beside every item.")),
+                ("currency", models.CharField(default="USD", max_length=12)),
+                (
+                    "human_cost",
+                    models.DecimalField(
+                        decimal_places=6,
+                        default=Decimal("1"),
+                        help_text="What one label by a person costs.",
+                        max_digits=14,
+                        validators=[django.core.validators.MinValueValidator(Decimal("0"))],
+                    ),
+                ),
+                (
+                    "lease_seconds",
+                    models.PositiveIntegerField(
+                        default=900, help_text="How long an item stays with the person who opened it."
+                    ),
+                ),
+                (
+                    "columns",
+                    models.JSONField(
+                        blank=True,
+                        default=list,
+                        help_text="Names of all imported columns, in their order; a JSON object in a database has none.",
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("archived_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['name', 'id'],
+                "ordering": ["name", "id"],
             },
         ),
         migrations.CreateModel(
-            name='Membership',
+            name="Membership",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(choices=[('owner', 'Owner'), ('manager', 'Manager'), ('reviewer', 'Reviewer'), ('annotator', 'Annotator'), ('viewer', 'Viewer')], max_length=20)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='annotation.project')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("owner", "Owner"),
+                            ("manager", "Manager"),
+                            ("reviewer", "Reviewer"),
+                            ("annotator", "Annotator"),
+                            ("viewer", "Viewer"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to="annotation.project",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['project_id', 'user_id'],
+                "ordering": ["project_id", "user_id"],
             },
         ),
         migrations.CreateModel(
-            name='Job',
+            name="Job",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(help_text='Name in the registry annotation.jobs.', max_length=40)),
-                ('params', models.JSONField(default=dict, help_text='Ids and plain values only; never secrets.')),
-                ('unique_key', models.CharField(blank=True, help_text='At most one unfinished job has this key.', max_length=100)),
-                ('state', models.CharField(choices=[('queued', 'Waiting'), ('running', 'Running'), ('done', 'Done'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='queued', max_length=20)),
-                ('stage', models.CharField(blank=True, help_text='What it is doing, in words.', max_length=100)),
-                ('done', models.PositiveBigIntegerField(default=0)),
-                ('total', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('attempts', models.PositiveIntegerField(default=0)),
-                ('claim_token', models.CharField(blank=True, help_text='Of the worker that has it now.', max_length=32)),
-                ('heartbeat_at', models.DateTimeField(blank=True, null=True)),
-                ('error', models.TextField(blank=True)),
-                ('result', models.JSONField(default=dict)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('created_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='jobs', to='annotation.project')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("kind", models.CharField(help_text="Name in the registry annotation.jobs.", max_length=40)),
+                (
+                    "params",
+                    models.JSONField(default=dict, help_text="Ids and plain values only; never secrets."),
+                ),
+                (
+                    "unique_key",
+                    models.CharField(
+                        blank=True, help_text="At most one unfinished job has this key.", max_length=100
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Waiting"),
+                            ("running", "Running"),
+                            ("done", "Done"),
+                            ("failed", "Failed"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="queued",
+                        max_length=20,
+                    ),
+                ),
+                (
+                    "stage",
+                    models.CharField(blank=True, help_text="What it is doing, in words.", max_length=100),
+                ),
+                ("done", models.PositiveBigIntegerField(default=0)),
+                ("total", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("attempts", models.PositiveIntegerField(default=0)),
+                (
+                    "claim_token",
+                    models.CharField(blank=True, help_text="Of the worker that has it now.", max_length=32),
+                ),
+                ("heartbeat_at", models.DateTimeField(blank=True, null=True)),
+                ("error", models.TextField(blank=True)),
+                ("result", models.JSONField(default=dict)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="jobs",
+                        to="annotation.project",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='Choice',
+            name="Choice",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.CharField(max_length=100, validators=[django.core.validators.RegexValidator('^[^\\x00-\\x1f\\x7f]{1,100}\\Z', 'A key is 1 to 100 characters, without line breaks or control characters.')])),
-                ('name', models.CharField(max_length=100)),
-                ('hotkey', models.CharField(blank=True, max_length=1)),
-                ('color', models.CharField(default='#5b6b7b', max_length=7, validators=[django.core.validators.RegexValidator('^#[0-9a-fA-F]{6}\\Z', 'A colour is written as # and six hexadecimal digits.')])),
-                ('position', models.PositiveIntegerField()),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='choices', to='annotation.project')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "key",
+                    models.CharField(
+                        max_length=100,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[^\\x00-\\x1f\\x7f]{1,100}\\Z",
+                                "A key is 1 to 100 characters, without line breaks or control characters.",
+                            )
+                        ],
+                    ),
+                ),
+                ("name", models.CharField(max_length=100)),
+                ("hotkey", models.CharField(blank=True, max_length=1)),
+                (
+                    "color",
+                    models.CharField(
+                        default="#5b6b7b",
+                        max_length=7,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^#[0-9a-fA-F]{6}\\Z", "A colour is written as # and six hexadecimal digits."
+                            )
+                        ],
+                    ),
+                ),
+                ("position", models.PositiveIntegerField()),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="choices",
+                        to="annotation.project",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['project_id', 'position'],
+                "ordering": ["project_id", "position"],
             },
         ),
         migrations.CreateModel(
-            name='AuditEvent',
+            name="AuditEvent",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('action', models.CharField(max_length=60)),
-                ('target', models.CharField(blank=True, help_text='For example run:3 or item:17.', max_length=120)),
-                ('data', models.JSONField(default=dict)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('actor', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='audit_events', to='annotation.project')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("action", models.CharField(max_length=60)),
+                (
+                    "target",
+                    models.CharField(blank=True, help_text="For example run:3 or item:17.", max_length=120),
+                ),
+                ("data", models.JSONField(default=dict)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "actor",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="audit_events",
+                        to="annotation.project",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='StoredFile',
+            name="StoredFile",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('sha256', models.CharField(max_length=64)),
-                ('storage_name', models.CharField(help_text='Name in the storage, made by us, never by a user.', max_length=200)),
-                ('original_name', models.CharField(max_length=255)),
-                ('media_type', models.CharField(max_length=100)),
-                ('size', models.PositiveBigIntegerField(help_text='Bytes.')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='files', to='annotation.project')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("sha256", models.CharField(max_length=64)),
+                (
+                    "storage_name",
+                    models.CharField(
+                        help_text="Name in the storage, made by us, never by a user.", max_length=200
+                    ),
+                ),
+                ("original_name", models.CharField(max_length=255)),
+                ("media_type", models.CharField(max_length=100)),
+                ("size", models.PositiveBigIntegerField(help_text="Bytes.")),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="files",
+                        to="annotation.project",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Item',
+            name="Item",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('external_id', models.CharField(help_text='Its name in the imported data.', max_length=255)),
-                ('position', models.PositiveBigIntegerField(help_text='Order of import, from 0.')),
-                ('text', models.TextField(blank=True)),
-                ('data', models.JSONField(default=dict, help_text='The original columns, values as strings; Project.columns has their order.')),
-                ('content_hash', models.CharField(help_text='SHA-256 of what people see; equal content is reported.', max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='items', to='annotation.project')),
-                ('image', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='annotation.storedfile')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("external_id", models.CharField(help_text="Its name in the imported data.", max_length=255)),
+                ("position", models.PositiveBigIntegerField(help_text="Order of import, from 0.")),
+                ("text", models.TextField(blank=True)),
+                (
+                    "data",
+                    models.JSONField(
+                        default=dict,
+                        help_text="The original columns, values as strings; Project.columns has their order.",
+                    ),
+                ),
+                (
+                    "content_hash",
+                    models.CharField(
+                        help_text="SHA-256 of what people see; equal content is reported.", max_length=64
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="items",
+                        to="annotation.project",
+                    ),
+                ),
+                (
+                    "image",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.RESTRICT,
+                        related_name="+",
+                        to="annotation.storedfile",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['project_id', 'position'],
+                "ordering": ["project_id", "position"],
             },
         ),
         migrations.CreateModel(
-            name='WorkBatch',
+            name="WorkBatch",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('blind', models.BooleanField(help_text='Whoever has seen model output of these items may not label them.')),
-                ('priority', models.PositiveSmallIntegerField(default=10, help_text='Lower goes first.')),
-                ('locked_at', models.DateTimeField(blank=True, help_text='From then on a correction makes what rests on these labels invalid.', null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='work_batches', to='annotation.project')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "blind",
+                    models.BooleanField(
+                        help_text="Whoever has seen model output of these items may not label them."
+                    ),
+                ),
+                ("priority", models.PositiveSmallIntegerField(default=10, help_text="Lower goes first.")),
+                (
+                    "locked_at",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="From then on a correction makes what rests on these labels invalid.",
+                        null=True,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="work_batches",
+                        to="annotation.project",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'work batches',
-                'ordering': ['id'],
+                "verbose_name_plural": "work batches",
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='WorkItem',
+            name="WorkItem",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slot', models.PositiveSmallIntegerField(default=0, help_text='0 for the first person asked, 1 for the second, ...')),
-                ('priority', models.PositiveSmallIntegerField(default=10, help_text="Copied from the batch for the queue's index.")),
-                ('order', models.PositiveBigIntegerField(help_text='Place within the priority; random, so that it says nothing.')),
-                ('state', models.CharField(choices=[('open', 'Waiting'), ('leased', 'With somebody'), ('done', 'Labelled'), ('unlabelable', 'Nobody can label it'), ('withdrawn', 'Withdrawn')], default='open', max_length=20)),
-                ('lease_token', models.CharField(blank=True, max_length=32)),
-                ('lease_expires_at', models.DateTimeField(blank=True, null=True)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('batch', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='work_items', to='annotation.workbatch')),
-                ('item', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='work_items', to='annotation.item')),
-                ('leased_to', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='leases', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "slot",
+                    models.PositiveSmallIntegerField(
+                        default=0, help_text="0 for the first person asked, 1 for the second, ..."
+                    ),
+                ),
+                (
+                    "priority",
+                    models.PositiveSmallIntegerField(
+                        default=10, help_text="Copied from the batch for the queue's index."
+                    ),
+                ),
+                (
+                    "order",
+                    models.PositiveBigIntegerField(
+                        help_text="Place within the priority; random, so that it says nothing."
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("open", "Waiting"),
+                            ("leased", "With somebody"),
+                            ("done", "Labelled"),
+                            ("unlabelable", "Nobody can label it"),
+                            ("withdrawn", "Withdrawn"),
+                        ],
+                        default="open",
+                        max_length=20,
+                    ),
+                ),
+                ("lease_token", models.CharField(blank=True, max_length=32)),
+                ("lease_expires_at", models.DateTimeField(blank=True, null=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "batch",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="work_items",
+                        to="annotation.workbatch",
+                    ),
+                ),
+                (
+                    "item",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="work_items",
+                        to="annotation.item",
+                    ),
+                ),
+                (
+                    "leased_to",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="leases",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Skip',
+            name="Skip",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('reason', models.CharField(choices=[('unclear', 'Cannot tell'), ('broken', 'Cannot be shown or read'), ('no_label_fits', 'No label fits'), ('other', 'Something else')], max_length=20)),
-                ('comment', models.TextField(blank=True, max_length=2000)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('cleared_at', models.DateTimeField(blank=True, help_text='Asked again, or taken back by the person.', null=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('work_item', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='skips', to='annotation.workitem')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "reason",
+                    models.CharField(
+                        choices=[
+                            ("unclear", "Cannot tell"),
+                            ("broken", "Cannot be shown or read"),
+                            ("no_label_fits", "No label fits"),
+                            ("other", "Something else"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                ("comment", models.TextField(blank=True, max_length=2000)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "cleared_at",
+                    models.DateTimeField(
+                        blank=True, help_text="Asked again, or taken back by the person.", null=True
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "work_item",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="skips",
+                        to="annotation.workitem",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Label',
+            name="Label",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('value', models.JSONField(help_text='Canonical: for a single choice the key of the choice.')),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('idempotency_key', models.CharField(max_length=64)),
-                ('comment', models.TextField(blank=True, max_length=2000)),
-                ('lead_time_ms', models.PositiveIntegerField(blank=True, help_text='Time on the item as the page measured it.', null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('annotator', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='labels', to=settings.AUTH_USER_MODEL)),
-                ('item', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='labels', to='annotation.item')),
-                ('supersedes', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='superseded_by', to='annotation.label')),
-                ('work_item', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='labels', to='annotation.workitem')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "value",
+                    models.JSONField(help_text="Canonical: for a single choice the key of the choice."),
+                ),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("idempotency_key", models.CharField(max_length=64)),
+                ("comment", models.TextField(blank=True, max_length=2000)),
+                (
+                    "lead_time_ms",
+                    models.PositiveIntegerField(
+                        blank=True, help_text="Time on the item as the page measured it.", null=True
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "annotator",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="labels",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "item",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="labels",
+                        to="annotation.item",
+                    ),
+                ),
+                (
+                    "supersedes",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.RESTRICT,
+                        related_name="superseded_by",
+                        to="annotation.label",
+                    ),
+                ),
+                (
+                    "work_item",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="labels",
+                        to="annotation.workitem",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['id'],
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='Draft',
+            name="Draft",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('value', models.JSONField()),
-                ('comment', models.TextField(blank=True, max_length=2000)),
-                ('created_at', models.DateTimeField(auto_now=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('work_item', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='drafts', to='annotation.workitem')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("value", models.JSONField()),
+                ("comment", models.TextField(blank=True, max_length=2000)),
+                ("created_at", models.DateTimeField(auto_now=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "work_item",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="drafts",
+                        to="annotation.workitem",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='JobProblem',
+            name="JobProblem",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('where', models.CharField(help_text='Line, file or item.', max_length=300)),
-                ('message', models.TextField()),
-                ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='problems', to='annotation.job')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("where", models.CharField(help_text="Line, file or item.", max_length=300)),
+                ("message", models.TextField()),
+                (
+                    "job",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="problems",
+                        to="annotation.job",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['id'],
-                'constraints': [models.UniqueConstraint(fields=('job', 'where'), name='job_problem_once')],
+                "ordering": ["id"],
+                "constraints": [models.UniqueConstraint(fields=("job", "where"), name="job_problem_once")],
             },
         ),
         migrations.AddConstraint(
-            model_name='project',
-            constraint=models.CheckConstraint(condition=models.Q(('human_cost__gte', 0)), name='project_human_cost_not_negative'),
+            model_name="project",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("human_cost__gte", 0)), name="project_human_cost_not_negative"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='project',
-            constraint=models.CheckConstraint(condition=models.Q(('lease_seconds__gte', 30)), name='project_lease_at_least_30_s'),
+            model_name="project",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("lease_seconds__gte", 30)), name="project_lease_at_least_30_s"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.UniqueConstraint(fields=('project', 'user'), name='membership_once'),
+            model_name="membership",
+            constraint=models.UniqueConstraint(fields=("project", "user"), name="membership_once"),
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.CheckConstraint(condition=models.Q(('role__in', ['owner', 'manager', 'reviewer', 'annotator', 'viewer'])), name='membership_role_known'),
+            model_name="membership",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("role__in", ["owner", "manager", "reviewer", "annotator", "viewer"])),
+                name="membership_role_known",
+            ),
         ),
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state', 'heartbeat_at'], name='job_unfinished'),
+            model_name="job",
+            index=models.Index(
+                condition=models.Q(("state__in", ["queued", "running"])),
+                fields=["state", "heartbeat_at"],
+                name="job_unfinished",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['queued', 'running']), models.Q(('unique_key', ''), _negated=True)), fields=('project', 'unique_key'), name='job_unfinished_once'),
+            model_name="job",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(
+                    ("state__in", ["queued", "running"]), models.Q(("unique_key", ""), _negated=True)
+                ),
+                fields=("project", "unique_key"),
+                name="job_unfinished_once",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['queued', 'running', 'done', 'failed', 'cancelled'])), name='job_state_known'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["queued", "running", "done", "failed", "cancelled"])),
+                name="job_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='choice',
-            constraint=models.UniqueConstraint(fields=('project', 'key'), name='choice_key_once'),
+            model_name="choice",
+            constraint=models.UniqueConstraint(fields=("project", "key"), name="choice_key_once"),
         ),
         migrations.AddConstraint(
-            model_name='choice',
-            constraint=models.UniqueConstraint(fields=('project', 'position'), name='choice_position_once'),
+            model_name="choice",
+            constraint=models.UniqueConstraint(fields=("project", "position"), name="choice_position_once"),
         ),
         migrations.AddConstraint(
-            model_name='choice',
-            constraint=models.UniqueConstraint(condition=models.Q(('hotkey', ''), _negated=True), fields=('project', 'hotkey'), name='choice_hotkey_once'),
+            model_name="choice",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("hotkey", ""), _negated=True),
+                fields=("project", "hotkey"),
+                name="choice_hotkey_once",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='choice',
-            constraint=models.CheckConstraint(condition=models.Q(('key', ''), _negated=True), name='choice_key_not_empty'),
+            model_name="choice",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("key", ""), _negated=True), name="choice_key_not_empty"
+            ),
         ),
         migrations.AddIndex(
-            model_name='auditevent',
-            index=models.Index(fields=['project', '-id'], name='audit_by_project'),
+            model_name="auditevent",
+            index=models.Index(fields=["project", "-id"], name="audit_by_project"),
         ),
         migrations.AddConstraint(
-            model_name='storedfile',
-            constraint=models.UniqueConstraint(fields=('project', 'sha256'), name='stored_file_once_per_project'),
+            model_name="storedfile",
+            constraint=models.UniqueConstraint(
+                fields=("project", "sha256"), name="stored_file_once_per_project"
+            ),
         ),
         migrations.AddIndex(
-            model_name='item',
-            index=models.Index(fields=['project', 'content_hash'], name='item_content'),
+            model_name="item",
+            index=models.Index(fields=["project", "content_hash"], name="item_content"),
         ),
         migrations.AddConstraint(
-            model_name='item',
-            constraint=models.UniqueConstraint(fields=('project', 'external_id'), name='item_external_id_once'),
+            model_name="item",
+            constraint=models.UniqueConstraint(
+                fields=("project", "external_id"), name="item_external_id_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='item',
-            constraint=models.UniqueConstraint(fields=('project', 'position'), name='item_position_once'),
+            model_name="item",
+            constraint=models.UniqueConstraint(fields=("project", "position"), name="item_position_once"),
         ),
         migrations.AddConstraint(
-            model_name='item',
-            constraint=models.CheckConstraint(condition=models.Q(('external_id', ''), _negated=True), name='item_external_id_not_empty'),
+            model_name="item",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("external_id", ""), _negated=True), name="item_external_id_not_empty"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='item',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('image__isnull', False), ('text', '')), models.Q(('image__isnull', True), models.Q(('text', ''), _negated=True)), _connector='OR'), name='item_text_or_image'),
+            model_name="item",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("image__isnull", False), ("text", "")),
+                    models.Q(("image__isnull", True), models.Q(("text", ""), _negated=True)),
+                    _connector="OR",
+                ),
+                name="item_text_or_image",
+            ),
         ),
         migrations.AddIndex(
-            model_name='workitem',
-            index=models.Index(fields=['batch', 'state', 'priority', 'order'], name='work_item_queue'),
+            model_name="workitem",
+            index=models.Index(fields=["batch", "state", "priority", "order"], name="work_item_queue"),
         ),
         migrations.AddIndex(
-            model_name='workitem',
-            index=models.Index(condition=models.Q(('state', 'leased')), fields=['leased_to'], name='work_item_leases'),
+            model_name="workitem",
+            index=models.Index(
+                condition=models.Q(("state", "leased")), fields=["leased_to"], name="work_item_leases"
+            ),
         ),
         migrations.AddIndex(
-            model_name='workitem',
-            index=models.Index(fields=['item', 'state'], name='work_item_by_item'),
+            model_name="workitem",
+            index=models.Index(fields=["item", "state"], name="work_item_by_item"),
         ),
         migrations.AddConstraint(
-            model_name='workitem',
-            constraint=models.UniqueConstraint(fields=('batch', 'item', 'slot'), name='work_item_once'),
+            model_name="workitem",
+            constraint=models.UniqueConstraint(fields=("batch", "item", "slot"), name="work_item_once"),
         ),
         migrations.AddConstraint(
-            model_name='workitem',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'leased')), fields=('item', 'slot'), name='work_item_one_lease_per_item'),
+            model_name="workitem",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state", "leased")),
+                fields=("item", "slot"),
+                name="work_item_one_lease_per_item",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workitem',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('lease_expires_at__isnull', False), ('leased_to__isnull', False), ('state', 'leased'), models.Q(('lease_token', ''), _negated=True)), models.Q(models.Q(('state', 'leased'), _negated=True), ('lease_expires_at__isnull', True), ('lease_token', ''), ('leased_to__isnull', True)), _connector='OR'), name='work_item_lease_whole'),
+            model_name="workitem",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("lease_expires_at__isnull", False),
+                        ("leased_to__isnull", False),
+                        ("state", "leased"),
+                        models.Q(("lease_token", ""), _negated=True),
+                    ),
+                    models.Q(
+                        models.Q(("state", "leased"), _negated=True),
+                        ("lease_expires_at__isnull", True),
+                        ("lease_token", ""),
+                        ("leased_to__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="work_item_lease_whole",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workitem',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['open', 'leased', 'done', 'unlabelable', 'withdrawn'])), name='work_item_state_known'),
+            model_name="workitem",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["open", "leased", "done", "unlabelable", "withdrawn"])),
+                name="work_item_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='skip',
-            constraint=models.UniqueConstraint(condition=models.Q(('cleared_at__isnull', True)), fields=('work_item', 'user'), name='skip_once_per_person'),
+            model_name="skip",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("cleared_at__isnull", True)),
+                fields=("work_item", "user"),
+                name="skip_once_per_person",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='label',
-            constraint=models.UniqueConstraint(fields=('annotator', 'idempotency_key'), name='label_submitted_once'),
+            model_name="label",
+            constraint=models.UniqueConstraint(
+                fields=("annotator", "idempotency_key"), name="label_submitted_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='label',
-            constraint=models.UniqueConstraint(condition=models.Q(('supersedes__isnull', True)), fields=('work_item',), name='label_first_once_per_work_item'),
+            model_name="label",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("supersedes__isnull", True)),
+                fields=("work_item",),
+                name="label_first_once_per_work_item",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='label',
-            constraint=models.UniqueConstraint(fields=('work_item', 'version'), name='label_version_once'),
+            model_name="label",
+            constraint=models.UniqueConstraint(fields=("work_item", "version"), name="label_version_once"),
         ),
         migrations.AddConstraint(
-            model_name='label',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('supersedes__isnull', True), ('version', 1)), models.Q(('supersedes__isnull', False), ('version__gt', 1)), _connector='OR'), name='label_version_and_predecessor'),
+            model_name="label",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("supersedes__isnull", True), ("version", 1)),
+                    models.Q(("supersedes__isnull", False), ("version__gt", 1)),
+                    _connector="OR",
+                ),
+                name="label_version_and_predecessor",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='draft',
-            constraint=models.UniqueConstraint(fields=('work_item', 'user'), name='draft_once'),
+            model_name="draft",
+            constraint=models.UniqueConstraint(fields=("work_item", "user"), name="draft_once"),
         ),
     ]
