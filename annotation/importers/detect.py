@@ -7,6 +7,7 @@ from annotation.services.files import open_file
 
 HEAD = 4096
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+BINARY_MAGIC = (b"%PDF",)  # what may do without a zero byte at its start
 IMAGE_MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM")
 
 
@@ -22,7 +23,9 @@ def detect(stored: StoredFile) -> str:
         return "zip_images"
     if head.startswith(UTF16_BOMS):
         raise InputError("The file is UTF-16. Save it as UTF-8 and import it again.", where=where)
-    if b"\0" in head:
+    if stored.original_name.lower().endswith(".zip"):
+        raise InputError("Its name ends in .zip, but this is no zip archive.", where=where)
+    if b"\0" in head or head.startswith(BINARY_MAGIC):
         if head.startswith(IMAGE_MAGIC):
             raise InputError("This is a single image. Put the images into a zip archive.", where=where)
         raise InputError(

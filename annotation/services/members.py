@@ -135,6 +135,4 @@ def _refuse_last_owner(project: Project, user: User) -> None:
         project=project, role=Membership.Role.OWNER, user__is_active=True
     ).exclude(user=user)
     if not others.exists():
-        raise ConflictError(
-            f"{user.username} is the only owner. Make somebody else an owner first.", where="role"
-        )
+        raise ConflictError(f"{user.username} is the only owner. Make somebody else an owner first.")

@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from annotation.errors import HypacError
 from annotation.models import Membership, User
+from annotation.permissions import access_to
 from annotation.services import members as service
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.forms import AccountForm, MemberForm, RoleForm, add_error
@@ -114,7 +115,8 @@ def _member(request: ProjectRequest, user_id: int) -> User:
 
 
 def _back(request: ProjectRequest, user: User) -> HttpResponseBase:
-    """To the list of people; somebody who changed their own role may not see it any more."""
-    if user == request.user:
+    """To the list of people, or to the projects for somebody who just lost the right to see it."""
+    access = access_to(user, request.access.project.slug) if user == request.user else request.access
+    if access is None or not access.allows("members.view"):
         return redirect("project_list")
     return redirect("members", request.access.project.slug)

@@ -63,10 +63,10 @@ class Story:
                 pool = digits.make_pool(self.folder, seed=SEED)
         for model, cost in ((pool.fast, FAST_COST), (pool.slow, SLOW_COST)):
             self.tell(
-                f"  {model.name}: {model.description}, {cost} per label; alone it labels "
+                f"  {model.name}: {model.description}; a label costs {cost}; alone it labels "
                 f"{model.mistakes} of {model.pool_size:,} wrong ({model.error:.1%})"
             )
-        self.tell(f"  People: {HUMAN_COST} per label")
+        self.tell(f"  People: a label costs {HUMAN_COST}")
         return pool
 
     def accounts(self) -> list[people.Account]:

@@ -146,16 +146,16 @@ def _refuse_in_use(source: Source) -> None:
 
 
 def _refuse_unknown_columns(project: Project, backend: str, params: dict[str, Any]) -> None:
-    """A column that the first item does not have is a typing error, most likely.
+    """A column that no import brought is a typing error, most likely.
 
-    An empty project is not asked.
+    Imports may differ in their columns: an item that lacks one goes to the next source. A project without
+    columns is not asked.
     """
-    item = project.items.order_by("position").first()
-    if backend != "recorded" or item is None:
+    if backend != "recorded" or not project.columns:
         return
     for name, column in params.items():
-        if column and column not in item.data:
+        if column and column not in project.columns:
             raise InputError(
-                f"The imported data has no column {column!r}; it has {', '.join(item.data) or 'none'}.",
+                f"The imported data has no column {column!r}; it has {', '.join(project.columns)}.",
                 where=name,
             )

@@ -102,6 +102,7 @@ class TestPreview:
             (b"\xef\xbb\xbf \n", "empty"),
             (b"a,b\n", "no rows"),
             (make_image(), "single image"),
+            (b"%PDF-1.4\n\xff binary", "neither text"),
             (b"\x7fELF\0\0", "neither text"),
             (b'[{"a": 1}]', "JSON list"),
             ("a,b\n1,2".encode("utf-16"), "UTF-16"),
@@ -111,6 +112,10 @@ class TestPreview:
     def test_what_cannot_be_read_is_said_in_words(self, project, content, message) -> None:
         with pytest.raises(InputError, match=message):
             preview(stored_file=store(project, content))
+
+    def test_a_zip_by_name_alone_is_no_table(self, project) -> None:
+        with pytest.raises(InputError, match="no zip archive"):
+            preview(stored_file=store(project, b"a,b\n1,2\n", "images.zip"))
 
 
 class TestStart:

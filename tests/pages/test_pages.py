@@ -200,7 +200,15 @@ class TestMembers:
         args = [project.slug, project.created_by_id]
         answer = owner.post(reverse("member_remove", args=args), follow=True)
         assert project.memberships.filter(user=project.created_by).exists()
-        assert "only owner" in answer.content.decode()
+        assert [url for url, _ in answer.redirect_chain] == [reverse("members", args=[project.slug])]
+        assert "only owner" in text(answer)
+        assert "role:" not in text(answer)
+
+    def test_an_owner_who_steps_back_goes_where_the_new_role_may(self, owner, project) -> None:
+        add_member(project, "owner")
+        args = [project.slug, project.created_by_id]
+        changed = owner.post(reverse("member_role", args=args), {"role": "viewer"})
+        assert changed.headers["Location"] == reverse("members", args=[project.slug])
 
 
 class TestPlan:

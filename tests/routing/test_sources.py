@@ -85,6 +85,19 @@ def test_a_source_that_cannot_be_is_refused_by_field(changes, where):
     assert world.project.sources.count() == 2
 
 
+def test_a_column_that_a_later_import_brought_can_be_named():
+    world = make_world(10, change=lambda index, row: row.pop("model1") if index == 0 else None)
+    source = save_source(
+        project=world.project,
+        user=world.manager,
+        name="New",
+        backend="recorded",
+        params={"label_column": "model1"},
+        cost_per_label=Decimal(1),
+    )
+    assert source.params == {"label_column": "model1"}
+
+
 def test_an_unused_source_can_be_deleted():
     world = make_world(10)
     delete_source(source=world.project.sources.get(position=2), user=world.manager)

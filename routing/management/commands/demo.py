@@ -68,8 +68,7 @@ class Command(BaseCommand):
                 summary = self._label_and_deliver(story, run, accounts, pool, folder)
             else:
                 summary = None
-                self._tell(f"\nNow label: log in as annotator1 at {address}/projects/{SLUG}/annotate/")
-                self._tell("and as manager to analyse, route and deliver.")
+                self._invite_to_label(run, address)
             if not options["exit"]:
                 self._tell_accounts(address, accounts)
                 while True:
@@ -90,6 +89,16 @@ class Command(BaseCommand):
         summary = summarise(run=run, delivery=delivery, pool=pool, folder=folder, seconds=story.seconds)
         self._tell("\n" + "\n".join(summary.lines))
         return summary
+
+    def _invite_to_label(self, run: Run, address: str) -> None:
+        if run.state == Run.State.COMPLETE:
+            self._tell(
+                "\nThis demonstration is labelled to its end. To label by hand, stop it and start anew:"
+            )
+            self._tell('make demo DEMO_ARGS="--people=none --fresh"')
+            return
+        self._tell(f"\nNow label: log in as annotator1 at {address}/projects/{SLUG}/annotate/")
+        self._tell("and as manager to analyse, route and deliver.")
 
     def _tell_accounts(self, address: str, accounts: list[Account]) -> None:
         names = ", ".join(f"{account.username} ({account.role})" for account in accounts)
