@@ -9,335 +9,759 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('annotation', '0001_initial'),
+        ("annotation", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Run',
+            name="Run",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField(help_text='1, 2, ... within the project.')),
-                ('state', models.CharField(choices=[('preparing', 'Models at work'), ('calibrating', 'Calibration labelling'), ('analysing', 'Being analysed'), ('analysed', 'Analysed'), ('routing', 'Being routed'), ('labelling', 'People label the rest'), ('complete', 'Complete'), ('cancelled', 'Cancelled')], default='preparing', max_length=20)),
-                ('epsilon', models.DecimalField(decimal_places=8, max_digits=9)),
-                ('alpha', models.DecimalField(decimal_places=8, max_digits=9)),
-                ('target', models.CharField(choices=[('dataset', 'This data set, labels by people counted as right'), ('pool', 'This data set, as if no one had labelled the asked items'), ('population', 'Everything from the same source, later items too')], default='dataset', max_length=20)),
-                ('m', models.PositiveIntegerField()),
-                ('p', models.DecimalField(decimal_places=8, max_digits=9)),
-                ('bound', models.CharField(max_length=40)),
-                ('rule', models.CharField(default='fixed_sequence', max_length=40)),
-                ('score', models.CharField(default='max_softmax', max_length=40)),
-                ('loss', models.CharField(default='zero_one', max_length=40)),
-                ('human_cost', models.DecimalField(decimal_places=6, max_digits=14)),
-                ('pool_size', models.PositiveIntegerField()),
-                ('pool_hash', models.CharField(max_length=64)),
-                ('entropy', models.CharField(help_text='Seed of pilot, draw and salt: a whole number, as text.', max_length=40)),
-                ('salt', models.CharField(max_length=64)),
-                ('chains', models.JSONField(blank=True, null=True)),
-                ('invalid_reason', models.TextField(blank=True, help_text='What broke the certificate, if anything did.')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('analysed_at', models.DateTimeField(blank=True, null=True)),
-                ('routed_at', models.DateTimeField(blank=True, null=True)),
-                ('completed_at', models.DateTimeField(blank=True, null=True)),
-                ('calibration_batch', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='calibrates', to='annotation.workbatch')),
-                ('created_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='annotation.project')),
-                ('routed_batch', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='completes', to='annotation.workbatch')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField(help_text="1, 2, ... within the project.")),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("preparing", "Models at work"),
+                            ("calibrating", "Calibration labelling"),
+                            ("analysing", "Being analysed"),
+                            ("analysed", "Analysed"),
+                            ("routing", "Being routed"),
+                            ("labelling", "People label the rest"),
+                            ("complete", "Complete"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="preparing",
+                        max_length=20,
+                    ),
+                ),
+                ("epsilon", models.DecimalField(decimal_places=8, max_digits=9)),
+                ("alpha", models.DecimalField(decimal_places=8, max_digits=9)),
+                (
+                    "target",
+                    models.CharField(
+                        choices=[
+                            ("dataset", "This data set, labels by people counted as right"),
+                            ("pool", "This data set, as if no one had labelled the asked items"),
+                            ("population", "Everything from the same source, later items too"),
+                        ],
+                        default="dataset",
+                        max_length=20,
+                    ),
+                ),
+                ("m", models.PositiveIntegerField()),
+                ("p", models.DecimalField(decimal_places=8, max_digits=9)),
+                ("bound", models.CharField(max_length=40)),
+                ("rule", models.CharField(default="fixed_sequence", max_length=40)),
+                ("score", models.CharField(default="max_softmax", max_length=40)),
+                ("loss", models.CharField(default="zero_one", max_length=40)),
+                ("human_cost", models.DecimalField(decimal_places=6, max_digits=14)),
+                ("pool_size", models.PositiveIntegerField()),
+                ("pool_hash", models.CharField(max_length=64)),
+                (
+                    "entropy",
+                    models.CharField(
+                        help_text="Seed of pilot, draw and salt: a whole number, as text.", max_length=40
+                    ),
+                ),
+                ("salt", models.CharField(max_length=64)),
+                ("chains", models.JSONField(blank=True, null=True)),
+                (
+                    "invalid_reason",
+                    models.TextField(blank=True, help_text="What broke the certificate, if anything did."),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("analysed_at", models.DateTimeField(blank=True, null=True)),
+                ("routed_at", models.DateTimeField(blank=True, null=True)),
+                ("completed_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "calibration_batch",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.RESTRICT,
+                        related_name="calibrates",
+                        to="annotation.workbatch",
+                    ),
+                ),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="runs",
+                        to="annotation.project",
+                    ),
+                ),
+                (
+                    "routed_batch",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.RESTRICT,
+                        related_name="completes",
+                        to="annotation.workbatch",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['project_id', 'number'],
+                "ordering": ["project_id", "number"],
             },
         ),
         migrations.CreateModel(
-            name='Route',
+            name="Route",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('position', models.PositiveSmallIntegerField(help_text='1 to S; S is people.')),
-                ('item', models.ForeignKey(on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='annotation.item')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='routes', to='routing.run')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("position", models.PositiveSmallIntegerField(help_text="1 to S; S is people.")),
+                (
+                    "item",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.RESTRICT, related_name="+", to="annotation.item"
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="routes", to="routing.run"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='PoolItem',
+            name="PoolItem",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('position', models.PositiveIntegerField(help_text='Place in the pool, from 0; draws name positions.')),
-                ('u', models.FloatField(blank=True, help_text='Uncertainty score in [0, 1].', null=True)),
-                ('v', models.BigIntegerField(help_text="53-bit tie-break from the run's salt and the item's id.")),
-                ('item', models.ForeignKey(on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='annotation.item')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pool_items', to='routing.run')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "position",
+                    models.PositiveIntegerField(help_text="Place in the pool, from 0; draws name positions."),
+                ),
+                ("u", models.FloatField(blank=True, help_text="Uncertainty score in [0, 1].", null=True)),
+                (
+                    "v",
+                    models.BigIntegerField(
+                        help_text="53-bit tie-break from the run's salt and the item's id."
+                    ),
+                ),
+                (
+                    "item",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.RESTRICT, related_name="+", to="annotation.item"
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="pool_items",
+                        to="routing.run",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='PilotItem',
+            name="PilotItem",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('order', models.PositiveIntegerField()),
-                ('item', models.ForeignKey(on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='annotation.item')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pilot_items', to='routing.run')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("order", models.PositiveIntegerField()),
+                (
+                    "item",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.RESTRICT, related_name="+", to="annotation.item"
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="pilot_items",
+                        to="routing.run",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Draw',
+            name="Draw",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('m', models.PositiveIntegerField()),
-                ('n', models.PositiveIntegerField(help_text='How many people are asked for.')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='draw', to='routing.run')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("m", models.PositiveIntegerField()),
+                ("n", models.PositiveIntegerField(help_text="How many people are asked for.")),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "run",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="draw", to="routing.run"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Delivery',
+            name="Delivery",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('rows', models.PositiveIntegerField()),
-                ('blanks', models.PositiveIntegerField(help_text='Rows without a label; each names its reason.')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('created_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='routing.run')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("rows", models.PositiveIntegerField()),
+                (
+                    "blanks",
+                    models.PositiveIntegerField(help_text="Rows without a label; each names its reason."),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deliveries",
+                        to="routing.run",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'deliveries',
-                'ordering': ['run_id', '-number'],
+                "verbose_name_plural": "deliveries",
+                "ordering": ["run_id", "-number"],
             },
         ),
         migrations.CreateModel(
-            name='Certificate',
+            name="Certificate",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('certified', models.BooleanField()),
-                ('thresholds', models.JSONField(help_text='Per model source {"u": ..., "v": ...} or null: nothing goes there.')),
-                ('document', models.TextField(help_text='Canonical JSON.')),
-                ('draw_lines', models.TextField(help_text='draw.jsonl.')),
-                ('figures', models.JSONField(default=dict, help_text='What pages show beside it: comparisons, region, risk along the chain.')),
-                ('sha256', models.CharField(max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='certificate', to='routing.run')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("certified", models.BooleanField()),
+                (
+                    "thresholds",
+                    models.JSONField(
+                        help_text='Per model source {"u": ..., "v": ...} or null: nothing goes there.'
+                    ),
+                ),
+                ("document", models.TextField(help_text="Canonical JSON.")),
+                ("draw_lines", models.TextField(help_text="draw.jsonl.")),
+                (
+                    "figures",
+                    models.JSONField(
+                        default=dict,
+                        help_text="What pages show beside it: comparisons, region, risk along the chain.",
+                    ),
+                ),
+                ("sha256", models.CharField(max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "run",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="certificate",
+                        to="routing.run",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Source',
+            name="Source",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('position', models.PositiveSmallIntegerField(help_text='1 is the cheapest.')),
-                ('name', models.CharField(max_length=100)),
-                ('backend', models.CharField(help_text='Name in the registry routing.backends.', max_length=40)),
-                ('params', models.JSONField(default=dict, help_text='What the backend needs; checked by the backend.')),
-                ('cost_per_label', models.DecimalField(decimal_places=6, default=Decimal('0'), max_digits=14, validators=[django.core.validators.MinValueValidator(Decimal('0'))])),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='sources', to='annotation.project')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("position", models.PositiveSmallIntegerField(help_text="1 is the cheapest.")),
+                ("name", models.CharField(max_length=100)),
+                (
+                    "backend",
+                    models.CharField(help_text="Name in the registry routing.backends.", max_length=40),
+                ),
+                (
+                    "params",
+                    models.JSONField(
+                        default=dict, help_text="What the backend needs; checked by the backend."
+                    ),
+                ),
+                (
+                    "cost_per_label",
+                    models.DecimalField(
+                        decimal_places=6,
+                        default=Decimal("0"),
+                        max_digits=14,
+                        validators=[django.core.validators.MinValueValidator(Decimal("0"))],
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="sources",
+                        to="annotation.project",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['project_id', 'position'],
+                "ordering": ["project_id", "position"],
             },
         ),
         migrations.CreateModel(
-            name='RunSource',
+            name="RunSource",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('position', models.PositiveSmallIntegerField(help_text='1 is the cheapest.')),
-                ('fingerprint', models.CharField(max_length=64)),
-                ('cost_per_label', models.DecimalField(decimal_places=6, max_digits=14)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='run_sources', to='routing.run')),
-                ('source', models.ForeignKey(on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='routing.source')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("position", models.PositiveSmallIntegerField(help_text="1 is the cheapest.")),
+                ("fingerprint", models.CharField(max_length=64)),
+                ("cost_per_label", models.DecimalField(decimal_places=6, max_digits=14)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="run_sources",
+                        to="routing.run",
+                    ),
+                ),
+                (
+                    "source",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.RESTRICT, related_name="+", to="routing.source"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['run_id', 'position'],
+                "ordering": ["run_id", "position"],
             },
         ),
         migrations.CreateModel(
-            name='Prediction',
+            name="Prediction",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('fingerprint', models.CharField(help_text='SHA-256 of backend, model, revision, prompt, parameters.', max_length=64)),
-                ('value', models.JSONField(blank=True, help_text='Canonical label value; null when not usable.', null=True)),
-                ('reason', models.CharField(blank=True, help_text='Why there is no usable answer.', max_length=200)),
-                ('raw', models.JSONField(default=dict, help_text='What scores are computed from, e.g. class probabilities.')),
-                ('tokens_in', models.PositiveIntegerField(blank=True, null=True)),
-                ('tokens_out', models.PositiveIntegerField(blank=True, null=True)),
-                ('finish_reason', models.CharField(blank=True, max_length=40)),
-                ('latency_ms', models.FloatField(blank=True, null=True)),
-                ('cost', models.DecimalField(decimal_places=6, max_digits=14)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('item', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='predictions', to='annotation.item')),
-                ('source', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='predictions', to='routing.source')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "fingerprint",
+                    models.CharField(
+                        help_text="SHA-256 of backend, model, revision, prompt, parameters.", max_length=64
+                    ),
+                ),
+                (
+                    "value",
+                    models.JSONField(
+                        blank=True, help_text="Canonical label value; null when not usable.", null=True
+                    ),
+                ),
+                (
+                    "reason",
+                    models.CharField(blank=True, help_text="Why there is no usable answer.", max_length=200),
+                ),
+                (
+                    "raw",
+                    models.JSONField(
+                        default=dict, help_text="What scores are computed from, e.g. class probabilities."
+                    ),
+                ),
+                ("tokens_in", models.PositiveIntegerField(blank=True, null=True)),
+                ("tokens_out", models.PositiveIntegerField(blank=True, null=True)),
+                ("finish_reason", models.CharField(blank=True, max_length=40)),
+                ("latency_ms", models.FloatField(blank=True, null=True)),
+                ("cost", models.DecimalField(decimal_places=6, max_digits=14)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "item",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="predictions",
+                        to="annotation.item",
+                    ),
+                ),
+                (
+                    "source",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="predictions",
+                        to="routing.source",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Spend',
+            name="Spend",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('stage', models.CharField(choices=[('pool', 'First source on the pool'), ('pilot', 'Pilot'), ('calibration', 'Calibration'), ('routed', 'After routing'), ('trial', 'Trial before the run')], max_length=20)),
-                ('quantity', models.PositiveIntegerField(help_text='Labels or predictions.')),
-                ('amount', models.DecimalField(decimal_places=6, max_digits=18)),
-                ('key', models.CharField(help_text='What was paid; paying twice is refused.', max_length=100, unique=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='spends', to='annotation.project')),
-                ('run', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='spends', to='routing.run')),
-                ('source', models.ForeignKey(blank=True, help_text='Empty: people.', null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='routing.source')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "stage",
+                    models.CharField(
+                        choices=[
+                            ("pool", "First source on the pool"),
+                            ("pilot", "Pilot"),
+                            ("calibration", "Calibration"),
+                            ("routed", "After routing"),
+                            ("trial", "Trial before the run"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                ("quantity", models.PositiveIntegerField(help_text="Labels or predictions.")),
+                ("amount", models.DecimalField(decimal_places=6, max_digits=18)),
+                (
+                    "key",
+                    models.CharField(
+                        help_text="What was paid; paying twice is refused.", max_length=100, unique=True
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="spends",
+                        to="annotation.project",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="spends",
+                        to="routing.run",
+                    ),
+                ),
+                (
+                    "source",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="Empty: people.",
+                        null=True,
+                        on_delete=django.db.models.deletion.RESTRICT,
+                        related_name="+",
+                        to="routing.source",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='DeliveryFile',
+            name="DeliveryFile",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text='For example labels.csv.', max_length=100)),
-                ('delivery', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='files', to='routing.delivery')),
-                ('file', models.ForeignKey(on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='annotation.storedfile')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(help_text="For example labels.csv.", max_length=100)),
+                (
+                    "delivery",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="files",
+                        to="routing.delivery",
+                    ),
+                ),
+                (
+                    "file",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.RESTRICT,
+                        related_name="+",
+                        to="annotation.storedfile",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['delivery_id', 'name'],
-                'constraints': [models.UniqueConstraint(fields=('delivery', 'name'), name='delivery_file_once')],
+                "ordering": ["delivery_id", "name"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("delivery", "name"), name="delivery_file_once")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='DrawItem',
+            name="DrawItem",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('order', models.PositiveIntegerField(help_text='Random order of the draw, from 0.')),
-                ('asked', models.BooleanField(help_text='Z: whether people are asked.')),
-                ('probability', models.DecimalField(decimal_places=8, help_text='p_i of being asked, given drawn.', max_digits=9)),
-                ('draw', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='items', to='routing.draw')),
-                ('item', models.ForeignKey(on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='annotation.item')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("order", models.PositiveIntegerField(help_text="Random order of the draw, from 0.")),
+                ("asked", models.BooleanField(help_text="Z: whether people are asked.")),
+                (
+                    "probability",
+                    models.DecimalField(
+                        decimal_places=8, help_text="p_i of being asked, given drawn.", max_digits=9
+                    ),
+                ),
+                (
+                    "draw",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="items", to="routing.draw"
+                    ),
+                ),
+                (
+                    "item",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.RESTRICT, related_name="+", to="annotation.item"
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('draw', 'item'), name='draw_item_once'), models.UniqueConstraint(fields=('draw', 'order'), name='draw_order_once'), models.CheckConstraint(condition=models.Q(('probability__gt', 0), ('probability__lte', 1)), name='draw_probability_in_0_1')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("draw", "item"), name="draw_item_once"),
+                    models.UniqueConstraint(fields=("draw", "order"), name="draw_order_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("probability__gt", 0), ("probability__lte", 1)),
+                        name="draw_probability_in_0_1",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='ItemScore',
+            name="ItemScore",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text='Name in the registry of scores.', max_length=40)),
-                ('value', models.FloatField(help_text='Uncertainty in [0, 1].')),
-                ('reason', models.CharField(blank=True, help_text='Why the score is 1 by rule.', max_length=200)),
-                ('prediction', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='scores', to='routing.prediction')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(help_text="Name in the registry of scores.", max_length=40)),
+                ("value", models.FloatField(help_text="Uncertainty in [0, 1].")),
+                (
+                    "reason",
+                    models.CharField(blank=True, help_text="Why the score is 1 by rule.", max_length=200),
+                ),
+                (
+                    "prediction",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="scores",
+                        to="routing.prediction",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('prediction', 'name'), name='item_score_once'), models.CheckConstraint(condition=models.Q(('value__gte', 0), ('value__lte', 1)), name='item_score_in_unit_interval')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("prediction", "name"), name="item_score_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("value__gte", 0), ("value__lte", 1)),
+                        name="item_score_in_unit_interval",
+                    ),
+                ],
             },
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(fields=('project', 'number'), name='run_number_once'),
+            model_name="run",
+            constraint=models.UniqueConstraint(fields=("project", "number"), name="run_number_once"),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['preparing', 'calibrating', 'analysing'])), fields=('project',), name='run_one_open_per_project'),
+            model_name="run",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state__in", ["preparing", "calibrating", "analysing"])),
+                fields=("project",),
+                name="run_one_open_per_project",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('epsilon__gt', 0), ('epsilon__lt', 1)), name='run_epsilon_in_0_1'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("epsilon__gt", 0), ("epsilon__lt", 1)), name="run_epsilon_in_0_1"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('alpha__gt', 0), ('alpha__lt', 1)), name='run_alpha_in_0_1'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("alpha__gt", 0), ("alpha__lt", 1)), name="run_alpha_in_0_1"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('p__gt', 0), ('p__lte', 1)), name='run_p_in_0_1'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("p__gt", 0), ("p__lte", 1)), name="run_p_in_0_1"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('m__gte', 1), ('m__lte', models.F('pool_size'))), name='run_m_in_pool'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("m__gte", 1), ("m__lte", models.F("pool_size"))), name="run_m_in_pool"
+            ),
         ),
         migrations.AddIndex(
-            model_name='route',
-            index=models.Index(fields=['run', 'position', 'item'], name='route_by_position'),
+            model_name="route",
+            index=models.Index(fields=["run", "position", "item"], name="route_by_position"),
         ),
         migrations.AddConstraint(
-            model_name='route',
-            constraint=models.UniqueConstraint(fields=('run', 'item'), name='route_once'),
+            model_name="route",
+            constraint=models.UniqueConstraint(fields=("run", "item"), name="route_once"),
         ),
         migrations.AddConstraint(
-            model_name='route',
-            constraint=models.CheckConstraint(condition=models.Q(('position__gte', 1)), name='route_position_from_1'),
+            model_name="route",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("position__gte", 1)), name="route_position_from_1"
+            ),
         ),
         migrations.AddIndex(
-            model_name='poolitem',
-            index=models.Index(fields=['run', 'u', 'v'], name='pool_by_key'),
+            model_name="poolitem",
+            index=models.Index(fields=["run", "u", "v"], name="pool_by_key"),
         ),
         migrations.AddConstraint(
-            model_name='poolitem',
-            constraint=models.UniqueConstraint(fields=('run', 'item'), name='pool_item_once'),
+            model_name="poolitem",
+            constraint=models.UniqueConstraint(fields=("run", "item"), name="pool_item_once"),
         ),
         migrations.AddConstraint(
-            model_name='poolitem',
-            constraint=models.UniqueConstraint(fields=('run', 'position'), name='pool_position_once'),
+            model_name="poolitem",
+            constraint=models.UniqueConstraint(fields=("run", "position"), name="pool_position_once"),
         ),
         migrations.AddConstraint(
-            model_name='poolitem',
-            constraint=models.CheckConstraint(condition=models.Q(('u__isnull', True), models.Q(('u__gte', 0), ('u__lte', 1)), _connector='OR'), name='pool_u_in_unit_interval'),
+            model_name="poolitem",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("u__isnull", True), models.Q(("u__gte", 0), ("u__lte", 1)), _connector="OR"
+                ),
+                name="pool_u_in_unit_interval",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='pilotitem',
-            constraint=models.UniqueConstraint(fields=('run', 'item'), name='pilot_item_once'),
+            model_name="pilotitem",
+            constraint=models.UniqueConstraint(fields=("run", "item"), name="pilot_item_once"),
         ),
         migrations.AddConstraint(
-            model_name='pilotitem',
-            constraint=models.UniqueConstraint(fields=('run', 'order'), name='pilot_order_once'),
+            model_name="pilotitem",
+            constraint=models.UniqueConstraint(fields=("run", "order"), name="pilot_order_once"),
         ),
         migrations.AddConstraint(
-            model_name='delivery',
-            constraint=models.UniqueConstraint(fields=('run', 'number'), name='delivery_number_once'),
+            model_name="delivery",
+            constraint=models.UniqueConstraint(fields=("run", "number"), name="delivery_number_once"),
         ),
         migrations.AddConstraint(
-            model_name='delivery',
-            constraint=models.CheckConstraint(condition=models.Q(('blanks__lte', models.F('rows'))), name='delivery_blanks_in_rows'),
+            model_name="delivery",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("blanks__lte", models.F("rows"))), name="delivery_blanks_in_rows"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='source',
-            constraint=models.UniqueConstraint(fields=('project', 'position'), name='source_position_once'),
+            model_name="source",
+            constraint=models.UniqueConstraint(fields=("project", "position"), name="source_position_once"),
         ),
         migrations.AddConstraint(
-            model_name='source',
-            constraint=models.UniqueConstraint(fields=('project', 'name'), name='source_name_once'),
+            model_name="source",
+            constraint=models.UniqueConstraint(fields=("project", "name"), name="source_name_once"),
         ),
         migrations.AddConstraint(
-            model_name='source',
-            constraint=models.CheckConstraint(condition=models.Q(('position__gte', 1)), name='source_position_from_1'),
+            model_name="source",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("position__gte", 1)), name="source_position_from_1"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='source',
-            constraint=models.CheckConstraint(condition=models.Q(('cost_per_label__gte', 0)), name='source_cost_not_negative'),
+            model_name="source",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("cost_per_label__gte", 0)), name="source_cost_not_negative"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='runsource',
-            constraint=models.UniqueConstraint(fields=('run', 'position'), name='run_source_position_once'),
+            model_name="runsource",
+            constraint=models.UniqueConstraint(fields=("run", "position"), name="run_source_position_once"),
         ),
         migrations.AddConstraint(
-            model_name='runsource',
-            constraint=models.UniqueConstraint(fields=('run', 'source'), name='run_source_once'),
+            model_name="runsource",
+            constraint=models.UniqueConstraint(fields=("run", "source"), name="run_source_once"),
         ),
         migrations.AddIndex(
-            model_name='prediction',
-            index=models.Index(fields=['source', 'fingerprint', 'item'], name='prediction_by_source'),
+            model_name="prediction",
+            index=models.Index(fields=["source", "fingerprint", "item"], name="prediction_by_source"),
         ),
         migrations.AddConstraint(
-            model_name='prediction',
-            constraint=models.UniqueConstraint(fields=('item', 'source', 'fingerprint'), name='prediction_once'),
+            model_name="prediction",
+            constraint=models.UniqueConstraint(
+                fields=("item", "source", "fingerprint"), name="prediction_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='prediction',
-            constraint=models.CheckConstraint(condition=models.Q(('cost__gte', 0)), name='prediction_cost_not_negative'),
+            model_name="prediction",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("cost__gte", 0)), name="prediction_cost_not_negative"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='prediction',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('reason', ''), ('value__isnull', False)), models.Q(('value__isnull', True), models.Q(('reason', ''), _negated=True)), _connector='OR'), name='prediction_value_or_reason'),
+            model_name="prediction",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("reason", ""), ("value__isnull", False)),
+                    models.Q(("value__isnull", True), models.Q(("reason", ""), _negated=True)),
+                    _connector="OR",
+                ),
+                name="prediction_value_or_reason",
+            ),
         ),
         migrations.AddIndex(
-            model_name='spend',
-            index=models.Index(fields=['run', 'stage'], name='spend_by_stage'),
+            model_name="spend",
+            index=models.Index(fields=["run", "stage"], name="spend_by_stage"),
         ),
         migrations.AddConstraint(
-            model_name='spend',
-            constraint=models.CheckConstraint(condition=models.Q(('amount__gte', 0)), name='spend_not_negative'),
+            model_name="spend",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("amount__gte", 0)), name="spend_not_negative"
+            ),
         ),
     ]
