@@ -40,8 +40,10 @@ class Delimited:
             check_row_count(number, f"line {line}")
             where = f"line {line}"
             if len(cells) != len(header):
+                found = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
                 yield Problem(
-                    where, f"This row has {len(cells)} cells, but the header names {len(header)} columns."
+                    where,
+                    f"This row has {found}, but the header names {len(header)} columns.",
                 )
                 continue
             columns = dict(zip(header, cells, strict=True))

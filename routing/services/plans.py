@@ -13,6 +13,7 @@ from routing.core import plan as core_plan
 from routing.core import planner
 from routing.core.scores import SCORES
 from routing.models import DrawItem, PilotItem, PoolItem, Run, Source
+from routing.services.source_warnings import recorded_warnings
 
 PLACES = 8
 
@@ -85,7 +86,7 @@ def outlook(
         calibration_cost=plan.expected_labels * people,
         model_cost=plan.pool_size * first + several * sum(later, Decimal(0)),
         people_only=plan.pool_size * people,
-        warnings=core_plan.cost_warnings(plan),
+        warnings=(*core_plan.cost_warnings(plan), *recorded_warnings(project, sources)),
     )
 
 

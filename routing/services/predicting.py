@@ -46,7 +46,7 @@ def predict_missing(
     source, project = run_source.source, run_source.run.project
     backend = open_backend(source.backend, source.params)
     score = score_of(run_source.run, run_source)
-    keys = _keys(project)
+    keys = keys_by_name(project)
     while chunk:
         answers = backend.predict(chunk)
         if len(answers) != len(chunk):
@@ -69,7 +69,7 @@ def score_of(run: Run, run_source: RunSource) -> str:
     return open_backend(run_source.source.backend, run_source.source.params).default_score
 
 
-def _keys(project: Project) -> dict[str, str]:
+def keys_by_name(project: Project) -> dict[str, str]:
     """Every text by which a source may name a choice, with the choice's key. A key goes before a name."""
     choices = list(project.choices.values_list("key", "name"))
     names: dict[str, list[str]] = {}

@@ -98,7 +98,25 @@ def test_the_outlook_counts_labels_and_money():
     assert seen.calibration_cost == 320
     assert seen.model_cost == 200 + 2 * (40 + 40)  # pilot and asked items
     assert seen.people_only == 1600
+    assert seen.warnings == ()
     assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"label_column": "text", "confidence_column": "confidence1"}, "none of the first 50 items"),
+        ({"label_column": "model1"}, "no column of confidences"),
+    ],
+)
+def test_the_outlook_warns_of_recorded_columns_that_cannot_serve(params, message):
+    world = make_world(60)
+    source = world.project.sources.get(position=1)
+    source.params = params
+    source.save(update_fields=["params"])
+    plan = {"epsilon": Decimal("0.1"), "alpha": Decimal("0.1"), "m": 40, "p": Decimal("0.5")}
+    (warning,) = outlook(project=world.project, **plan).warnings
+    assert message in warning
 
 
 def test_a_population_is_not_sampled_from_what_thresholds_left_over():
