@@ -89,6 +89,24 @@
     }
   }
 
+  // A part that is asked for again and again must not take the focus away with it.
+  const sameControl = (element) => {
+    const leadsTo = element.getAttribute("href") || element.form?.getAttribute("action");
+    return [element.tagName, leadsTo, element.name, element.value, element.textContent.trim()].join("|");
+  };
+  let focused = "";
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const part = event.detail.requestConfig.elt;
+    const polls = (part.getAttribute("hx-trigger") || "").startsWith("every");
+    focused = polls && part.contains(document.activeElement) ? sameControl(document.activeElement) : "";
+  });
+  document.addEventListener("htmx:afterSettle", () => {
+    if (!focused || document.activeElement !== document.body) return;
+    const controls = [...document.querySelectorAll("main :is(a[href], button, select, input, summary)")];
+    controls.find((element) => sameControl(element) === focused)?.focus({ preventScroll: true });
+    focused = "";
+  });
+
   function freshen(root) {
     tinyImages(root);
     localTimes(root);

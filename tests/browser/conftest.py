@@ -44,7 +44,7 @@ def _program() -> str:
 
 # Console errors that are no fault of a page: a refused request (whether it should be refused is for the
 # test to say), and a poll of htmx that was cut off because the test went on to another page.
-EXPECTED = ("Failed to load resource", "htmx:afterRequest", "htmx:sendError")
+EXPECTED = ("Failed to load resource", "htmx:afterRequest", "htmx:sendAbort", "htmx:sendError")
 
 
 @pytest.fixture(scope="module")

@@ -94,3 +94,19 @@ def test_no_page_is_wider_than_the_window(page: Page, log_in: Callable[[str], No
         assert answer is not None
         assert answer.status == 200, path
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def test_the_page_that_asks_by_itself_leaves_the_focus_where_it_is(
+    page: Page, log_in: Callable[[str], None]
+) -> None:
+    world = make_world(60)
+    world.start(m=40)
+    world.do("prepare_run")
+    log_in(world.manager.username)
+    page.goto(f"/projects/{world.project.slug}/")
+    link = page.get_by_role("link", name="Look at the run")
+    link.focus()
+    for count in (3, 6):
+        world.label(limit=3)
+        expect(page.locator(".stages")).to_contain_text(f"{count} /", timeout=10_000)
+        expect(link).to_be_focused()
