@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from annotation import jobs, queue
 from annotation.models import Job, Project
@@ -168,9 +169,10 @@ def _import(facts: _Facts) -> Stage:
 
 def _sources(facts: _Facts) -> Stage:
     state = DONE if facts.sources else (CURRENT if facts.items else WAITING)
-    detail = (
-        _("%(count)s models and people") % {"count": facts.sources} if facts.sources else _("no model yet")
-    )
+    detail = _("no model yet")
+    if facts.sources:
+        words = ngettext("%(count)s model and people", "%(count)s models and people", facts.sources)
+        detail = words % {"count": facts.sources}
     return Stage("sources", _("Sources"), state, None, None, detail, "sources", facts.here, "sources.edit")
 
 
