@@ -8,6 +8,7 @@ urlpatterns = [
     path("", projects.project_list, name="project_list"),
     path("login/", accounts.login, name="login"),
     path("logout/", accounts.logout, name="logout"),
+    path("password/", accounts.password, name="password"),
     path("healthz", accounts.health, name="health"),
     path("projects/new/", projects.project_new, name="project_new"),
     path("projects/<slug:slug>/settings/", projects.project_settings, name="project_settings"),

@@ -1,12 +1,14 @@
-"""Logging in and out, and the page that says the server is alive."""
+"""Logging in and out, one's own password, and the page that says the server is alive."""
 
 from typing import Any, cast
 
+from django.contrib import messages
 from django.contrib.auth import views as auth_views
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import Resolver404, resolve
+from django.urls import Resolver404, resolve, reverse_lazy
+from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
 from annotation.views.access import PageRequest, public, signed_in
@@ -39,6 +41,21 @@ def login(request: HttpRequest) -> HttpResponseBase:
 @signed_in("POST")
 def logout(request: HttpRequest) -> HttpResponseBase:
     return auth_views.LogoutView.as_view()(request)
+
+
+class _PasswordView(auth_views.PasswordChangeView):
+    template_name = "registration/password.html"
+    success_url = reverse_lazy("project_list")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        messages.success(self.request, _("Your password is changed. Other devices have to log in again."))
+        return super().form_valid(form)
+
+
+@signed_in("GET", "POST")
+def password(request: HttpRequest) -> HttpResponseBase:
+    """Choose a new password; whoever got a first one from an owner should."""
+    return _PasswordView.as_view()(request)
 
 
 @public("GET")

@@ -93,6 +93,7 @@ SIGNED_IN: dict[str, set[str]] = {
     "project_list": {"GET"},
     "project_new": {"GET", "POST"},
     "logout": {"POST"},
+    "password": {"GET", "POST"},
     "api_projects": {"GET"},
 }
 PUBLIC: dict[str, set[str]] = {"login": {"GET", "POST"}, "health": {"GET"}}
@@ -334,3 +335,21 @@ class TestLoggingIn:
         assert "Too many attempts" in answer.content.decode()
         answer = client.post("/login/", {"username": user, "password": PASSWORD})
         assert answer.status_code == 429
+
+
+class TestPassword:
+    def test_somebody_changes_the_one_that_an_owner_gave_them(self, project) -> None:
+        client = Client()
+        client.force_login(project.created_by)
+        other_device = Client()
+        other_device.force_login(project.created_by)
+        new = "a-better-one-4711"
+        fields = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
+        wrong = client.post("/password/", fields | {"old_password": "no"})
+        assert wrong.status_code == 200
+        assert 'role="alert"' in wrong.content.decode()
+        assert client.post("/password/", fields).url == "/"
+        assert "is changed" in client.get("/").content.decode()
+        assert other_device.get("/").url.startswith("/login/")
+        project.created_by.refresh_from_db()
+        assert project.created_by.check_password(new)
