@@ -74,7 +74,7 @@ def overview(project: Project, access: Access) -> Overview:
     runs = list(project.runs.order_by("-number"))
     run = next((run for run in runs if run.state != State.CANCELLED), None)
     running = list(project.jobs.filter(state__in=jobs.UNFINISHED).order_by("id"))
-    failed = _failed_job(project, run)
+    failed = failed_job_of(project, run)
     facts = _Facts(
         project=project,
         access=access,
@@ -136,7 +136,7 @@ def _progress(batch: Any) -> BatchProgress | None:
     return queue.batch_progress(batch) if batch else None
 
 
-def _failed_job(project: Project, run: Run | None) -> Job | None:
+def failed_job_of(project: Project, run: Run | None) -> Job | None:
     """The newest job, if it failed or was stopped and what it was for still waits for it."""
     job = project.jobs.order_by("-id").first()
     if job is None or job.state not in (Job.State.FAILED, Job.State.CANCELLED):

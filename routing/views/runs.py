@@ -13,6 +13,7 @@ from annotation.models import User
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.jobs import STOP_POLLING
 from routing.models import Certificate, Run
+from routing.selectors.overview import failed_job_of
 from routing.selectors.runs import run_report
 from routing.services import deliveries as delivery_service
 from routing.services import runs as service
@@ -36,6 +37,7 @@ def run(request: ProjectRequest, number: int) -> HttpResponseBase:
     report = run_report(found)
     certificate = Certificate.objects.filter(run=found).first()
     busy = found.state in (Run.State.PREPARING, Run.State.CALIBRATING, Run.State.ANALYSING, Run.State.ROUTING)
+    failed = failed_job_of(found.project, found) if busy and request.access.allows("jobs.view") else None
     context: dict[str, Any] = {
         "run": found,
         "report": report,
@@ -44,6 +46,7 @@ def run(request: ProjectRequest, number: int) -> HttpResponseBase:
         "polls": busy or found.state == Run.State.LABELLING,
         "run_states": dict(Run.State.choices),
         "can_be_cancelled": found.state in CANCELLABLE,
+        "failed_job": failed if failed and "run" in failed.params else None,
     }
     if request.htmx:
         # The progress alone is asked for again and again; a new state changes the whole page.

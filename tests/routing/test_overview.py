@@ -1,6 +1,7 @@
 """What pages read: the stages with the next step, and the table of items."""
 
 import pytest
+from django.urls import reverse
 
 from annotation.errors import InputError
 from annotation.models import Job
@@ -59,6 +60,16 @@ def test_the_overview_of_an_empty_project_and_of_an_annotator():
     assert annotator.savings is None
     make_items(project, 3)
     assert overview(project, access_to(project.created_by, project.slug)).next_step.url_name == "sources"
+
+
+def test_the_run_page_shows_a_job_that_failed(client):
+    world = make_world(60)
+    run = world.start(m=20)
+    world.project.jobs.filter(kind="prepare_run").update(state=Job.State.FAILED, error="no power")
+    client.force_login(world.manager)
+    page = client.get(reverse("run", args=[world.project.slug, run.number])).content.decode()
+    assert "no power" in page
+    assert "The models are at work" not in page
 
 
 def test_the_overview_shows_a_job_that_failed():

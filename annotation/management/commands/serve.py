@@ -46,6 +46,7 @@ class Command(BaseCommand):
             self.stdout.write(self.style.SUCCESS(f"HyPAC runs at {supervisor.address}  (Ctrl-C stops it)"))
             if not User.objects.filter(is_active=True).exists():
                 self.stdout.write("No account yet. Make one: .venv/bin/python manage.py createsuperuser")
+            self.stdout.flush()  # a log file shall say so now, not at the end
             while True:
                 supervisor.watch(3600)
         finally:
