@@ -54,7 +54,9 @@ def card(run: Run, counts: Counts) -> str:
         "that start with =, +, -, @, a tab or a carriage return, negative numbers too. `labels.jsonl` "
         "holds every value as it is.",
         "",
-        "To recompute the certificate: `python -m routing.core.verify certificate.json draw.jsonl`",
+        "To recompute the certificate, in a checkout of HyPAC: "
+        "`.venv/bin/python -m routing.core.verify CERTIFICATE DRAW`, with the paths of this delivery's "
+        "`certificate.json` and `draw.jsonl`. A downloaded file has run and delivery before its name.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from django.db.models import Count, Exists, OuterRef, Sum
+from django.db.models import Count, Exists, OuterRef, QuerySet, Sum
+from django.utils.translation import gettext as _
 
 from annotation.models import WorkItem
-from routing.models import DrawItem, Prediction, Route, Run, Spend
+from routing.models import DrawItem, Prediction, Route, Run, RunSource, Spend
 from routing.services.answers import reaches
 from routing.services.states import ROUTED
 
@@ -48,7 +49,11 @@ class Savings:
 
 
 def paid_by(run: Run) -> list[Paid]:
-    """The run's ledger, models first in their order, people last."""
+    """The run's ledger, models first in their order, people last; then what an earlier run paid for it."""
+    return [*_ledger(run), *_reused(run)]
+
+
+def _ledger(run: Run) -> list[Paid]:
     rows = (
         Spend.objects.filter(run=run)
         .values("source__position", "source__name", "stage")
@@ -69,13 +74,53 @@ def paid_by(run: Run) -> list[Paid]:
     ]
 
 
-def total_paid(run: Run) -> Decimal:
-    return Spend.objects.filter(run=run).aggregate(total=Sum("amount"))["total"] or ZERO
+def _reused(run: Run) -> list[Paid]:
+    """Answers that this run uses and an earlier one paid. They were really paid, so they count here, too:
+    else a run would look cheap because another one was cancelled.
+    """
+    rows = []
+    for run_source in run.run_sources.select_related("source").order_by("position"):
+        earlier = RunSource.objects.filter(
+            source=run_source.source_id, fingerprint=run_source.fingerprint, run__number__lt=run.number
+        )
+        if not earlier.exists():
+            continue
+        used = _used_answers(run, run_source).aggregate(count=Count("pk"), amount=Sum("cost"))
+        own = Spend.objects.filter(run=run, source=run_source.source_id)
+        here = own.aggregate(count=Sum("quantity"), amount=Sum("amount"))
+        count = used["count"] - (here["count"] or 0)
+        if count > 0:
+            rows.append(
+                Paid(
+                    source=run_source.source.name,
+                    stage="reused",
+                    stage_title=_("Paid in an earlier run, used again"),
+                    quantity=count,
+                    amount=used["amount"] - (here["amount"] or ZERO),
+                )
+            )
+    return rows
+
+
+def _used_answers(run: Run, run_source: RunSource) -> QuerySet[Prediction]:
+    """Of the first source the whole pool's; of another one those of the pilot, of the asked items, and of the
+    items that come to it.
+    """
+    answers = Prediction.objects.filter(source=run_source.source_id, fingerprint=run_source.fingerprint)
+    item = OuterRef("item")
+    if run_source.position == 1:
+        return answers.filter(Exists(run.pool_items.filter(item=item)))
+    run_sources = list(run.run_sources.select_related("run").order_by("position"))
+    return answers.filter(
+        Exists(run.pilot_items.filter(item=item))
+        | Exists(DrawItem.objects.filter(draw__run=run, asked=True, item=item))
+        | Exists(run.routes.filter(reaches(run_sources, run_source.position), item=item))
+    )
 
 
 def savings(run: Run) -> Savings:
     """Everything paid for the run, and what it saves against people labelling the whole pool."""
-    paid = total_paid(run)
+    paid = sum((row.amount for row in paid_by(run)), ZERO)
     people_only = run.pool_size * run.human_cost
     if run.state not in ROUTED:
         return Savings(net=None, routing=None, paid=paid, people_only=people_only, final=False)

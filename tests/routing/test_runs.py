@@ -3,12 +3,14 @@
 from decimal import Decimal
 
 import pytest
+from django.db.models import Sum
 
 from annotation import jobs, queue
 from annotation.errors import ConflictError
 from annotation.models import AuditEvent, Job, Label
 from routing.models import Certificate, DrawItem, Prediction, Route, Run, Source, Spend
 from routing.selectors.ledger import ledger
+from routing.selectors.money import paid_by, savings
 from routing.selectors.runs import run_report
 from routing.services.deliveries import deliver
 from routing.services.runs import analyse, cancel_run, route
@@ -150,6 +152,29 @@ def test_a_second_run_covers_what_nobody_labelled_and_keeps_the_earlier_predicti
     assert Prediction.objects.count() >= paid
     assert [entry.number for entry in ledger(second)] == [1, 2]
     assert first.state == Run.State.COMPLETE
+
+
+def test_answers_that_a_cancelled_run_paid_count_in_the_net_saving_of_the_next():
+    world = make_world(300)
+    cancelled = world.calibrated(m=40)
+    labels = Label.objects.count()
+    cancel_run(run=cancelled, user=world.manager)
+    run = world.complete(m=40)
+
+    rows = {(row.source, row.stage): row for row in paid_by(run)}
+    first = world.project.sources.get(position=1)
+    assert (first.name, "pool") not in rows
+    assert rows[first.name, "reused"].quantity == run.pool_size == 300 - labels
+    used = Prediction.objects.filter(item__in=run.pool_items.values("item"))
+    by_hand = sum(prediction.cost for prediction in used.filter(source=first))
+    later = used.exclude(source=first)
+    needed = set(run.pilot_items.values_list("item", flat=True))
+    needed |= set(run.draw.items.filter(asked=True).values_list("item", flat=True))
+    needed |= set(run.routes.filter(position=2).values_list("item", flat=True))
+    by_hand += sum(prediction.cost for prediction in later if prediction.item_id in needed)
+    people = Spend.objects.filter(run=run, source=None).aggregate(total=Sum("amount"))["total"]
+    assert savings(run).paid == by_hand + people
+    assert savings(run).net == 1 - (by_hand + people) / (run.pool_size * run.human_cost)
 
 
 def test_what_nobody_can_label_counts_against_the_models_and_is_never_asked_again():
