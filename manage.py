@@ -8,6 +8,10 @@ import sys
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hypac_site.settings")
     try:
+        if sys.argv[1:2] == ["demo"]:
+            from hypac_site.environment import use_demo_folder
+
+            use_demo_folder()
         from django.core.management import execute_from_command_line
     except ImportError as error:
         sys.exit(f"Django cannot be imported ({error}). Run `make setup`, then use .venv/bin/python.")

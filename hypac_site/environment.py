@@ -63,3 +63,22 @@ def secret_key(variable: str, file: Path, *, may_create: bool) -> str:
     with os.fdopen(descriptor, "w") as handle:
         handle.write(key)
     return key
+
+
+def use_demo_folder() -> None:
+    """Give the demonstration a state folder of its own, before the settings are read.
+
+    So it shares database, files and messages with no real project, and runs on the embedded default whatever
+    the environment says.
+    """
+    base = Path(text("HYPAC_VAR") or Path(__file__).resolve().parent.parent / "var")
+    folder = base.resolve() / "demo"
+    os.environ.update(
+        HYPAC_DEMO="1",
+        HYPAC_VAR=str(folder),
+        HYPAC_SKLEARN_MODELS=str(folder / "models"),
+        DJANGO_ALLOWED_HOSTS="localhost,127.0.0.1",
+    )
+    os.environ.setdefault("HYPAC_LOG_LEVEL", "WARNING")
+    for name in ("DATABASE_URL", "CELERY_BROKER_URL", "HYPAC_HTTPS", "HYPAC_BEHIND_PROXY", "DJANGO_DEBUG"):
+        os.environ.pop(name, None)

@@ -40,7 +40,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         folder = settings.VAR_DIR
         if os.environ.get("HYPAC_DEMO") != "1":
-            _start_again_in(folder / "demo")
+            raise CommandError(
+                "Start the demonstration with `make demo` or `manage.py demo`: it keeps its own data."
+            )
         interrupt_on_terminate()
         try:
             with only_one(folder / "demo.lock"):
@@ -121,22 +123,6 @@ class Command(BaseCommand):
         self.stdout.write("\r" + line.ljust(len(self._last_line)), ending="")
         self.stdout.flush()
         self._last_line = line
-
-
-def _start_again_in(folder: Path) -> None:
-    """Run this command with a state directory of its own: no real project shares a database with the demo."""
-    folder.mkdir(parents=True, exist_ok=True)
-    environment = os.environ | {
-        "HYPAC_DEMO": "1",
-        "HYPAC_VAR": str(folder),
-        "HYPAC_SKLEARN_MODELS": str(folder / "models"),
-        "DJANGO_ALLOWED_HOSTS": "localhost,127.0.0.1",
-        "HYPAC_LOG_LEVEL": os.environ.get("HYPAC_LOG_LEVEL", "WARNING"),
-    }
-    for name in ("DATABASE_URL", "CELERY_BROKER_URL", "HYPAC_HTTPS", "DJANGO_DEBUG"):
-        environment.pop(name, None)
-    sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, *sys.argv], environment)  # noqa: S606 - the same program again
 
 
 def _forget(folder: Path) -> None:
