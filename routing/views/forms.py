@@ -126,6 +126,30 @@ class PlanForm(forms.Form):
         initial=Decimal("0.9"),
         help_text=_("0.9: people label about nine of ten drawn items."),
     )
+    anyway = forms.BooleanField(
+        label=_("Start anyway: people will label everything"),
+        required=False,  # asked for only where nothing can be certified; see `ask_whether_anyway`
+        widget=forms.CheckboxInput(attrs={"required": True}),
+    )
+
+    def values(self) -> dict[str, Any]:
+        """Arguments of `outlook` and `start_run`."""
+        return {name: value for name, value in self.cleaned_data.items() if name != "anyway"}
+
+    def initial_values(self) -> dict[str, Any]:
+        """The same of a form that nobody has filled in yet."""
+        named = {name: field for name, field in self.fields.items() if name != "anyway"}
+        return {name: self.get_initial_for_field(field, name) for name, field in named.items()}
+
+    def ask_whether_anyway(self) -> None:
+        self.add_error(
+            "anyway",
+            _(
+                "Nothing was started: with this plan too few labels come together to certify anything, so no "
+                "model may label and people get every item. Draw more items, or accept more errors or a "
+                "higher risk; otherwise confirm that you want this."
+            ),
+        )
 
 
 def suggested_m(project: Project) -> int:

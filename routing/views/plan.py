@@ -19,16 +19,18 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
     """The form, with its outlook. A POST starts the run."""
     project = request.access.project
     form = PlanForm(request.POST or None, initial={"m": suggested_m(project)})
+    values: dict[str, Any] | None = None if form.is_bound else form.initial_values()
     if request.method == "POST" and form.is_valid():
+        values = form.values()
         try:
-            run = start_run(project=project, user=request.user, **form.cleaned_data)
+            if form.cleaned_data["anyway"] or outlook(project=project, **values).statistics.certifiable:
+                run = start_run(project=project, user=request.user, **values)
+                return redirect("run", project.slug, run.number)
         except HypacError as error:
+            values = None  # what is wrong stands beside its field
             add_error(form, error)
         else:
-            return redirect("run", project.slug, run.number)
-    values = form.cleaned_data if form.is_bound and form.is_valid() else None
-    if not form.is_bound:
-        values = {name: form.get_initial_for_field(field, name) for name, field in form.fields.items()}
+            form.ask_whether_anyway()
     ready = project.items.exists() and Source.objects.filter(project=project).exists()
     return render(
         request,
@@ -50,7 +52,7 @@ def plan_outlook(request: ProjectRequest) -> HttpResponseBase:
     form = PlanForm(request.GET)
     context: dict[str, Any] = {"problems": []}
     if form.is_valid():
-        context |= _outlook(request, form.cleaned_data)
+        context |= _outlook(request, form.values())
     else:
         context["problems"] = [
             (form.fields[name].label if name in form.fields else "", " ".join(str(error) for error in errors))

@@ -234,6 +234,25 @@ class TestPlan:
         assert "is under way" in text(client.post(url, good))
         assert world.project.runs.count() == 1
 
+    def test_a_plan_that_cannot_certify_anything_starts_only_when_confirmed(self, client_of) -> None:
+        world = make_world(60)
+        client = client_of(world.manager)
+        url = reverse("plan", args=[world.project.slug])
+        hopeless = {"epsilon": "0.01", "alpha": "0.01", "target": "dataset", "m": "20", "p": "0.9"}
+        words = "Start anyway: people will label everything"
+        assert words not in text(client.get(url))
+        page = text(client.post(url, hopeless))
+        assert words in page
+        assert "Nothing was started" in page
+        assert "Too few labels to certify anything" in page
+        assert 'name="m" value="20"' in page
+        assert not world.project.runs.exists()
+        part = text(client.get(reverse("plan_outlook", args=[world.project.slug]), hopeless))
+        assert "Too few labels to certify anything" in part
+        answer = client.post(url, {**hopeless, "anyway": "on"})
+        assert answer.url == reverse("run", args=[world.project.slug, 1])
+        assert world.project.runs.get().m == 20
+
 
 class TestSources:
     def test_they_are_moved_by_buttons(self, client_of) -> None:
