@@ -45,6 +45,12 @@ class Backend(Protocol):
 
     def __init__(self, params: dict[str, Any]) -> None: ...
 
+    def check(self) -> None:
+        """Try out what the params point to, so that a mistake shows before a run rests on it.
+
+        Raises InputError, its `where` naming the param. It may take seconds.
+        """
+
     def fingerprint(self) -> str:
         """SHA-256 of everything that the answers depend on. Raises BackendError where it cannot be known."""
 

@@ -28,6 +28,9 @@ class Recorded:
                 "Name a column of confidences or one of uncertainties, not both.", where="uncertainty_column"
             )
 
+    def check(self) -> None:
+        """Nothing beside the items is read."""
+
     def fingerprint(self) -> str:
         return digest(
             backend="recorded",

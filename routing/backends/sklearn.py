@@ -54,6 +54,15 @@ class Sklearn:
     def _path(self) -> Path:
         return Path(settings.HYPAC_SKLEARN_MODELS) / f"{self.name}{SUFFIX}"
 
+    def check(self) -> None:
+        """Open the file and have it answer for one blank item."""
+        try:
+            # Read anew and not kept: this may be a process that never labels anything.
+            model = _read(self._path, self._sha256)
+            self._probabilities(model, [_blank(model)])
+        except BackendError as error:
+            raise InputError(error.message, where="model") from error
+
     def fingerprint(self) -> str:
         return digest(backend="sklearn", file=self._sha256)
 
@@ -82,20 +91,24 @@ class Sklearn:
             except ValueError as error:
                 answers[index] = Answer(None, str(error)[:200])
         if usable:
-            batch = np.stack(inputs) if model["kind"] == "image" else inputs
-            try:
-                table = np.asarray(model["estimator"].predict_proba(batch), dtype=np.float64)
-            except Exception as error:
-                raise BackendError(
-                    f"The model {self.name!r} failed: {type(error).__name__}: {error}"[:500]
-                ) from error
-            if table.shape != (len(usable), len(model["classes"])):
-                raise BackendError(
-                    f"The model {self.name!r} does not give one probability for each of its classes."
-                )
-            for index, row in zip(usable, table, strict=True):
+            for index, row in zip(usable, self._probabilities(model, inputs), strict=True):
                 answers[index] = _answer(row, model["classes"])
         return [answer for answer in answers if answer is not None]
+
+    def _probabilities(self, model: dict[str, Any], inputs: list[Any]) -> NDArray[np.float64]:
+        """Shape (inputs, classes)."""
+        batch = np.stack(inputs) if model["kind"] == "image" else inputs
+        try:
+            table = np.asarray(model["estimator"].predict_proba(batch), dtype=np.float64)
+        except Exception as error:
+            raise BackendError(
+                f"The model {self.name!r} failed: {type(error).__name__}: {error}"[:500]
+            ) from error
+        if table.shape != (len(inputs), len(model["classes"])):
+            raise BackendError(
+                f"The model {self.name!r} does not give one probability for each of its classes."
+            )
+        return table
 
 
 def _answer(row: NDArray[np.float64], classes: list[str]) -> Answer:
@@ -125,9 +138,21 @@ def _features(item: Item, model: dict[str, Any]) -> Any:
         raise ValueError(f"the image cannot be read: {error}") from error
 
 
+def _blank(model: dict[str, Any]) -> Any:
+    """An input as `_features` gives it, of a black image or of one word."""
+    if model["kind"] == "text":
+        return "text"
+    width, height = model["size"]
+    return np.zeros(width * height, dtype=np.float64)
+
+
 @lru_cache(maxsize=4)
 def _load(path: Path, sha256: str) -> dict[str, Any]:
     """The content of a model file, kept in memory by its hash."""
+    return _read(path, sha256)
+
+
+def _read(path: Path, sha256: str) -> dict[str, Any]:
     with path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
             raise BackendError(
@@ -139,7 +164,8 @@ def _load(path: Path, sha256: str) -> dict[str, Any]:
             content = joblib.load(file)
         except Exception as error:
             raise BackendError(
-                f"The model file {path.name} cannot be loaded: {type(error).__name__}: {error}"[:500]
+                f"The model file {path.name} cannot be loaded ({type(error).__name__}: {error}"[:400]
+                + "). Was it written by joblib.dump, with the versions of this server?"
             ) from error
     if problem := _problem(content):
         raise BackendError(f"The model file {path.name} {problem}; docs/backends.md says what it must hold.")
@@ -157,7 +183,11 @@ def _problem(content: Any) -> str:
         return "names no classes"
     if content["kind"] == "image":
         size = content.get("size")
-        if not isinstance(size, list | tuple) or len(size) != 2 or not all(isinstance(k, int) for k in size):
+        if (
+            not isinstance(size, list | tuple)
+            or len(size) != 2
+            or not all(isinstance(k, int) and k > 0 for k in size)
+        ):
             return "does not give the size of its images as [width, height]"
         if not isinstance(content.get("scale"), int | float):
             return "does not give the scale of its grey levels"

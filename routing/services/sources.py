@@ -44,8 +44,9 @@ def save_source(
     Raises InputError where a field cannot be used (`where` names it: a field, or a parameter of the backend)
     and ConflictError where a run that is under way rests on what would be changed.
     """
-    open_backend(backend, params)
+    opened = open_backend(backend, params)
     _refuse_unknown_columns(project, backend, params)
+    opened.check()
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)  # one change of positions at a time
         if source is not None:

@@ -1,8 +1,12 @@
 """Sources: what is refused, and what a change of one breaks."""
 
 from decimal import Decimal
+from pathlib import Path
 
+import joblib
+import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from annotation.errors import ConflictError, InputError
 from routing.models import Route, Run
@@ -140,3 +144,40 @@ def test_the_order_stays_while_a_run_is_open():
     cancel_run(run=run, user=world.manager)
     move_source(source=world.project.sources.get(position=2), user=world.manager, up=True)
     assert [name for name, _ in _order(world.project)] == ["Model 2", "Model 1"]
+
+
+def _grey_model(**changes) -> dict:
+    features = np.array([np.full(4, level) for level in (0.0, 0.2, 0.8, 1.0)])
+    estimator = LogisticRegression().fit(features, [0, 0, 1, 1])
+    whole = {"estimator": estimator, "kind": "image", "size": [2, 2], "scale": 1 / 255}
+    return whole | {"classes": ["dark", "light"]} | changes
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"not a model", "cannot be loaded"),
+        (b"\x80\x04n.", "cannot be loaded"),
+        ({"kind": "image"}, "estimator"),
+        (_grey_model(kind="sound"), "kind"),
+        (_grey_model(classes=["dark", "grey", "light"]), "one probability for each"),
+        (_grey_model(size=[3, 3]), "failed: ValueError"),
+        (_grey_model(size=[0, 2]), "size"),
+        (_grey_model(estimator=LogisticRegression()), "failed: NotFittedError"),
+    ],
+)
+def test_a_model_file_that_cannot_answer_is_refused_when_the_source_is_saved(
+    tmp_path: Path, settings, content, words
+):
+    settings.HYPAC_SKLEARN_MODELS = tmp_path
+    file = tmp_path / "shades.joblib"
+    file.write_bytes(content) if isinstance(content, bytes) else joblib.dump(content, file)
+    world = make_world(10)
+    fields = {"name": "Shades", "backend": "sklearn", "params": {"model": "shades"}}
+    saving = {"project": world.project, "user": world.manager, "cost_per_label": Decimal(1), **fields}
+    with pytest.raises(InputError, match=words) as caught:
+        save_source(**saving)
+    assert caught.value.where == "model"
+    assert not world.project.sources.filter(name="Shades").exists()
+    joblib.dump(_grey_model(), file)
+    assert save_source(**saving).params == {"model": "shades"}
