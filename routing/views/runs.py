@@ -46,6 +46,7 @@ def run(request: ProjectRequest, number: int) -> HttpResponseBase:
         "polls": busy or found.state == Run.State.LABELLING,
         "run_states": dict(Run.State.choices),
         "can_be_cancelled": found.state in CANCELLABLE,
+        "delivered": found.deliveries.exists(),
         "failed_job": failed if failed and "run" in failed.params else None,
     }
     if request.htmx:

@@ -303,6 +303,19 @@ class TestRun:
         assert "This run is no longer valid." in page
         assert "A calibration label was changed." in page
 
+    def test_the_next_step_after_a_delivery_is_the_same_as_on_the_overview(self, client_of) -> None:
+        world = make_world(60)
+        run = world.complete(m=40)
+        client = client_of(world.manager)
+        pages = [reverse("run", args=[world.project.slug, 1]), reverse("overview", args=[world.project.slug])]
+        for page in map(client.get, pages):
+            assert "<button>Deliver</button>" in text(page)
+        Delivery.objects.create(run=run, number=1, rows=60, blanks=0)
+        target = reverse("deliveries", args=[world.project.slug])
+        for page in map(client.get, pages):
+            assert f'<a role="button" href="{target}">Download</a>' in text(page)
+            assert "<button>Deliver</button>" not in text(page)
+
     def test_a_new_state_reloads_the_whole_page(self, client_of) -> None:
         world = make_world(60)
         run = world.calibrated(m=40)
