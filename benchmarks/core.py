@@ -33,9 +33,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5, help="timed runs of each step, after one that is not")
     parser.add_argument("--sizes", default="1497:300,100000:2000,1000000:10000", help="N:m, ...")
     options = parser.parse_args()
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}"
-    )
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(f"NumPy {np.__version__}, SciPy {scipy.__version__}, medians of {options.runs} runs")
     print(f"{'N':>10} {'m':>7} {'chains':>12} {'ratio':>7} {'certify':>12} {'ratio':>7}")
     first: tuple[float, float] | None = None
     for part in options.sizes.split(","):
