@@ -256,8 +256,8 @@
     const box = skipBox();
     event.preventDefault();
     box.open = !box.open;
-    const target = box.open ? box.querySelector("button[data-number]") : box.querySelector("summary");
-    target.focus();
+    // Never on a reason: Enter would skip before anything was chosen.
+    box.querySelector(box.open ? "#skip-title" : "summary").focus();
     if (box.open) box.scrollIntoView({ block: "nearest" });
   }
 
