@@ -9,8 +9,8 @@ from annotation.importers.zip_images import ZipImages
 IMPORTERS: dict[str, Importer] = {
     importer.name: importer
     for importer in (
-        Delimited("csv", "CSV", ",;"),
-        Delimited("tsv", "TSV", "\t"),
+        Delimited("csv", "CSV table", ",;"),
+        Delimited("tsv", "TSV table", "\t"),
         JsonLines(),
         ZipImages(),
     )

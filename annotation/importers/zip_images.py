@@ -45,7 +45,7 @@ class ZipImages:
     """
 
     name = "zip_images"
-    title = "Zip archive of images"
+    title = "Images in a zip archive"
     holds_images = True
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:

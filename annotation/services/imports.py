@@ -37,9 +37,13 @@ class Mapping:
 
 @dataclass(frozen=True)
 class Preview:
-    """The first rows of a file; `problems` are pairs (where, message) met among them."""
+    """The first rows of a file; `problems` are pairs (where, message) met among them.
+
+    `format` is the importer's name, `format_title` what people call it.
+    """
 
     format: str
+    format_title: str
     columns: list[str]
     rows: list[dict[str, str]]
     problems: list[tuple[str, str]]
@@ -69,6 +73,7 @@ def preview(*, stored_file: StoredFile, rows: int = 5) -> Preview:
     columns = list(dict.fromkeys(name for row in sample for name in row))
     return Preview(
         format=importer.name,
+        format_title=importer.title,
         columns=columns,
         rows=sample[:rows],
         problems=problems,

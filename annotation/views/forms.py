@@ -1,7 +1,7 @@
 """Forms of the project pages. They turn what was typed into values; the services say what is allowed."""
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -17,6 +17,16 @@ def add_error(form: forms.Form, error: HypacError) -> None:
     form.add_error(error.where if error.where in form.fields else None, error.message)
 
 
+def price_field(**options: Any) -> forms.DecimalField:
+    return forms.DecimalField(
+        min_value=Decimal(0),
+        max_digits=14,
+        decimal_places=6,
+        error_messages={"min_value": _("A price cannot be negative.")},
+        **options,
+    )
+
+
 class ProjectBasicsForm(forms.Form):
     name = forms.CharField(label=_("Name"), max_length=200)
     guidelines = forms.CharField(
@@ -25,13 +35,7 @@ class ProjectBasicsForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 8}),
         help_text=_("What people should know when they label. Markdown; shown beside every item."),
     )
-    human_cost = forms.DecimalField(
-        label=_("Price of one label by a person"),
-        min_value=Decimal(0),
-        max_digits=14,
-        decimal_places=6,
-        initial=Decimal(1),
-    )
+    human_cost = price_field(label=_("Price of one label by a person"), initial=Decimal(1))
     currency = forms.CharField(
         label=_("Currency or unit"),
         max_length=12,
@@ -119,7 +123,7 @@ ChoiceFormSet = cast(
 
 class MemberForm(forms.Form):
     username = forms.CharField(
-        label=_("User name"),
+        label=_("Username"),
         max_length=150,
         widget=forms.TextInput(attrs={"autocapitalize": "none", "autocomplete": "off"}),
     )

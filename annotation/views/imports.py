@@ -32,7 +32,7 @@ def import_upload(request: ProjectRequest) -> HttpResponseBase:
             stored = store_file(project=project, content=content, original_name=name, media_type=media_type)
             preview(stored_file=stored, rows=1)
         except HypacError as error:
-            add_error(form, error)
+            _add_file_error(form, error, name)
         else:
             return redirect("import_mapping", project.slug, stored.pk)
     return render(
@@ -79,6 +79,11 @@ def import_mapping(request: ProjectRequest, file_id: int) -> HttpResponseBase:
         "annotation/import_mapping.html",
         {"form": form, "look": look, "rows": rows, "file": stored, "step": "import"},
     )
+
+
+def _add_file_error(form: UploadForm, error: HypacError, name: str) -> None:
+    """Above the form, with the line or the part of the file; its name alone would say nothing new."""
+    form.add_error(None, error.message if error.where in ("file", name) else str(error))
 
 
 def _content(form: UploadForm) -> tuple[IO[bytes], str, str]:

@@ -67,11 +67,14 @@ class LabelVersion:
 
 @dataclass(frozen=True)
 class PredictionView:
+    """`unscored` says why `uncertainty` is 1 only for want of a score; it is "" where there is one."""
+
     source: str
     value: str | None
     name: str
     reason: str
     uncertainty: float | None
+    unscored: str
     cost: Any
     raw: dict[str, Any]
 
@@ -245,9 +248,9 @@ def _titles(run: Run) -> dict[int, str]:
 
 
 def _predictions(item: Item, names: dict[str, str]) -> list[PredictionView]:
-    scores: dict[int, float] = {}
+    scores: dict[int, ItemScore] = {}
     for score in ItemScore.objects.filter(prediction__item=item).order_by("id"):
-        scores.setdefault(score.prediction_id, score.value)
+        scores.setdefault(score.prediction_id, score)
     rows = Prediction.objects.filter(item=item).select_related("source").order_by("source__position", "id")
     return [
         PredictionView(
@@ -255,7 +258,8 @@ def _predictions(item: Item, names: dict[str, str]) -> list[PredictionView]:
             value=row.value,
             name=names.get(row.value, str(row.value)) if row.value is not None else "",
             reason=row.reason,
-            uncertainty=scores.get(row.pk),
+            uncertainty=scores[row.pk].value if row.pk in scores else None,
+            unscored=scores[row.pk].reason if row.pk in scores else "",
             cost=row.cost,
             raw=row.raw,
         )

@@ -7,6 +7,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Project
+from annotation.views.forms import price_field
 from routing.models import Run, Source
 
 BACKENDS = (
@@ -22,9 +23,7 @@ class SourceForm(forms.Form):
     name = forms.CharField(
         label=_("Name"), max_length=100, help_text=_("As it is to be called in tables and deliveries.")
     )
-    cost_per_label = forms.DecimalField(
-        label=_("Price of one label"), min_value=Decimal(0), max_digits=14, decimal_places=6
-    )
+    cost_per_label = price_field(label=_("Price of one label"))
     backend = forms.ChoiceField(
         label=_("Where its answers come from"),
         choices=BACKENDS,
@@ -82,9 +81,7 @@ class SourceForm(forms.Form):
 
 
 class PeopleForm(forms.Form):
-    human_cost = forms.DecimalField(
-        label=_("Price of one label by a person"), min_value=Decimal(0), max_digits=14, decimal_places=6
-    )
+    human_cost = price_field(label=_("Price of one label by a person"))
 
 
 def _share(**options: Any) -> forms.DecimalField:

@@ -13,7 +13,8 @@ from annotation import jobs, queue
 from annotation.models import Job, JobProblem, Project, Skip, StoredFile, User
 from annotation.services.files import store_file
 from annotation.views.markdown import render
-from routing.models import Delivery, DeliveryFile
+from routing.models import Delivery, DeliveryFile, ItemScore
+from tests.annotation.test_importers import make_zip
 from tests.factories import add_member, make_image, make_image_items, make_items, make_project, make_user
 from tests.routing.worlds import make_world
 
@@ -52,7 +53,7 @@ class TestProjects:
             ({"name": ""}, "required"),
             ({"labels": "only one"}, "at least two"),
             ({"labels": "a\nA"}, "there twice"),
-            ({"human_cost": "-1"}, "greater than or equal to 0"),
+            ({"human_cost": "-1"}, "A price cannot be negative."),
             ({"human_cost": "much"}, "Enter a number"),
         ],
     )
@@ -114,6 +115,20 @@ class TestImport:
     )
     def test_a_file_that_cannot_be_read_says_why(self, owner, project, content: bytes, words: str) -> None:
         assert words in text(self.upload(owner, project, content))
+
+    def test_a_line_that_is_no_utf_8_is_named(self, owner, project) -> None:
+        page = text(self.upload(owner, project, b"id,text\na,one\nb,caf\xe9\n"))
+        assert "line 3: This is not UTF-8" in page
+
+    def test_the_format_is_told_in_words(self, owner, project) -> None:
+        files = [
+            (b"id,text\na,one\n", "CSV table"),
+            (b"id\ttext\na\tone\n", "TSV table"),
+            (b'{"text": "one"}\n', "JSON Lines"),
+            (make_zip({"a.png": make_image()}), "Images in a zip archive"),
+        ]
+        for content, words in files:
+            assert f"· {words}</p>" in text(owner.get(self.upload(owner, project, content, "rows").url))
 
     def test_nothing_chosen(self, owner, project) -> None:
         page = text(owner.post(reverse("import_upload", args=[project.slug]), {"text": "  "}))
@@ -340,6 +355,17 @@ class TestRun:
         first.refresh_from_db()
         assert first.state == "unlabelable"
         assert not Skip.objects.filter(work_item=second, cleared_at__isnull=True).exists()
+
+
+class TestItem:
+    def test_an_answer_without_a_confidence_shows_no_number_for_it(self, client_of) -> None:
+        world = make_world(60, change=lambda index, row: row.update(confidence2=""))
+        world.analysed(m=40)
+        scores = ItemScore.objects.filter(prediction__source__position=2)
+        item = scores.exclude(reason="")[0].prediction.item
+        page = text(client_of(world.manager).get(reverse("item", args=[world.project.slug, item.pk])))
+        assert page.count("no score") == 1
+        assert "1.0000" not in page
 
 
 class TestHostileText:
