@@ -1,5 +1,6 @@
 """Bringing data into a project: a look at the file, then a job that reads it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -8,7 +9,7 @@ from django.db import transaction
 from annotation import jobs
 from annotation.errors import InputError
 from annotation.importers import registry
-from annotation.importers.base import Problem
+from annotation.importers.base import Problem, Record
 from annotation.importers.detect import detect
 from annotation.models import Job, Project, StoredFile, User
 from annotation.services import audit
@@ -17,6 +18,8 @@ from annotation.services.files import open_file
 IMPORT = "import"
 # So many rows are looked at to learn the columns; of an archive of images only those that are shown.
 SAMPLE = 50
+# So many entries of an archive are opened in search of a first image.
+IMAGE_SEARCH = 1_000
 ID_NAMES = ("id", "external_id", "item_id", "uid", "uuid", "key", "index", "idx")
 TEXT_NAMES = (
     "text", "content", "sentence", "review", "question", "prompt", "comment", "body", "document", "message",
@@ -63,13 +66,10 @@ def preview(*, stored_file: StoredFile, rows: int = 5) -> Preview:
                 problems.append((record.where, record.message))
             else:
                 sample.append(record.columns)
+        if importer.holds_images and not sample:
+            sample += _first_image(records, problems, stored_file.original_name)
     if not sample and not problems:
-        raise InputError(
-            "The file has a header but no rows."
-            if not importer.holds_images
-            else "There are no images in it.",
-            where=stored_file.original_name,
-        )
+        raise InputError("The file has a header but no rows.", where=stored_file.original_name)
     columns = list(dict.fromkeys(name for row in sample for name in row))
     return Preview(
         format=importer.name,
@@ -123,6 +123,24 @@ def start_import(*, project: Project, user: User, stored_file: StoredFile, mappi
             data={"file": stored_file.original_name, "sha256": stored_file.sha256},
         )
     return job
+
+
+def _first_image(
+    records: Iterator[Record], problems: list[tuple[str, str]], name: str
+) -> list[dict[str, str]]:
+    """Columns of the first image that follows: an archive may begin with a text about itself.
+
+    Raises InputError where none does. Of an archive whose images come very late that is left to the import.
+    """
+    searched = 0
+    for record in islice(records, IMAGE_SEARCH):
+        if not isinstance(record, Problem):
+            return [record.columns]
+        searched += 1
+    if searched == IMAGE_SEARCH:
+        return []
+    reason = " {}: {}".format(*problems[0]) if problems else ""
+    raise InputError(f"There is no image in this zip archive that can be read.{reason}", where=name)
 
 
 def _suggestion(columns: list[str], sample: list[dict[str, str]]) -> Mapping:

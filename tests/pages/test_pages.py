@@ -130,6 +130,12 @@ class TestImport:
         for content, words in files:
             assert f"· {words}</p>" in text(owner.get(self.upload(owner, project, content, "rows").url))
 
+    def test_an_archive_without_images_is_refused(self, owner, project) -> None:
+        page = text(self.upload(owner, project, make_zip({"a.txt": b"one", "b.csv": b"x"}), "texts.zip"))
+        assert "There is no image in this zip archive that can be read. a.txt:" in page
+        mixed = make_zip({**{f"{n}.txt": b"about" for n in range(9)}, "z.png": make_image()})
+        assert self.upload(owner, project, mixed, "mixed.zip").status_code == 302
+
     def test_nothing_chosen(self, owner, project) -> None:
         page = text(owner.post(reverse("import_upload", args=[project.slug]), {"text": "  "}))
         assert "Choose a file or paste some rows." in page
