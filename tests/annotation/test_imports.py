@@ -186,7 +186,7 @@ class TestImport:
         assert (job.state, job.result) == (Job.State.DONE, result(2, problems=5, duplicates=1))
         messages = dict(problems_of(job))
         assert "has no id" in messages["line 3"]
-        assert "1 cells" in messages["line 4"]
+        assert "1 cell," in messages["line 4"]
         assert "nothing to label" in messages["line 5"]
         assert "other content" in messages["line 6"]
         assert "256 characters" in messages["line 7"]
