@@ -1,0 +1,111 @@
+"""The same code on PostgreSQL and Redis: a worker takes jobs from the broker; an emptied broker loses none."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import redis
+
+from tests.services.conftest import ROOT, Site
+
+ROWS = 500
+START_IMPORT = """
+import django; django.setup()
+import sys
+from annotation.models import User
+from annotation.services.files import store_file
+from annotation.services.imports import Mapping, start_import
+from annotation.services.projects import ChoiceSpec, create_project
+user = User.objects.create_user("manager")
+project = create_project(user=user, name="Broker", choices=[ChoiceSpec("yes"), ChoiceSpec("no")])
+with open(sys.argv[1], "rb") as file:
+    stored = store_file(project=project, content=file, original_name="items.csv", media_type="text/csv")
+mapping = Mapping(id_column="id", text_column="text")
+start_import(project=project, user=user, stored_file=stored, mapping=mapping)
+"""
+RECONCILE = "import django; django.setup(); from annotation import jobs; print(jobs.reconcile())"
+
+
+def test_a_job_goes_through_redis_and_survives_an_emptied_broker(
+    postgres_site: Site, postgres_url: str, redis_url: str, tmp_path: Path
+) -> None:
+    site = Site(postgres_site.environment | {"CELERY_BROKER_URL": redis_url})
+    file = tmp_path / "items.csv"
+    file.write_text("id,text\n" + "".join(f"{number},text {number}\n" for number in range(ROWS)))
+
+    python(site, START_IMPORT, str(file))
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.llen("default") == 1, "the message waits in Redis"
+        client.flushdb()
+    with psycopg.connect(postgres_url, autocommit=True) as database, worker(site):
+
+        def value(query: str) -> Any:
+            row = database.execute(query).fetchone()
+            return row and row[0]
+
+        assert value("SELECT state FROM annotation_job") == "queued"
+        database.execute("UPDATE annotation_job SET heartbeat_at = now() - interval '1 minute'")
+        assert python(site, RECONCILE).strip() == "1"
+        until(lambda: value("SELECT state FROM annotation_job") == "done")
+        assert value("SELECT count(*) FROM annotation_item") == ROWS
+        assert value("SELECT attempts FROM annotation_job") == 1
+
+
+def python(site: Site, code: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        env=site.environment | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@contextmanager
+def worker(site: Site) -> Iterator[None]:
+    """A Celery worker as docs/configuration.md starts it."""
+    command = [
+        sys.executable,
+        "-m",
+        "celery",
+        "-A",
+        "hypac_site",
+        "worker",
+        "-Q",
+        "default,models",
+        "-c",
+        "1",
+    ]
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=site.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.1)
