@@ -1,4 +1,4 @@
-"""The same code on PostgreSQL and Redis: a worker takes jobs from the broker; an emptied broker loses none."""
+"""The same code on PostgreSQL and Redis: a worker takes jobs from the broker; emptying it loses none."""
 
 import subprocess
 import sys
