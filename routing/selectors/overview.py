@@ -184,14 +184,19 @@ def _plan(facts: _Facts) -> Stage:
 
 
 def _predict(facts: _Facts) -> Stage:
-    job = facts.jobs.get("prepare_run")
     if facts.state == State.PREPARING:
         state = FAILED if facts.has_failed("prepare_run") else CURRENT
     else:
         state = DONE if facts.run else WAITING
+    return _by_job(facts, "predict", _("Predict and draw"), state, "prepare_run")
+
+
+def _by_job(facts: _Facts, key: str, title: str, state: str, kind: str) -> Stage:
+    """A stage of the run that one kind of job does; its progress is the job's."""
+    job = facts.jobs.get(kind)
     return Stage(
-        key="predict",
-        title=_("Predict and draw"),
+        key=key,
+        title=title,
         state=state,
         done=job.done if job else None,
         total=job.total if job else None,
@@ -239,24 +244,13 @@ def _certify(facts: _Facts) -> Stage:
 
 
 def _route(facts: _Facts) -> Stage:
-    job = facts.jobs.get("route_run")
     if facts.state == State.ROUTING:
         state = FAILED if facts.has_failed("route_run") else CURRENT
     elif facts.state == State.ANALYSED:
         state = CURRENT
     else:
         state = DONE if facts.state in (State.LABELLING, State.COMPLETE) else WAITING
-    return Stage(
-        key="route",
-        title=_("Route"),
-        state=state,
-        done=job.done if job else None,
-        total=job.total if job else None,
-        detail=job.stage if job else "",
-        url_name="run" if facts.run else "",
-        url_kwargs=facts.run_here,
-        action="runs.view",
-    )
+    return _by_job(facts, "route", _("Route"), state, "route_run")
 
 
 def _annotate(facts: _Facts) -> Stage:
