@@ -89,13 +89,14 @@ def overview(project: Project, access: Access) -> Overview:
     )
     stages = [make(facts) for make in _STAGES]
     may_look = access.allows("runs.view")
+    spend = paid_by(run) if run and may_look else []
     return Overview(
         stages=stages,
         next_step=_next_step(facts),
         run=run,
         runs=runs if may_look else [],
-        spend=paid_by(run) if run and may_look else [],
-        savings=savings(run) if run and may_look else None,
+        spend=spend,
+        savings=savings(run, spend) if run and may_look else None,
         running_jobs=running if access.allows("jobs.view") else [],
         failed_job=failed if access.allows("jobs.view") else None,
         stuck=queue.stuck_items(project).count() if access.allows("work.decide") else 0,

@@ -135,13 +135,14 @@ class RunReport:
 
 def run_report(run: Run) -> RunReport:
     certificate = Certificate.objects.filter(run=run).first()
+    paid = paid_by(run)
     base: dict[str, Any] = {
         "run": run,
         "plan": _plan_in_words(run),
         "progress": queue.batch_progress(run.calibration_batch) if run.calibration_batch else None,
         "routed_progress": queue.batch_progress(run.routed_batch) if run.routed_batch else None,
-        "savings": savings(run),
-        "paid": paid_by(run),
+        "savings": savings(run, paid),
+        "paid": paid,
         "ledger": ledger(run),
         "invalid_reasons": [reason for reason in run.invalid_reason.split("\n") if reason],
     }

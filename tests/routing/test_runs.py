@@ -173,8 +173,9 @@ def test_answers_that_a_cancelled_run_paid_count_in_the_net_saving_of_the_next()
     needed |= set(run.routes.filter(position=2).values_list("item", flat=True))
     by_hand += sum(prediction.cost for prediction in later if prediction.item_id in needed)
     people = Spend.objects.filter(run=run, source=None).aggregate(total=Sum("amount"))["total"]
-    assert savings(run).paid == by_hand + people
-    assert savings(run).net == 1 - (by_hand + people) / (run.pool_size * run.human_cost)
+    saved = savings(run, paid_by(run))
+    assert saved.paid == by_hand + people
+    assert saved.net == 1 - (by_hand + people) / (run.pool_size * run.human_cost)
 
 
 def test_what_nobody_can_label_counts_against_the_models_and_is_never_asked_again():
