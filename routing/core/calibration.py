@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 
@@ -129,12 +129,18 @@ class ObservedLosses:
         label.
     drawn : int
         m.
+    order : (n,)
+        Place of each row in the draw, 0 .. m - 1.
+    weights : (n,) or None
+        1 / p_i of each row; None for a constant p.
     """
 
     keys: Keys
     upper: Floats
     lower: Floats
     drawn: int
+    order: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    weights: Floats | None = None
 
     @property
     def asked(self) -> int:
@@ -149,6 +155,17 @@ class ObservedLosses:
         counts = count_at_or_below(self.keys, thresholds)
         upper, squares, lower = (along(sums, counts) for sums in self._sums)
         return upper, squares, lower
+
+    def losses_in_order(self, thresholds: Keys) -> Floats:
+        """Losses (J, n) of policies with ``thresholds`` (J, S - 1) on the asked rows, in draw order."""
+        counts = count_at_or_below(self.keys, thresholds)
+        place = np.arange(len(self.keys))
+        nominal = np.zeros((len(counts), len(place)), dtype=np.int64)
+        for source in range(counts.shape[1]):
+            nominal += place >= counts[:, source, None]
+        with_people = np.column_stack([self.upper, np.zeros(len(place))])
+        losses = np.asarray(with_people[place, nominal], dtype=np.float64)
+        return losses if not len(self.order) else losses[:, np.argsort(self.order, kind="stable")]
 
     def evidence(self, plan: Plan, total: Floats, squares: Floats | None = None) -> Evidence:
         """Evidence about policies with observed losses ``total`` (J,); squares default to 0-1."""
@@ -198,17 +215,40 @@ def observed_losses(calibration: Calibration, *, loss: Loss, sources: int) -> Ob
                 below = 0.0 if row.label is None else above
             upper[index, source], lower[index, source] = above, below
     return sorted_losses(
-        [row.u for row in rows], [row.v for row in rows], upper, lower, drawn=len(calibration.rows)
+        [row.u for row in rows],
+        [row.v for row in rows],
+        upper,
+        lower,
+        drawn=len(calibration.rows),
+        order=[row.order for row in rows],
     )
 
 
 def sorted_losses(
-    u: Floats | list[float], v: Ints | list[int], upper: Floats, lower: Floats, *, drawn: int
+    u: Floats | list[float],
+    v: Ints | list[int],
+    upper: Floats,
+    lower: Floats,
+    *,
+    drawn: int,
+    order: Ints | list[int] | None = None,
+    weights: Floats | None = None,
 ) -> ObservedLosses:
-    """Losses (n, S - 1) of asked items in any order, brought into the order of their keys."""
+    """Losses (n, S - 1) of asked items, brought into the order of their keys.
+
+    ``order`` (n,) is each row's place in the draw; without it the rows come in draw order.
+    """
     keys = pack(u, v)
-    order = np.argsort(keys, kind="stable")
-    return ObservedLosses(keys[order], upper[order], lower[order], drawn)
+    by_key = np.argsort(keys, kind="stable")
+    places = np.arange(len(keys)) if order is None else np.asarray(order)
+    return ObservedLosses(
+        keys[by_key],
+        upper[by_key],
+        lower[by_key],
+        drawn,
+        places.astype(np.int64)[by_key],
+        None if weights is None else weights[by_key],
+    )
 
 
 def _bounded(loss: Loss, row: CalibrationRow, answer: str) -> float:

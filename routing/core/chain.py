@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routing.core.arrays import Bools, Floats, Ints
+from routing.core.arrays import Bools, Floats, Ints, Keys
 from routing.core.bins import Bins, make_bins
-from routing.core.forecast import Costs, assumed, by_attribution, by_disagreement, pass_on_costs
+from routing.core.forecast import Costs, assumed, by_attribution, by_disagreement, by_labels, pass_on_costs
 from routing.core.keys import Thresholds
 from routing.core.pilot import PilotData
 from routing.core.plan import Plan
 
 BINS = 200
 
-__all__ = ["BINS", "Chain", "ChainError", "PilotData", "Policy", "build_chains"]
+__all__ = ["BINS", "Chain", "ChainError", "PilotData", "Policy", "build_chains", "learn_chain"]
 
 
 class ChainError(ValueError):
@@ -104,6 +104,36 @@ def build_chains(
     if attributed is not None:
         chains.append(_greedy("attributed", slices, attributed, costs))
     return tuple(chains)
+
+
+def learn_chain(plan: Plan, slices: Bins, keys: Keys, losses: Floats) -> Chain:
+    """The chain of ``split_fixed_sequence``, learnt from the labelled first part of the asked items.
+
+    It follows from the arguments alone, of ``slices`` from ``ends``, ``sizes`` and ``rho``; so a certificate
+    that carries these lets anybody learn it again.
+
+    Parameters
+    ----------
+    slices
+        Cut from the pool before the draw (target "population": from items outside the calibration set).
+    keys : (n,)
+        Keys of the labelled items, as from `pack`, in any order.
+    losses : (n, S - 1)
+        Loss of whoever finally labels where the nominal source is k.
+
+    Raises
+    ------
+    ChainError
+        The shapes do not fit each other or the plan, or there is no labelled item.
+    """
+    if len(keys) < 1 or losses.shape != (len(keys), plan.sources - 1):
+        raise ChainError(
+            f"a chain is learnt from at least one item with a loss per model: {len(keys)} keys and losses of "
+            f"shape {losses.shape} came, expected (n, {plan.sources - 1})"
+        )
+    prices = np.array([float(cost) for cost in plan.costs])
+    forecast = by_labels(slices, keys, losses, plan.loss_function())
+    return _greedy("learnt", slices, forecast, pass_on_costs(slices, prices, None))
 
 
 def _check(plan: Plan, u: Floats, v: Ints, pilot: PilotData | None, reference: Bools | None) -> None:

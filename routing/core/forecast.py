@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from routing.core.arrays import Floats
+from routing.core.arrays import Floats, Keys
 from routing.core.bins import Bins
+from routing.core.keys import pack_thresholds
 from routing.core.losses import Loss
 from routing.core.pilot import PilotData
 from routing.core.predict import isotonic, logistic
@@ -25,6 +26,8 @@ SHARED = 0.25
 """Part of the mean disagreement that is added to both models, times the squared rank: errors they share."""
 FLOOR = 1e-6
 """Smallest predicted loss: zeros would leave moves unordered."""
+LEARNT_DIGITS = 9
+"""Decimals of losses learnt from labels: the last digits of a float may depend on the machine."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,7 @@ def by_disagreement(bins: Bins, pilot: PilotData, loss: Loss) -> Floats:
     losses = np.empty((models, len(bins.rho)))
     for k in range(models - 1):
         outcome = _disagreement(answers[:, k], answers[:, -1], loss)
-        losses[k] = (
-            isotonic(rho, outcome, bins.rho) + logistic(rho, outcome / loss.bound, bins.rho) * loss.bound
-        ) / 2
+        losses[k] = _blend(rho, outcome, bins.rho, loss.bound)
     losses[-1] = losses[-2] / 2
     return _with_people(losses)
 
@@ -80,6 +81,21 @@ def by_attribution(bins: Bins, pilot: PilotData, loss: Loss) -> Floats | None:
         if k == models - 2:
             losses[-1] = isotonic(rho, outcome * (1 - share), bins.rho) + shared
     return _with_people(losses)
+
+
+def by_labels(bins: Bins, keys: Keys, losses: Floats, loss: Loss) -> Floats:
+    """Losses (S, b) learnt from labelled items with ``keys`` (n,) and ``losses`` (n, S - 1): half isotonic, half
+    logistic regression on the rank of the slice that holds the item.
+
+    Only the slices' ends, sizes and ranks are read, and the result is rounded, so that whoever holds these
+    and the items learns the same on any machine.
+    """
+    ends = pack_thresholds([bins.ends])[0]
+    rho = bins.rho[np.minimum(np.searchsorted(ends, keys, side="left"), len(ends) - 1)]
+    predicted = np.empty((losses.shape[1], len(bins.rho)))
+    for k in range(losses.shape[1]):
+        predicted[k] = _blend(rho, losses[:, k], bins.rho, loss.bound)
+    return _with_people(np.round(predicted, LEARNT_DIGITS))
 
 
 def pass_on_costs(bins: Bins, prices: Floats, pilot: PilotData | None) -> Costs:
@@ -114,6 +130,12 @@ def final_answers(answers: NDArray[np.object_]) -> NDArray[np.object_]:
         missing = np.array([answer is None for answer in final[:, k]], dtype=np.bool_)
         final[missing, k] = final[missing, k + 1]
     return final
+
+
+def _blend(rho: Floats, outcome: Floats, at: Floats, largest: float) -> Floats:
+    """Half isotonic, half logistic regression of ``outcome`` in [0, largest] on ``rho``, read off at ``at``."""
+    smooth = logistic(rho, outcome / largest, at) * largest
+    return np.asarray((isotonic(rho, outcome, at) + smooth) / 2, dtype=np.float64)
 
 
 def _disagreement(first: NDArray[np.object_], best: NDArray[np.object_], loss: Loss) -> Floats:

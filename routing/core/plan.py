@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
+from typing import Any
 
 from routing.core.bounds import BOUNDS, Bound
 from routing.core.exact import error_budget, plain, to_decimal
-from routing.core.losses import LOSSES, Loss
+from routing.core.losses import Loss, make_loss
 from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES
 from routing.core.targets import TARGETS, Target
@@ -46,6 +48,13 @@ class Plan:
         Names in the registries; "" for ``bound`` means the default of the target.
     pilot_size : int or None
         None means `default_pilot_size`.
+    loss_params : mapping
+        Parameters of the loss, plain JSON.
+    p_min : Decimal or None
+        None: people are asked about every drawn item with probability ``p``.  Else the probabilities p_i
+        vary, this is the smallest and ``p`` their mean over the pool.
+    split_share : Decimal
+        Part of the asked items that `split_fixed_sequence` learns its chain from.
 
     Numbers may be given as text, whole numbers or Decimals; a float is read by its shortest text form.
     """
@@ -61,11 +70,21 @@ class Plan:
     rule: str = "fixed_sequence"
     loss: str = "zero_one"
     pilot_size: int | None = None
+    loss_params: Mapping[str, Any] = field(default_factory=dict)
+    p_min: Decimal | None = None
+    split_share: Decimal = Decimal("0.3")
 
     def __post_init__(self) -> None:
-        for field in ("epsilon", "alpha", "p"):
-            object.__setattr__(self, field, _decimal(field, getattr(self, field)))
+        for name in ("epsilon", "alpha", "p", "split_share"):
+            object.__setattr__(self, name, _decimal(name, getattr(self, name)))
+        if self.p_min is not None:
+            object.__setattr__(self, "p_min", _decimal("p_min", self.p_min))
         object.__setattr__(self, "costs", tuple(_decimal("costs", cost) for cost in self.costs))
+
+    @property
+    def constant_p(self) -> bool:
+        """Whether every drawn item is asked about with one probability."""
+        return self.p_min is None
 
     @property
     def sources(self) -> int:
@@ -104,7 +123,7 @@ class Plan:
         return min(size, max(self.pool_size - self.m - 1, 0)) if self.target == "population" else size
 
     def loss_function(self) -> Loss:
-        return LOSSES.get(self.loss)
+        return make_loss(self.loss, self.loss_params)
 
     def target_rule(self) -> Target:
         return TARGETS.get(self.target)
@@ -138,15 +157,15 @@ def validate(plan: Plan) -> None:
 
 
 def _validate_levels(plan: Plan) -> None:
-    for field, name in (
+    for part, name in (
         ("epsilon", "the share of wrong labels"),
         ("alpha", "the probability of a false certificate"),
     ):
-        value: Decimal = getattr(plan, field)
+        value: Decimal = getattr(plan, part)
         if not 0 < value < 1:
             raise PlanError(
-                field,
-                f"{field} = {plain(value)}: {name} must lie between 0 and 1, both excluded; 0.05 is 5 %",
+                part,
+                f"{part} = {plain(value)}: {name} must lie between 0 and 1, both excluded; 0.05 is 5 %",
             )
     if not 0 < plan.p <= 1:
         raise PlanError(
@@ -155,10 +174,10 @@ def _validate_levels(plan: Plan) -> None:
 
 
 def _validate_sizes(plan: Plan) -> None:
-    for field in ("pool_size", "m"):
-        value = getattr(plan, field)
+    for part in ("pool_size", "m"):
+        value = getattr(plan, part)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise PlanError(field, f"{field} = {value!r} must be a whole number of at least 1")
+            raise PlanError(part, f"{part} = {value!r} must be a whole number of at least 1")
     if plan.m > plan.pool_size:
         raise PlanError(
             "m",

@@ -12,12 +12,12 @@ from routing.core.calibration import Calibration, CalibrationError, observed_los
 from routing.core.certify import certify, compare, feasible_region, risk_path
 from routing.core.chain import build_chains
 from routing.core.keys import V_MAX, Key, pack_thresholds
-from routing.core.losses import LOSSES
+from routing.core.losses import make_loss
 from routing.core.plan import PlanError
 from routing.core.route import effective, route
 from tests.core.worlds import at, calibration_of, make_world, plan_of, policies
 
-LOSS = LOSSES.get("zero_one")
+LOSS = make_loss("zero_one")
 
 
 def random_calibration(seed: int, m: int = 120) -> tuple[Calibration, int]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from routing.core.costs import COSTS
-from routing.core.losses import LOSSES
+from routing.core.losses import LOSSES, make_loss
 from routing.core.registry import Registry, UnknownNameError
 from routing.core.scores import SCORES
 
@@ -71,7 +71,7 @@ def test_recorded_without_a_usable_value(prediction: dict[str, object], reason: 
 
 
 def test_zero_one_loss() -> None:
-    loss = LOSSES.get("zero_one")
+    loss = make_loss("zero_one")
     assert (loss("a", "a"), loss("a", "b"), loss.bound, loss.binary) == (0.0, 1.0, 1.0, True)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -22,6 +22,15 @@ BISECTIONS = 60
 
 Risk = Fraction | Floats
 """A risk level: exact where it is a plan's epsilon, an array (J,) inside a bisection."""
+
+
+class RowSource(Protocol):
+    """Losses of the policies row by row, in the order of the draw, for bounds that bet along it."""
+
+    def __call__(self, start: int, stop: int) -> Floats:
+        """Policies ``start`` .. ``stop`` - 1: (stop - start, n) losses of the asked rows for a constant p,
+        else (stop - start, m) weighted losses Z l / p_i of all drawn rows.
+        """
 
 
 @dataclass(frozen=True)
@@ -37,13 +46,19 @@ class Evidence:
     asked, drawn : int
         n and m: items that people were asked about, items of the calibration set.
     p : Fraction
-        The probability of asking, constant.
+        The probability of asking; where it varies, its mean over the pool.
     pool_size : int
         N.
     loss_bound : float
         B.
     binary : bool
         The loss takes the values 0 and 1 only.
+    weighted, weighted_squares : (J,) or None
+        Sums of Z l / p_i and of its square over the drawn items; None for a constant p.
+    p_min : Fraction or None
+        The smallest p_i of the plan; None for a constant p.
+    rows : RowSource or None
+        The losses in draw order; only bounds that are `Bound.sequential` need them.
     """
 
     total: Floats
@@ -54,6 +69,38 @@ class Evidence:
     pool_size: int
     loss_bound: float = 1.0
     binary: bool = True
+    weighted: Floats | None = None
+    weighted_squares: Floats | None = None
+    p_min: Fraction | None = None
+    rows: RowSource | None = None
+
+    @property
+    def constant_p(self) -> bool:
+        """Whether every item was asked about with one probability."""
+        return self.p_min is None
+
+    @property
+    def smallest_p(self) -> float:
+        return float(self.p if self.p_min is None else self.p_min)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean loss (J,) of the asked items, unweighted; 0 where nobody was asked."""
+        return self.total / max(self.asked, 1)
+
+    @property
+    def weighted_mean(self) -> Floats:
+        """R_hat of Eq. (5), (J,): the sum of Z l / p_i divided by m."""
+        weighted = self.total / float(self.p) if self.weighted is None else self.weighted
+        return weighted / max(self.drawn, 1)
+
+    @property
+    def weighted_mean_square(self) -> Floats:
+        """The sum of (Z l / p_i)^2 divided by m, (J,)."""
+        squares = (
+            self.squares / float(self.p) ** 2 if self.weighted_squares is None else self.weighted_squares
+        )
+        return squares / max(self.drawn, 1)
 
     @classmethod
     def of_counts(cls, counts: Floats, *, asked: int, drawn: int, p: Fraction, pool_size: int) -> Evidence:
@@ -66,16 +113,29 @@ class Bound(ABC):
     """One way to bound a target from above."""
 
     name: ClassVar[str]
+    title: ClassVar[str] = ""
+    """The name in words, for pages."""
+    summary: ClassVar[str] = ""
+    """One plain sentence for somebody who has to choose."""
     certifies: ClassVar[bool]
     """Whether its p-values hold for every sample size; one that does not never yields a certificate."""
+    sequential: ClassVar[bool] = False
+    """Whether it reads `Evidence.rows`, the losses in the order of the draw."""
+    counts_only: ClassVar[bool] = True
+    """Whether, for a 0-1 loss, its p-value depends on the number of observed errors alone and never falls
+    as that grows, so that `largest_count` decides every test."""
 
     @abstractmethod
     def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
         """Why the bound is not valid for this target and loss, naming what to use instead; '' if it is."""
 
     @abstractmethod
-    def p_values(self, evidence: Evidence, r: Risk, *, target: str) -> Floats:
-        """P-values (J,) of the hypotheses "target > r"."""
+    def p_values(self, evidence: Evidence, r: Risk, *, target: str, level: float = 0.05) -> Floats:
+        """P-values (J,) of the hypotheses "target > r".
+
+        ``level`` is the level of the test that will be made with them: a bound may be tuned to it, and is
+        valid whatever it is.
+        """
 
     def upper(self, evidence: Evidence, alpha: float, *, target: str) -> Floats:
         """Upper confidence bounds (J,) at level ``alpha``, each for its policy alone, by bisection in r.
@@ -84,10 +144,10 @@ class Bound(ABC):
         """
         low = np.zeros(len(evidence.total))
         high = np.full(len(evidence.total), evidence.loss_bound)
-        accepted_at_zero = self.p_values(evidence, low, target=target) > alpha
+        accepted_at_zero = self.p_values(evidence, low, target=target, level=alpha) > alpha
         for _ in range(BISECTIONS):
             middle = (low + high) / 2
-            rejected = self.p_values(evidence, middle, target=target) <= alpha
+            rejected = self.p_values(evidence, middle, target=target, level=alpha) <= alpha
             high = np.where(rejected, middle, high)
             low = np.where(rejected, low, middle)
         return np.where(accepted_at_zero, high, 0.0)
@@ -101,7 +161,8 @@ class Bound(ABC):
         while high - low > 1:
             middle = (low + high) // 2
             count = np.array([float(middle)])
-            if self.p_values(replace(evidence, total=count, squares=count), r, target=target)[0] <= alpha:
+            observed = replace(evidence, total=count, squares=count)
+            if self.p_values(observed, r, target=target, level=alpha)[0] <= alpha:
                 low = middle
             else:
                 high = middle

@@ -34,7 +34,7 @@ class Binomial(Bound):
             return "the bound 'binomial' needs one probability of asking for all items; use 'hoeffding'"
         return ""
 
-    def p_values(self, evidence: Evidence, r: Risk, *, target: str) -> Floats:
+    def p_values(self, evidence: Evidence, r: Risk, *, target: str, level: float = 0.05) -> Floats:
         risk = as_array(r, len(evidence.total))
         if evidence.asked == 0:
             return np.ones_like(risk)

@@ -32,7 +32,7 @@ class CentralLimit(Bound):
             f"the bound 'clt' holds only in the limit of many labels and cannot certify anything; use '{use}'"
         )
 
-    def p_values(self, evidence: Evidence, r: Risk, *, target: str) -> Floats:
+    def p_values(self, evidence: Evidence, r: Risk, *, target: str, level: float = 0.05) -> Floats:
         risk = as_array(r, len(evidence.total))
         mean, error = self._mean_and_error(evidence)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -27,7 +27,7 @@ class Hoeffding(Bound):
     def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
         return ""
 
-    def p_values(self, evidence: Evidence, r: Risk, *, target: str) -> Floats:
+    def p_values(self, evidence: Evidence, r: Risk, *, target: str, level: float = 0.05) -> Floats:
         risk = as_array(r, len(evidence.total))
         p = float(evidence.p)
         gap = np.maximum(risk - evidence.total / (p * evidence.drawn), 0.0)

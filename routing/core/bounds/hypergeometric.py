@@ -75,7 +75,7 @@ class Hypergeometric(Bound):
             return "the bound 'hypergeometric' needs one probability of asking for all items; use 'hoeffding'"
         return ""
 
-    def p_values(self, evidence: Evidence, r: Risk, *, target: str) -> Floats:
+    def p_values(self, evidence: Evidence, r: Risk, *, target: str, level: float = 0.05) -> Floats:
         size, counts = evidence.pool_size, np.rint(evidence.total).astype(np.int64)
         if isinstance(r, Fraction):
             budget = np.full(len(counts), floor(r * size), dtype=np.int64)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from routing.core.losses.base import Loss
-from routing.core.losses.zero_one import ZeroOne
+from collections.abc import Mapping
+from typing import Any
+
+from routing.core.losses.base import Loss, LossKind
+from routing.core.losses.zero_one import ZeroOneKind
 from routing.core.registry import Registry
 
-LOSSES: Registry[Loss] = Registry("loss", ZeroOne())
+LOSSES: Registry[LossKind] = Registry("loss", ZeroOneKind())
 
-__all__ = ["LOSSES", "Loss"]
+
+def make_loss(name: str, params: Mapping[str, Any] | None = None) -> Loss:
+    """The loss called ``name`` with its parameters; `UnknownNameError` lists the known names otherwise."""
+    return LOSSES.get(name).make(params or {})
+
+
+__all__ = ["LOSSES", "Loss", "LossKind", "make_loss"]

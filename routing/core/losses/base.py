@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 
 class Loss(Protocol):
@@ -22,3 +23,21 @@ class Loss(Protocol):
     def binary(self) -> bool: ...
 
     def __call__(self, label: str, prediction: str) -> float: ...
+
+
+class LossError(ValueError):
+    """A loss that cannot be made or computed; the message names the parameter or the value."""
+
+
+class LossKind(Protocol):
+    """A loss before its parameters are known: one entry of the registry."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def summary(self) -> str:
+        """One plain sentence for somebody who has to choose."""
+
+    def make(self, params: Mapping[str, Any]) -> Loss:
+        """The loss with these parameters; raises `LossError` naming one that cannot be used."""

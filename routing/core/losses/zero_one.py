@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from routing.core.losses.base import Loss, LossError
 
 
 @dataclass(frozen=True)
@@ -15,3 +19,16 @@ class ZeroOne:
 
     def __call__(self, label: str, prediction: str) -> float:
         return 0.0 if label == prediction else 1.0
+
+
+@dataclass(frozen=True)
+class ZeroOneKind:
+    """`ZeroOne`; it takes no parameters."""
+
+    name: str = "zero_one"
+    summary: str = "A label is right or wrong."
+
+    def make(self, params: Mapping[str, Any]) -> Loss:
+        if params:
+            raise LossError(f"the loss 'zero_one' takes no parameter {sorted(params)[0]!r}")
+        return ZeroOne()
