@@ -84,8 +84,9 @@ def by_attribution(bins: Bins, pilot: PilotData, loss: Loss) -> Floats | None:
 
 
 def by_labels(bins: Bins, keys: Keys, losses: Floats, loss: Loss) -> Floats:
-    """Losses (S, b) learnt from labelled items with ``keys`` (n,) and ``losses`` (n, S - 1): half isotonic, half
-    logistic regression on the rank of the slice that holds the item.
+    """Losses (S, b) learnt from labelled items with ``keys`` (n,) and ``losses`` (n, S - 1).
+
+    Half isotonic, half logistic regression on the rank of the slice that holds the item.
 
     Only the slices' ends, sizes and ranks are read, and the result is rounded, so that whoever holds these
     and the items learns the same on any machine.
@@ -133,7 +134,7 @@ def final_answers(answers: NDArray[np.object_]) -> NDArray[np.object_]:
 
 
 def _blend(rho: Floats, outcome: Floats, at: Floats, largest: float) -> Floats:
-    """Half isotonic, half logistic regression of ``outcome`` in [0, largest] on ``rho``, read off at ``at``."""
+    """Half isotonic, half logistic regression of ``outcome`` in [0, largest] on ``rho``, at ``at``."""
     smooth = logistic(rho, outcome / largest, at) * largest
     return np.asarray((isotonic(rho, outcome, at) + smooth) / 2, dtype=np.float64)
 
