@@ -21,6 +21,9 @@ class Prediction(models.Model):
     finish_reason = models.CharField(max_length=40, blank=True)
     latency_ms = models.FloatField(null=True, blank=True)
     cost = models.DecimalField(max_digits=14, decimal_places=6)
+    cost_note = models.CharField(
+        max_length=200, blank=True, help_text="Why the price per label was charged instead of what was used."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -42,7 +45,9 @@ class ItemScore(models.Model):
     """An uncertainty score computed from a stored prediction: another score needs no model call."""
 
     prediction = models.ForeignKey(Prediction, on_delete=models.CASCADE, related_name="scores")
-    name = models.CharField(max_length=40, help_text="Name in the registry of scores.")
+    name = models.CharField(
+        max_length=40, help_text="Name in the registry of scores, and a digest of the parameters if any."
+    )
     value = models.FloatField(help_text="Uncertainty in [0, 1].")
     reason = models.CharField(max_length=200, blank=True, help_text="Why the score is 1 by rule.")
 

@@ -37,6 +37,11 @@ class Run(models.Model):
     bound = models.CharField(max_length=40)
     rule = models.CharField(max_length=40, default="fixed_sequence")
     score = models.CharField(max_length=40, default="max_softmax")
+    score_params = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="Parameters of the score of the first source, fitted ones included.",
+    )
     loss = models.CharField(max_length=40, default="zero_one")
     human_cost = models.DecimalField(max_digits=14, decimal_places=6)
     pool_size = models.PositiveIntegerField()
@@ -108,6 +113,8 @@ class RunSource(models.Model):
     source = models.ForeignKey(Source, on_delete=models.RESTRICT, related_name="+")
     fingerprint = models.CharField(max_length=64)
     cost_per_label = models.DecimalField(max_digits=14, decimal_places=6)
+    cost_function = models.CharField(max_length=40, default="flat")
+    prices = models.JSONField(default=dict, blank=True)
 
     class Meta:
         ordering = ["run_id", "position"]

@@ -16,7 +16,17 @@ class Source(models.Model):
     backend = models.CharField(max_length=40, help_text="Name in the registry routing.backends.")
     params = models.JSONField(default=dict, help_text="What the backend needs; checked by the backend.")
     cost_per_label = models.DecimalField(
-        max_digits=14, decimal_places=6, default=Decimal(0), validators=[MinValueValidator(Decimal(0))]
+        max_digits=14,
+        decimal_places=6,
+        default=Decimal(0),
+        validators=[MinValueValidator(Decimal(0))],
+        help_text="What a label costs on average: what plans reckon with, and the price of a flat cost.",
+    )
+    cost_function = models.CharField(
+        max_length=40, default="flat", help_text="Name in the registry routing.core.costs."
+    )
+    prices = models.JSONField(
+        default=dict, blank=True, help_text="What the cost function needs; decimals, as text."
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

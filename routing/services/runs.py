@@ -92,6 +92,8 @@ def start_run(
                 source=source,
                 fingerprint=fingerprint,
                 cost_per_label=source.cost_per_label,
+                cost_function=source.cost_function,
+                prices=source.prices,
             )
             for position, (source, fingerprint) in enumerate(zip(sources, fingerprints, strict=True), start=1)
         )
