@@ -12,6 +12,7 @@ from typing import Any
 from routing.core.bounds import BOUNDS, Bound
 from routing.core.exact import error_budget, plain, to_decimal
 from routing.core.losses import Loss, make_loss
+from routing.core.losses.base import LossError
 from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES
 from routing.core.targets import TARGETS, Target
@@ -130,7 +131,9 @@ class Plan:
 
     def bound_rule(self) -> Bound:
         """The bound, the target's default where the plan names none."""
-        name = self.bound or self.target_rule().default_bound(binary=self.loss_function().binary)
+        name = self.bound or self.target_rule().default_bound(
+            binary=self.loss_function().binary, constant_p=self.constant_p
+        )
         return BOUNDS.get(name)
 
 
@@ -170,6 +173,12 @@ def _validate_levels(plan: Plan) -> None:
     if not 0 < plan.p <= 1:
         raise PlanError(
             "p", f"p = {plain(plan.p)}: the probability of asking people must be above 0 and at most 1"
+        )
+    if plan.p_min is not None and not 0 < plan.p_min <= plan.p:
+        raise PlanError(
+            "p",
+            f"the smallest probability of asking people is {plain(plan.p_min)} and their mean {plain(plan.p)}: "
+            "the smallest must be above 0 and at most the mean",
         )
 
 
@@ -217,26 +226,23 @@ def _validate_costs(plan: Plan) -> None:
 
 
 def _validate_names(plan: Plan) -> None:
+    part = "rule"
     try:
         rule = RULES.get(plan.rule)
-    except UnknownNameError as error:
-        raise PlanError("rule", str(error)) from error
-    if not rule.holds_level:
-        raise PlanError(
-            "rule",
-            f"the rule '{plan.rule}' does not hold its stated level and is offered as a comparison only; "
-            "use 'fixed_sequence'",
-        )
-    field = "target"
-    try:
+        part = "target"
         plan.target_rule()
-        field = "loss"
+        part = "loss"
         binary = plan.loss_function().binary
-        field = "bound"
+        part = "bound"
         bound = plan.bound_rule()
+    except LossError as error:
+        raise PlanError("loss_params", str(error)) from error
     except UnknownNameError as error:
-        raise PlanError(field, str(error)) from error
-    refusal = bound.refusal(target=plan.target, binary=binary)
+        raise PlanError(part, str(error)) from error
+    refusal = rule.refusal(constant_p=plan.constant_p)
+    if refusal:
+        raise PlanError("rule", refusal)
+    refusal = bound.refusal(target=plan.target, binary=binary, constant_p=plan.constant_p)
     if refusal:
         raise PlanError("bound", refusal)
 

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from routing.core.registry import Registry
-from routing.core.rules import fixed_sequence, lexicographic, pointwise_argmin
+from routing.core.rules import (
+    fixed_sequence,
+    lexicographic,
+    multi_chain,
+    pointwise_argmin,
+    split_fixed_sequence,
+)
 from routing.core.rules.base import Rule
 
-RULES: Registry[Rule] = Registry("rule", fixed_sequence.RULE, pointwise_argmin.RULE, lexicographic.RULE)
+RULES: Registry[Rule] = Registry(
+    "rule",
+    fixed_sequence.RULE,
+    multi_chain.RULE,
+    split_fixed_sequence.RULE,
+    pointwise_argmin.RULE,
+    lexicographic.RULE,
+)
 
 __all__ = ["RULES", "Rule"]

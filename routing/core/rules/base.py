@@ -7,8 +7,36 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule that turns observed losses into thresholds; only one that holds its level may certify."""
+    """A rule that turns observed losses into thresholds; only one that holds its level may certify.
+
+    Attributes
+    ----------
+    name : str
+    holds_level : bool
+    description : str
+        One plain sentence.
+    title : str
+        The name in words, for pages.
+    constant_p_only : bool
+        Whether it needs one probability of asking for all items.
+    """
 
     name: str
     holds_level: bool
     description: str
+    title: str = ""
+    constant_p_only: bool = False
+
+    def refusal(self, *, constant_p: bool = True) -> str:
+        """Why the rule cannot certify such a plan, naming what to use instead; '' where it can."""
+        if not self.holds_level:
+            return (
+                f"the rule '{self.name}' does not hold its stated level and is offered as a comparison only; "
+                "use 'fixed_sequence'"
+            )
+        if self.constant_p_only and not constant_p:
+            return (
+                f"the rule '{self.name}' needs one probability of asking for all items, so that the rest of "
+                "the asked items is a simple random sample; use 'fixed_sequence'"
+            )
+        return ""

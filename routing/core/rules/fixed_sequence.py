@@ -18,8 +18,12 @@ from routing.core.rules.base import Rule
 
 RULE = Rule(
     name="fixed_sequence",
+    title="One chain",
     holds_level=True,
-    description="the cheapest policy before the first that fails, along a chain fixed without the draw",
+    description=(
+        "Steps that are each a little cheaper and riskier, fixed without the draw, are tested in order up to "
+        "the first that fails; the cheapest before it is taken."
+    ),
 )
 
 

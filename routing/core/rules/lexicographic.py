@@ -7,6 +7,7 @@ from routing.core.rules.base import Rule
 
 RULE = Rule(
     name="lexicographic",
+    title="The rule of the paper's proof: largest thresholds",
     holds_level=False,
     description=(
         "the largest u_2, then the largest u_1, among all pairs whose own bound is at most epsilon; "

@@ -9,6 +9,7 @@ from routing.core.rules.base import Rule
 
 RULE = Rule(
     name="pointwise_argmin",
+    title="The paper's rule: cheapest feasible pair",
     holds_level=False,
     description=(
         "the cheapest among all tuples of thresholds whose own bound is at most epsilon, uncorrected for "

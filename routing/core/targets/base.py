@@ -21,15 +21,19 @@ class Target(ABC):
     """One of the three promises."""
 
     name: ClassVar[str]
+    title: ClassVar[str]
+    """The name in words, for pages."""
+    summary: ClassVar[str]
+    """One plain sentence for somebody who has to choose."""
     finite: ClassVar[bool]
     """Whether it speaks about the items of one pool (an exact budget E) or about the source they came from.
     """
 
-    def default_bound(self, *, binary: bool) -> str:
-        """Name of the bound that serves where the plan names none."""
-        if not binary:
-            return "hoeffding"
-        return "hypergeometric" if self.finite else "binomial"
+    def default_bound(self, *, binary: bool, constant_p: bool = True) -> str:
+        """Name of the bound that serves where the plan names none: the tightest that is valid."""
+        if binary and constant_p:
+            return "hypergeometric" if self.finite else "binomial"
+        return "hoeffding_bentkus" if self.finite and not constant_p else "betting_upper"
 
     def judge(
         self, *, bound: Bound, evidence: Evidence, lower: Floats, epsilon: Fraction, level: Fraction

@@ -63,6 +63,11 @@ class DataSet(Target):
     """D(theta) = (T(theta) - K-(theta)) / N."""
 
     name: ClassVar[str] = "dataset"
+    title: ClassVar[str] = "The delivered data set"
+    summary: ClassVar[str] = (
+        "The share of wrong labels in the file that is delivered, in which every label by people counts as right: "
+        "for one finished data set."
+    )
     finite: ClassVar[bool] = True
 
     def judge(

@@ -13,6 +13,11 @@ class Pool(Target):
     """T(theta) / N."""
 
     name: ClassVar[str] = "pool"
+    title: ClassVar[str] = "The pool, without the calibration labels"
+    summary: ClassVar[str] = (
+        "The share of wrong labels as if nobody had labelled the calibration set: for comparing thresholds, or "
+        "where those labels are to be left out."
+    )
     finite: ClassVar[bool] = True
 
     def sentence(self, epsilon: Decimal, alpha: Decimal) -> str:

@@ -13,6 +13,11 @@ class Population(Target):
     """R(theta) = E l(y, T_theta(x))."""
 
     name: ClassVar[str] = "population"
+    title: ClassVar[str] = "New items from the same source"
+    summary: ClassVar[str] = (
+        "The probability that a new item from the same source gets a wrong label: for thresholds that will be "
+        "used on items that arrive later."
+    )
     finite: ClassVar[bool] = False
 
     def sentence(self, epsilon: Decimal, alpha: Decimal) -> str:
