@@ -1,10 +1,12 @@
-"""Tables whose rows are facts: the database itself refuses to change them.
+"""Tables whose rows are facts, and columns that are: the database itself refuses to change them.
 
 Triggers are (re)made after every migration, because SQLite drops them when Django rebuilds a table.
 Deleting is left
 open: a project that is deleted takes its facts along.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connections
@@ -12,9 +14,29 @@ from django.db import connections
 _tables: set[str] = set()
 
 
+@dataclass(frozen=True)
+class _Columns:
+    fixed: tuple[str, ...]
+    once: dict[str, str]
+    message: str
+
+
+_columns: dict[str, _Columns] = {}
+
+
 def register(*tables: str) -> None:
     """Name tables whose rows may be added and deleted, never updated. Called from AppConfig.ready."""
     _tables.update(tables)
+
+
+def register_columns(table: str, *, fixed: Iterable[str], once: dict[str, str], message: str) -> None:
+    """Name the columns of a table that are facts, while its other columns may change.
+
+    `fixed` never change after the row was added. `once` may be filled in later, one time: each with the SQL
+    that is true of its old value as long as that has not happened, such as "IS NULL". `message` is what an
+    update of one of them is refused with.
+    """
+    _columns[table] = _Columns(tuple(fixed), once, message)
 
 
 def install(*, using: str = "default", **_: Any) -> None:
@@ -24,6 +46,15 @@ def install(*, using: str = "default", **_: Any) -> None:
         existing = set(connection.introspection.table_names(cursor))
         for table in sorted(_tables & existing):
             for statement in _statements(connection.vendor, table):
+                cursor.execute(statement)
+        for table in sorted(_columns.keys() & existing):
+            present = {
+                column.name for column in connection.introspection.get_table_description(cursor, table)
+            }
+            columns = _columns[table]
+            if not present.issuperset([*columns.fixed, *columns.once]):
+                continue  # an older state of the table, in the middle of a migration to a named one
+            for statement in _column_statements(connection.vendor, table, columns):
                 cursor.execute(statement)
 
 
@@ -36,10 +67,42 @@ def _statements(vendor: str, table: str) -> list[str]:
         ]
     if vendor == "postgresql":
         return [
-            f"CREATE OR REPLACE FUNCTION {table}_append_only() RETURNS trigger AS "
-            f"$$ BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = 'integrity_constraint_violation'; END $$ "
-            "LANGUAGE plpgsql",
+            *_refusing_function(f"{table}_append_only", message),
             f"CREATE OR REPLACE TRIGGER {table}_append_only BEFORE UPDATE ON {table} "
             f"FOR EACH ROW EXECUTE FUNCTION {table}_append_only()",
         ]
     return []
+
+
+def _column_statements(vendor: str, table: str, columns: _Columns) -> list[str]:
+    """As for a whole table, where one of the columns would change; which ones may differ from version to
+    version, so that the trigger is made anew.
+    """
+    name, differs = f"{table}_fixed", {"sqlite": "IS NOT", "postgresql": "IS DISTINCT FROM"}.get(vendor)
+    changed = [f"NEW.{column} {differs} OLD.{column}" for column in columns.fixed]
+    changed += [
+        f"(NEW.{column} {differs} OLD.{column} AND NOT (OLD.{column} {still_open}))"
+        for column, still_open in columns.once.items()
+    ]
+    condition = " OR ".join(changed)
+    if vendor == "sqlite":
+        return [
+            f"DROP TRIGGER IF EXISTS {name}",
+            f"CREATE TRIGGER {name} BEFORE UPDATE ON {table} WHEN {condition} "
+            f"BEGIN SELECT RAISE(ABORT, '{columns.message}'); END",
+        ]
+    if vendor == "postgresql":
+        return [
+            *_refusing_function(name, columns.message),
+            f"CREATE OR REPLACE TRIGGER {name} BEFORE UPDATE ON {table} "
+            f"FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION {name}()",
+        ]
+    return []
+
+
+def _refusing_function(name: str, message: str) -> list[str]:
+    return [
+        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger AS "
+        f"$$ BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = 'integrity_constraint_violation'; END $$ "
+        "LANGUAGE plpgsql"
+    ]

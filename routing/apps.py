@@ -8,7 +8,7 @@ class RoutingConfig(AppConfig):
     def ready(self) -> None:
         from annotation import append_only, hooks
         from routing import hooks as answers
-        from routing import jobs
+        from routing import jobs, models
 
         append_only.register(
             "routing_prediction",
@@ -19,6 +19,13 @@ class RoutingConfig(AppConfig):
             "routing_certificate",
             "routing_route",
             "routing_spend",
+            "routing_runsource",
+        )
+        append_only.register_columns(
+            "routing_run",
+            fixed=models.Run.PLAN_COLUMNS,
+            once={"pool_hash": "= ''", "chains": "IS NULL", "slices": "IS NULL"},
+            message="the plan of a run cannot be changed after its draw: start a new run",
         )
         jobs.register()
         answers.register(hooks.hooks)

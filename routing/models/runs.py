@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
@@ -25,6 +27,24 @@ class Run(models.Model):
         POOL = "pool", _("This data set, as if no one had labelled the asked items")
         POPULATION = "population", _("Everything from the same source, later items too")
 
+    # What the database refuses to change once the run is there (routing.apps).
+    PLAN_COLUMNS = (
+        *(
+            "project_id",
+            "number",
+            "epsilon",
+            "alpha",
+            "target",
+            "m",
+            "p",
+            "p_column",
+            "p_min",
+            "error_budget",
+        ),
+        *("bound", "rule", "split_share", "score", "score_params", "loss", "loss_params"),
+        *("human_cost", "pool_size", "entropy", "salt", "created_by_id", "created_at"),
+    )
+
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="runs")
     number = models.PositiveIntegerField(help_text="1, 2, ... within the project.")
     state = models.CharField(max_length=20, choices=State, default=State.PREPARING)
@@ -33,16 +53,36 @@ class Run(models.Model):
     alpha = models.DecimalField(max_digits=9, decimal_places=8)
     target = models.CharField(max_length=20, choices=Target, default=Target.DATASET)
     m = models.PositiveIntegerField()
-    p = models.DecimalField(max_digits=9, decimal_places=8)
+    p = models.DecimalField(
+        max_digits=9, decimal_places=8, help_text="Where it varies from item to item, its mean over the pool."
+    )
+    p_column = models.CharField(
+        max_length=255, blank=True, help_text="Imported column with the p of each item; empty: one p for all."
+    )
+    p_min = models.DecimalField(
+        max_digits=9, decimal_places=8, null=True, blank=True, help_text="The smallest p, where it varies."
+    )
+    error_budget = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="Wrong labels that the pool may hold, where that is not epsilon times its size.",
+    )
     bound = models.CharField(max_length=40)
     rule = models.CharField(max_length=40, default="fixed_sequence")
+    split_share = models.DecimalField(
+        max_digits=9,
+        decimal_places=8,
+        default=Decimal("0.3"),
+        help_text="Part of the asked items that a rule learns its chain from, if it learns one.",
+    )
     score = models.CharField(max_length=40, default="max_softmax")
     score_params = models.JSONField(
         default=dict,
         blank=True,
         help_text="Parameters of the score of the first source, fitted ones included.",
     )
-    loss = models.CharField(max_length=40, default="zero_one")
+    loss = models.CharField(max_length=200, default="zero_one")
+    loss_params = models.JSONField(default=dict, blank=True)
     human_cost = models.DecimalField(max_digits=14, decimal_places=6)
     pool_size = models.PositiveIntegerField()
     pool_hash = models.CharField(max_length=64)
@@ -52,6 +92,8 @@ class Run(models.Model):
     salt = models.CharField(max_length=64)
     # The chain of policies, fixed before any label exists (null until the models have run on the pilot).
     chains = models.JSONField(null=True, blank=True)
+    # Slices of the pool, for a rule that learns its chain from the first labels; fixed at the same moment.
+    slices = models.JSONField(null=True, blank=True)
     calibration_batch = models.OneToOneField(
         WorkBatch, null=True, blank=True, on_delete=models.RESTRICT, related_name="calibrates"
     )
@@ -98,6 +140,16 @@ class Run(models.Model):
             models.CheckConstraint(condition=Q(epsilon__gt=0, epsilon__lt=1), name="run_epsilon_in_0_1"),
             models.CheckConstraint(condition=Q(alpha__gt=0, alpha__lt=1), name="run_alpha_in_0_1"),
             models.CheckConstraint(condition=Q(p__gt=0, p__lte=1), name="run_p_in_0_1"),
+            models.CheckConstraint(
+                condition=Q(p_min__isnull=True) | Q(p_min__gt=0, p_min__lte=F("p")), name="run_p_min_in_0_p"
+            ),
+            models.CheckConstraint(
+                condition=Q(p_min__isnull=True, p_column="") | (Q(p_min__isnull=False) & ~Q(p_column="")),
+                name="run_p_min_with_its_column",
+            ),
+            models.CheckConstraint(
+                condition=Q(split_share__gt=0, split_share__lt=1), name="run_split_share_in_0_1"
+            ),
             models.CheckConstraint(condition=Q(m__gte=1, m__lte=F("pool_size")), name="run_m_in_pool"),
         ]
 
