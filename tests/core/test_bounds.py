@@ -12,7 +12,8 @@ from scipy import stats
 
 from routing.core.bounds import BOUNDS, Bound, Evidence
 from routing.core.bounds.base import Bound as Base
-from routing.core.bounds.hypergeometric import largest_self_consistent, tail
+from routing.core.bounds.hypergeometric import largest_self_consistent, smallest_wrong
+from routing.core.bounds.tails import tail
 from routing.core.exact import error_budget
 from routing.core.targets.dataset import two_levels
 
@@ -82,28 +83,59 @@ def test_the_largest_count_is_where_the_p_value_crosses_the_level(
         assert bound.largest_count(counts, Fraction(epsilon), float(alpha), target=target) == expected
 
 
-def test_the_hypergeometric_tail_is_exact() -> None:
-    for size, wrong, asked in ((12, 3, 5), (30, 11, 17), (200, 21, 60), (60, 60, 10), (25, 0, 25)):
-        for count in range(asked + 1):
-            hits = sum(
-                comb(wrong, k) * comb(size - wrong, asked - k)
-                for k in range(count + 1)
-                if asked - k <= size - wrong
-            )
-            assert tail(size, wrong, asked, count) == pytest.approx(hits / comb(size, asked), rel=1e-12)
-    assert tail(10, 11, 5, 5) == 0.0  # no pool of ten holds eleven wrong labels
+def exact_tail(size: int, wrong: int, asked: int, counts: list[int]) -> list[Fraction]:
+    """The lower tail in whole numbers: neighbouring terms of the numerator have a rational ratio."""
+    least, most = max(0, wrong + asked - size), min(wrong, asked)
+    term, total, sums = comb(wrong, least) * comb(size - wrong, asked - least), comb(size, asked), {}
+    summed = 0
+    for k in range(least, most + 1):
+        summed += term
+        sums[k] = summed
+        term = term * (wrong - k) * (asked - k) // ((k + 1) * (size - wrong - asked + k + 1))
+    return [Fraction(0 if k < least else sums[min(k, most)], total) for k in counts]
 
 
-def test_the_hypergeometric_tail_in_a_large_pool() -> None:
-    """Against the recurrence of the probabilities, summed from the mode outwards."""
-    size, wrong, asked = 1_000_000, 50_001, 10_000
-    k = np.arange(asked + 1, dtype=np.float64)
-    ratio = (wrong - k[:-1]) * (asked - k[:-1]) / ((k[:-1] + 1) * (size - wrong - asked + k[:-1] + 1))
-    weight = np.concatenate([[0.0], np.cumsum(np.log(ratio))])
-    weight = np.exp(weight - weight.max())
-    reference = np.cumsum(weight) / weight.sum()
-    counts = np.arange(400, 600)
-    assert np.allclose(tail(size, wrong, asked, counts), reference[counts], rtol=1e-9)
+def test_the_hypergeometric_tail_is_exact_in_small_pools() -> None:
+    rng = np.random.default_rng(5)
+    for size in (1, 2, 12, 25, 60, *rng.integers(100, 400, 40).tolist()):
+        wrong, asked = (int(number) for number in rng.integers(0, size + 1, 2))
+        counts = list(range(-1, asked + 2))
+        expected = [float(value) for value in exact_tail(size, wrong, asked, counts)]
+        assert np.allclose(tail(size, wrong, asked, np.array(counts)), expected, rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("size", "wrong", "asked", "counts"),
+    [
+        (1_000_000, 50_001, 10_000, [0, 5, 100, 300, 463, 499, 500, 501, 550, 700]),
+        (1_000_000, 501, 9_000, [0, 1, 3, 4, 5, 10]),
+        (100_000, 5_001, 2_000, [0, 50, 80, 100, 101, 140]),
+        (10_018, 8_555, 1_064, [598, 700, 890, 908, 909]),
+    ],
+)
+def test_the_hypergeometric_tail_is_exact_in_large_pools(
+    size: int, wrong: int, asked: int, counts: list[int]
+) -> None:
+    got = tail(size, wrong, asked, np.array(counts))
+    for value, expected in zip(got, exact_tail(size, wrong, asked, counts), strict=True):
+        assert abs(Fraction(float(value)) / expected - 1) < Fraction(1, 10**11)
+
+
+def test_the_hypergeometric_tail_takes_arrays_of_all_its_arguments() -> None:
+    wrong, asked, count = np.array([[3], [11], [41]]), np.array([0, 5, 40]), np.array([0, 2, 10])
+    got = tail(40, wrong, asked, count)
+    assert got.shape == (3, 3)
+    assert np.all(got[2] == 0.0)  # no pool of forty holds forty-one wrong labels, whatever is asked
+    assert got[0, 1] == pytest.approx(float(exact_tail(40, 3, 5, [2])[0]), rel=1e-12)
+    assert got[0, 2] == got[1, 0] == 1.0
+
+
+def test_the_least_wrong_labels_that_a_count_speaks_against() -> None:
+    size, asked, level = 60, 20, 0.05
+    counts = np.arange(asked + 1)
+    least = smallest_wrong(size, asked, counts, level)
+    tails = np.array([[tail(size, wrong, asked, k) for wrong in range(size + 2)] for k in counts])
+    assert least.tolist() == [int(np.argmax(row <= level)) for row in tails]
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.3])

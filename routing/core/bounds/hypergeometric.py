@@ -8,36 +8,37 @@ from math import floor
 from typing import ClassVar
 
 import numpy as np
-from scipy import stats
 
 from routing.core.arrays import Bools, Floats, Ints
 from routing.core.bounds.base import Bound, Evidence, Risk
+from routing.core.bounds.tails import tail
 
-
-def tail(pool_size: int, wrong: Ints | int, asked: int, count: Ints | int) -> Floats:
-    """P[Hyp(N, T, n) <= k]: that n items drawn from N, of which T are wrong, hold at most k wrong ones.
-
-    0 where T exceeds N: there is no such pool, so every count speaks against it.
-    """
-    marked, k = np.broadcast_arrays(np.asarray(wrong, dtype=np.int64), np.asarray(count, dtype=np.int64))
-    possible = marked <= pool_size
-    values = stats.hypergeom.cdf(k, pool_size, np.where(possible, marked, 0), asked)
-    return np.where(possible, values, 0.0)
+SECTIONS = 32
+"""Parts into which one step of a search cuts its interval: one call of `tail` costs little more for many."""
 
 
 @lru_cache(maxsize=1024)
 def largest_count(pool_size: int, wrong: int, asked: int, level: float) -> int:
     """Largest k with P[Hyp(N, T, n) <= k] <= ``level``; -1 where not even k = 0 qualifies."""
-    low, high = -1, asked  # `low` qualifies (vacuously at first); the tail never falls in k
     if tail(pool_size, wrong, asked, asked) <= level:
         return asked
+    low, high = -1, asked  # `low` qualifies (vacuously at first); the tail never falls in k
     while high - low > 1:
-        middle = (low + high) // 2
-        if tail(pool_size, wrong, asked, middle) <= level:
-            low = middle
-        else:
-            high = middle
+        tried = np.unique(np.linspace(low, high, SECTIONS + 1).astype(np.int64)[1:-1])
+        tried = tried[tried > low]
+        good = int(np.count_nonzero(tail(pool_size, wrong, asked, tried) <= level))
+        low, high = int(tried[good - 1]) if good else low, int(tried[good]) if good < len(tried) else high
     return low
+
+
+def smallest_wrong(pool_size: int, asked: int, counts: Ints, level: float) -> Ints:
+    """Least T (J,), at most N + 1, with P[Hyp(N, T, n) <= k] <= ``level`` for each k of ``counts`` (J,)."""
+    low, high = np.zeros(len(counts), np.int64), np.full(len(counts), pool_size + 1, np.int64)
+    while np.any(high - low > 1):  # the tail never rises in T
+        middle = (low + high) // 2
+        rejected = tail(pool_size, middle, asked, counts) <= level
+        high, low = np.where(rejected, middle, high), np.where(rejected, low, middle)
+    return high
 
 
 @lru_cache(maxsize=1024)
@@ -48,10 +49,14 @@ def largest_self_consistent(pool_size: int, budget: int, asked: int, level: floa
     policy "T - K > E" is rejected where K <= k: if T - E - 1 <= k this errs only where K <= T - E - 1, and
     else at most as often as T = E + k + 1 would.
     """
-    counts = np.arange(asked + 1)
-    passes: Bools = tail(pool_size, budget + counts + 1, asked, counts) <= level
-    failures = np.flatnonzero(~passes)
-    return int(failures[0]) - 1 if len(failures) else asked
+    start, step = 0, SECTIONS
+    while start <= asked:
+        counts = np.arange(start, min(start + step, asked + 1))
+        passes: Bools = tail(pool_size, budget + counts + 1, asked, counts) <= level
+        if not passes.all():
+            return start + int(np.argmin(passes)) - 1
+        start, step = start + step, 2 * step
+    return asked
 
 
 class Hypergeometric(Bound):
@@ -103,15 +108,16 @@ class Hypergeometric(Bound):
         return largest_count(evidence.pool_size, budget + 1, evidence.asked, alpha)
 
     def upper(self, evidence: Evidence, alpha: float, *, target: str) -> Floats:
-        """Exactly: the least budget of wrong labels that is rejected, divided by N, by bisection."""
+        """Exactly: the least budget of wrong labels that is rejected, divided by N."""
         counts = np.rint(evidence.total).astype(np.int64)
-        distinct, where = np.unique(counts, return_inverse=True)
-        low, high = np.full(len(distinct), -1), np.full(len(distinct), evidence.pool_size)
-        while np.any(high - low > 1):
-            middle = (low + high) // 2
-            rejected = self.p_values_of_budget(evidence, distinct, middle, target=target) <= alpha
-            high, low = np.where(rejected, middle, high), np.where(rejected, low, middle)
-        return np.asarray((high / evidence.pool_size)[where], dtype=np.float64)
+        size, asked = evidence.pool_size, evidence.asked
+        if target == "dataset":  # rejected where E + j + 1 wrong labels are for every j up to the count
+            steps = np.arange(int(counts.max(initial=0)) + 1)
+            budgets = np.maximum.accumulate(smallest_wrong(size, asked, steps, alpha) - steps - 1)[counts]
+        else:
+            distinct, where = np.unique(counts, return_inverse=True)
+            budgets = (smallest_wrong(size, asked, distinct, alpha) - 1)[where]
+        return np.asarray(budgets / size, dtype=np.float64)
 
     def smallest_sample(
         self, *, epsilon: Fraction, alpha: float, p: Fraction, pool_size: int, loss_bound: float
