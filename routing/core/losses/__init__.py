@@ -2,19 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from routing.core.losses.base import Loss, LossKind
+import numpy as np
+
+from routing.core.arrays import Floats
+from routing.core.losses.base import BatchLoss, Loss, LossError, LossKind
+from routing.core.losses.cosine_distance import CosineDistanceKind
+from routing.core.losses.exact_match import ExactMatchKind
+from routing.core.losses.imports import is_path
+from routing.core.losses.math_equivalence import MathEquivalenceKind
+from routing.core.losses.numeric import NumericKind
+from routing.core.losses.own import own_loss
+from routing.core.losses.sets import JaccardKind, SetEqualKind
 from routing.core.losses.zero_one import ZeroOneKind
 from routing.core.registry import Registry
 
-LOSSES: Registry[LossKind] = Registry("loss", ZeroOneKind())
+LOSSES: Registry[LossKind] = Registry(
+    "loss",
+    ZeroOneKind(),
+    ExactMatchKind(),
+    NumericKind(),
+    MathEquivalenceKind(),
+    SetEqualKind(),
+    JaccardKind(),
+    CosineDistanceKind(),
+)
+
+__all__ = ["LOSSES", "Loss", "LossError", "LossKind", "imported_paths", "losses_of", "make_loss"]
 
 
-def make_loss(name: str, params: Mapping[str, Any] | None = None) -> Loss:
-    """The loss called ``name`` with its parameters; `UnknownNameError` lists the known names otherwise."""
-    return LOSSES.get(name).make(params or {})
+def imported_paths(name: str, params: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+    """Names of the Python objects that `make_loss` would import, and so the code that it would run."""
+    own = [name] if is_path(name) else []
+    embedder = (params or {}).get("embedder")
+    if name == CosineDistanceKind.name and isinstance(embedder, str):
+        own.append(embedder)
+    return tuple(own)
 
 
-__all__ = ["LOSSES", "Loss", "LossKind", "make_loss"]
+def make_loss(name: str, params: Mapping[str, Any] | None = None, *, allow_import: bool = True) -> Loss:
+    """The loss called ``name`` with its parameters; the same arguments give the same object.
+
+    Parameters
+    ----------
+    name
+        A registered name, or "package.module:attribute" for a loss of one's own (see `own_loss`).
+    params
+        Plain JSON.
+    allow_import
+        False where ``name`` and ``params`` come from somebody who is not trusted to run code.
+
+    Raises
+    ------
+    UnknownNameError
+        No loss is called so; the message lists those that are.
+    LossError
+        A parameter cannot be used, or something would have to be imported that may not be.
+    """
+    if not allow_import:
+        for path in imported_paths(name, params):
+            raise LossError(
+                f"computing the loss {name!r} would run the code of {path!r}, which is not allowed"
+            )
+    try:
+        text = json.dumps(dict(params or {}), sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise LossError(f"the parameters of the loss {name!r} are not plain JSON: {error}") from error
+    return _made(name, text)
+
+
+@lru_cache(maxsize=256)
+def _made(name: str, text: str) -> Loss:
+    params: dict[str, Any] = json.loads(text)
+    return own_loss(name, params) if is_path(name) else LOSSES.get(name).make(params)
+
+
+def losses_of(loss: Loss, labels: Sequence[str], predictions: Sequence[str]) -> Floats:
+    """Losses (n,) of n pairs, each checked to lie in [0, B].
+
+    Raises
+    ------
+    LossError
+        The lengths differ, or a pair has no such loss; the message names its row, counted from 0.
+    """
+    if len(labels) != len(predictions):
+        raise LossError(f"{len(labels)} labels and {len(predictions)} predictions do not make pairs")
+    if isinstance(loss, BatchLoss):
+        values = loss.many(labels, predictions)
+    else:
+        values = np.empty(len(labels))
+        for row, pair in enumerate(zip(labels, predictions, strict=True)):
+            try:
+                values[row] = loss(*pair)
+            except LossError as error:
+                raise LossError(f"row {row}: {error}") from error
+    outside = np.flatnonzero(~((values >= 0) & (values <= loss.bound)))  # NaN is outside as well
+    if len(outside):
+        row = int(outside[0])
+        raise LossError(
+            f"row {row}: the loss {loss.name!r} gave {values[row]}, outside its range [0, {loss.bound:g}]"
+        )
+    return values

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from routing.core.losses.base import Loss, LossError
+import numpy as np
+
+from routing.core.arrays import Floats
+from routing.core.losses.base import Loss, known_parameters
 
 
 @dataclass(frozen=True)
 class ZeroOne:
-    """1 where the canonical values differ, else 0."""
+    """1 where the stored values differ, else 0."""
 
     name: str = "zero_one"
     bound: float = 1.0
@@ -20,15 +23,19 @@ class ZeroOne:
     def __call__(self, label: str, prediction: str) -> float:
         return 0.0 if label == prediction else 1.0
 
+    def many(self, labels: Sequence[str], predictions: Sequence[str]) -> Floats:
+        """Losses (n,) of n pairs."""
+        return np.array([a != b for a, b in zip(labels, predictions, strict=True)], dtype=np.float64)
+
 
 @dataclass(frozen=True)
 class ZeroOneKind:
     """`ZeroOne`; it takes no parameters."""
 
     name: str = "zero_one"
-    summary: str = "A label is right or wrong."
+    summary: str = "A label is right or wrong: the two must be the same, character by character."
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
     def make(self, params: Mapping[str, Any]) -> Loss:
-        if params:
-            raise LossError(f"the loss 'zero_one' takes no parameter {sorted(params)[0]!r}")
+        known_parameters(self, params)
         return ZeroOne()

@@ -1,0 +1,42 @@
+"""Names of Python objects, "package.module:attribute", for losses and embedders of one's own."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import Any
+
+from routing.core.losses.base import LossError
+
+PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+
+
+def is_path(name: str) -> bool:
+    """Whether ``name`` has the form of such a name."""
+    return bool(PATH.fullmatch(name))
+
+
+def load(path: str) -> Any:
+    """The object called ``path``.  This runs the code of its module: only with names that one trusts.
+
+    Raises
+    ------
+    LossError
+        ``path`` is malformed, or its module or attribute cannot be had.
+    """
+    if not is_path(path):
+        raise LossError(f"{path!r} is not the name of a Python object; write it as 'package.module:name'")
+    module, _, attribute = path.partition(":")
+    try:
+        found: Any = import_module(module)
+    except Exception as error:  # a module of somebody else's can fail in any way
+        raise LossError(
+            f"{path!r}: the module {module!r} cannot be imported ({type(error).__name__}: {error}); it must "
+            "be installed, or lie in a folder of PYTHONPATH"
+        ) from error
+    for name in attribute.split("."):
+        try:
+            found = getattr(found, name)
+        except AttributeError:
+            raise LossError(f"{path!r}: the module {module!r} has no {attribute!r}") from None
+    return found
