@@ -97,12 +97,12 @@ def build_chains(
     costs = pass_on_costs(slices, prices, pilot)
     if plan.sources == 2 or pilot is None:
         name = "ordered" if plan.sources == 2 else "assumed"
-        return (_greedy(name, slices, assumed(slices, plan.sources - 1), costs),)
+        return (greedy_chain(name, slices, assumed(slices, plan.sources - 1), costs),)
     loss = plan.loss_function()
-    chains = [_greedy("disagreement", slices, by_disagreement(slices, pilot, loss), costs)]
+    chains = [greedy_chain("disagreement", slices, by_disagreement(slices, pilot, loss), costs)]
     attributed = by_attribution(slices, pilot, loss)
     if attributed is not None:
-        chains.append(_greedy("attributed", slices, attributed, costs))
+        chains.append(greedy_chain("attributed", slices, attributed, costs))
     return tuple(chains)
 
 
@@ -133,7 +133,7 @@ def learn_chain(plan: Plan, slices: Bins, keys: Keys, losses: Floats) -> Chain:
         )
     prices = np.array([float(cost) for cost in plan.costs])
     forecast = by_labels(slices, keys, losses, plan.loss_function())
-    return _greedy("learnt", slices, forecast, pass_on_costs(slices, prices, None))
+    return greedy_chain("learnt", slices, forecast, pass_on_costs(slices, prices, None))
 
 
 def _check(plan: Plan, u: Floats, v: Ints, pilot: PilotData | None, reference: Bools | None) -> None:
@@ -162,7 +162,7 @@ def _check(plan: Plan, u: Floats, v: Ints, pilot: PilotData | None, reference: B
             raise ChainError(problem)
 
 
-def _greedy(name: str, bins: Bins, loss: Floats, costs: Costs) -> Chain:
+def greedy_chain(name: str, bins: Bins, loss: Floats, costs: Costs) -> Chain:
     """From people alone, one slice at a time, the move that saves most per predicted new loss.
 
     Where the thresholds k .. l coincide, raising k' .. l of them moves the slice above from source l + 1 to
