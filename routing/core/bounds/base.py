@@ -124,6 +124,9 @@ class Bound(ABC):
     counts_only: ClassVar[bool] = True
     """Whether, for a 0-1 loss, its p-value depends on the number of observed errors alone and never falls
     as that grows, so that `largest_count` decides every test."""
+    mean_only: ClassVar[bool] = False
+    """Whether, for every loss, its p-value depends on the mean loss alone (the weighted one where p varies)
+    and never falls as that grows: along a rising loss one bisection then finds the furthest policy."""
 
     @abstractmethod
     def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:

@@ -23,6 +23,7 @@ class Hoeffding(Bound):
 
     name: ClassVar[str] = "hoeffding"
     certifies: ClassVar[bool] = True
+    mean_only: ClassVar[bool] = True
 
     def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
         return ""
