@@ -16,10 +16,10 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField(
             model_name="run",
-            name="error_budget",
+            name="whole_size",
             field=models.PositiveIntegerField(
                 blank=True,
-                help_text="Wrong labels that the pool may hold, where that is not epsilon times its size.",
+                help_text="Items of the delivered data set, where people labelled others before this run.",
                 null=True,
             ),
         ),

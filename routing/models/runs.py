@@ -39,7 +39,7 @@ class Run(models.Model):
             "p",
             "p_column",
             "p_min",
-            "error_budget",
+            "whole_size",
         ),
         *("bound", "rule", "split_share", "score", "score_params", "loss", "loss_params"),
         *("human_cost", "pool_size", "entropy", "salt", "created_by_id", "created_at"),
@@ -62,10 +62,10 @@ class Run(models.Model):
     p_min = models.DecimalField(
         max_digits=9, decimal_places=8, null=True, blank=True, help_text="The smallest p, where it varies."
     )
-    error_budget = models.PositiveIntegerField(
+    whole_size = models.PositiveIntegerField(
         null=True,
         blank=True,
-        help_text="Wrong labels that the pool may hold, where that is not epsilon times its size.",
+        help_text="Items of the delivered data set, where people labelled others before this run.",
     )
     bound = models.CharField(max_length=40)
     rule = models.CharField(max_length=40, default="fixed_sequence")

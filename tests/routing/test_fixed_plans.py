@@ -21,7 +21,7 @@ OTHER = {
     "target": "pool",
     "m": 21,
     "p": Decimal("0.5"),
-    "error_budget": 3,
+    "whole_size": 3,
     "bound": "betting_upper",
     "rule": "multi_chain",
     "split_share": Decimal("0.5"),
