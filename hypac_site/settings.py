@@ -119,6 +119,9 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
 HYPAC_JOB_STALE_SECONDS = environment.integer("HYPAC_JOB_STALE_SECONDS", 60)
 HYPAC_JOB_MAX_ATTEMPTS = environment.integer("HYPAC_JOB_MAX_ATTEMPTS", 5)
 
+# Losses of one's own that plans may name, "package.module:attribute": code that this server then runs.
+HYPAC_LOSSES = environment.names("HYPAC_LOSSES")
+
 # --- People and their sessions ------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "annotation.User"

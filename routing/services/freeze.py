@@ -11,15 +11,16 @@ from annotation.errors import ConflictError
 from routing.core import sampling
 from routing.core.plan import Plan
 from routing.models import Draw, DrawItem, PilotItem, PoolItem, Run
+from routing.services.plan_fields import Asking, probabilities_by_position
 from routing.services.plans import pool_of
 from routing.services.sql import TieBreak, insert_select
 
 CHUNK = 5_000
 
 
-def freeze(run: Run, plan: Plan) -> None:
+def freeze(run: Run, plan: Plan, asking: Asking) -> None:
     """Store pool, pilot and draw of a new run; sets its pool hash. Call it in the transaction that makes the
-    run.
+    run. `asking` is what `plan` was made with.
 
     Raises ConflictError where items came or were labelled since the plan was made.
     """
@@ -38,7 +39,8 @@ def freeze(run: Run, plan: Plan) -> None:
     run.save(update_fields=["pool_hash"])
 
     entropy = int(run.entropy)
-    drawn = sampling.draw_calibration(pool_size=count, m=run.m, p=run.p.normalize(), entropy=entropy)
+    each = probabilities_by_position(run.pool_items.all(), asking) if asking.column else None
+    drawn = sampling.draw_calibration(pool_size=count, m=run.m, p=each or plan.p.normalize(), entropy=entropy)
     exclude = drawn.positions if run.target == Run.Target.POPULATION else None
     pilot = sampling.draw_pilot(pool_size=count, size=plan.pilot, entropy=entropy, exclude=exclude)
     PilotItem.objects.bulk_create(
@@ -48,8 +50,16 @@ def freeze(run: Run, plan: Plan) -> None:
     draw = Draw.objects.create(run=run, m=run.m, n=int(drawn.asked.sum()))
     DrawItem.objects.bulk_create(
         (
-            DrawItem(draw=draw, item_id=item, order=order, asked=bool(drawn.asked[order]), probability=run.p)
-            for order, item in enumerate(_items_at(run, drawn.positions))
+            DrawItem(
+                draw=draw,
+                item_id=item,
+                order=order,
+                asked=bool(drawn.asked[order]),
+                probability=each[position] if each else plan.p,
+            )
+            for order, (item, position) in enumerate(
+                zip(_items_at(run, drawn.positions), drawn.positions.tolist(), strict=True)
+            )
         ),
         batch_size=CHUNK,
     )

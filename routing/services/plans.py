@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
@@ -13,9 +14,8 @@ from routing.core import plan as core_plan
 from routing.core import planner
 from routing.core.scores import SCORES
 from routing.models import DrawItem, PilotItem, PoolItem, Run, Source
+from routing.services.plan_fields import Asking, PlanFields, asking_of, loss_of, refuse_too_fine
 from routing.services.source_warnings import recorded_warnings
-
-PLACES = 8
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,10 @@ class Outlook:
         Source 1 on the pool, the others on the pilot and the asked items; their bands come on top.
     people_only : Decimal
         What it would cost to have people label everything.
+    at_most : Decimal
+        The whole run where nothing can be certified and people label the rest. The least is `committed`,
+        where everything else stays with the first source; what lies between depends on the thresholds.
+    plan : routing.core.plan.Plan
     warnings : sentences
     """
 
@@ -44,6 +48,8 @@ class Outlook:
     calibration_cost: Decimal
     model_cost: Decimal
     people_only: Decimal
+    at_most: Decimal
+    plan: core_plan.Plan
     warnings: tuple[str, ...]
 
     @property
@@ -52,42 +58,36 @@ class Outlook:
         return self.calibration_cost + self.model_cost
 
 
-def outlook(
-    *,
-    project: Project,
-    epsilon: Decimal,
-    alpha: Decimal,
-    target: str = "dataset",
-    m: int,
-    p: Decimal,
-    pilot_size: int | None = None,
-) -> Outlook:
-    """Raises InputError, whose `where` names the field, for a plan that cannot be carried out."""
+def outlook(*, project: Project, **fields: Any) -> Outlook:
+    """What a plan with these fields (see `PlanFields`) would mean.
+
+    Raises InputError, whose `where` names the field, for a plan that cannot be carried out.
+    """
     sources = sources_of(project)
-    plan = build_plan(
-        project=project,
-        sources=sources,
-        pool_size=pool_of(project, target).count(),
-        epsilon=epsilon,
-        alpha=alpha,
-        target=target,
-        m=m,
-        p=p,
-        pilot_size=pilot_size,
-    )
-    statistics = planner.outlook(plan, chains=1 if plan.sources == 2 else 2)
+    plan, _ = build_plan(project=project, sources=sources, fields=PlanFields(**fields))
+    statistics = planner.outlook(plan, chains=chains_expected(plan))
     first, *later, people = plan.costs
     several = Decimal(plan.pilot) + plan.expected_labels
+    calibration = plan.expected_labels * people
+    models = plan.pool_size * first + several * sum(later, Decimal(0))
     return Outlook(
         statistics=statistics,
         pool_size=plan.pool_size,
         pilot_size=plan.pilot,
         currency=project.currency,
-        calibration_cost=plan.expected_labels * people,
-        model_cost=plan.pool_size * first + several * sum(later, Decimal(0)),
+        calibration_cost=calibration,
+        model_cost=models,
         people_only=plan.pool_size * people,
+        at_most=models + plan.pool_size * people,
+        plan=plan,
         warnings=(*core_plan.cost_warnings(plan), *recorded_warnings(project, sources)),
     )
+
+
+def chains_expected(plan: core_plan.Plan) -> int:
+    """How many chains such a plan tests at most."""
+    several = plan.rule == "multi_chain" and plan.sources > 2
+    return 2 if several else 1
 
 
 def sources_of(project: Project) -> list[Source]:
@@ -116,43 +116,51 @@ def pool_of(project: Project, target: str) -> QuerySet[Item]:
 
 
 def build_plan(
-    *,
-    project: Project,
-    sources: Sequence[Source],
-    pool_size: int,
-    epsilon: Decimal,
-    alpha: Decimal,
-    target: str,
-    m: int,
-    p: Decimal,
-    pilot_size: int | None,
-) -> core_plan.Plan:
-    """A plan of the core that can be carried out. Raises InputError, whose `where` names the field."""
-    for name, value in (("epsilon", epsilon), ("alpha", alpha), ("p", p)):
-        _refuse_too_fine(name, value)
+    *, project: Project, sources: Sequence[Source], fields: PlanFields
+) -> tuple[core_plan.Plan, Asking]:
+    """A plan of the core that can be carried out on the pool of this moment.
+
+    Raises InputError, whose `where` names the field.
+    """
+    for name in ("epsilon", "alpha", "split_share"):
+        refuse_too_fine(name, getattr(fields, name))
+    if not 0 < fields.split_share < 1:
+        raise InputError("This part must lie between 0 and 1, both excluded.", where="split_share")
+    items = pool_of(project, fields.target)
+    pool_size = items.count()
     if not pool_size:
-        if target == Run.Target.POPULATION and project.items.exists():
+        if fields.target == Run.Target.POPULATION and project.items.exists():
             raise InputError(
                 "Earlier runs have drawn, used or routed every item. For this target, import new items from "
                 "the same source first.",
                 where="target",
             )
         raise InputError("There is no item without a label: import data first.", where="m")
+    loss, _ = loss_of(project, fields)
+    asking = asking_of(fields, items)
     try:
         plan = core_plan.Plan(
-            epsilon=epsilon,
-            alpha=alpha,
-            target=target,
-            m=m,
-            p=p,
+            epsilon=fields.epsilon,
+            alpha=fields.alpha,
+            target=fields.target,
+            m=fields.m,
+            p=asking.p,
+            p_min=asking.p_min,
             pool_size=pool_size,
             costs=(*(source.cost_per_label for source in sources), project.human_cost),
-            pilot_size=pilot_size,
+            bound=fields.bound,
+            rule=fields.rule,
+            loss=loss,
+            loss_params=dict(fields.loss_params),
+            pilot_size=fields.pilot_size,
+            split_share=fields.split_share,
         )
         core_plan.validate(plan)
     except core_plan.PlanError as error:
-        raise InputError(f"{error}.", where=error.field) from None
-    return plan
+        where = "p_column" if error.field == "p_min" else error.field
+        message = str(error)
+        raise InputError(f"{message[:1].upper()}{message[1:]}.", where=where) from None
+    return plan, asking
 
 
 def score_name(source: Source, wanted: str | None) -> str:
@@ -174,22 +182,13 @@ def plan_of(run: Run) -> core_plan.Plan:
         target=run.target,
         m=run.m,
         p=run.p.normalize(),
+        p_min=None if run.p_min is None else run.p_min.normalize(),
         pool_size=run.pool_size,
         costs=(*costs, run.human_cost),
         bound=run.bound,
         rule=run.rule,
         loss=run.loss,
+        loss_params=run.loss_params,
         pilot_size=run.pilot_items.count(),
+        split_share=run.split_share.normalize(),
     )
-
-
-def _refuse_too_fine(name: str, value: Decimal) -> None:
-    try:
-        number = Decimal(value)
-        exponent = number.normalize().as_tuple().exponent
-    except (InvalidOperation, TypeError, ValueError):
-        raise InputError("Write a number such as 0.05.", where=name) from None
-    if not isinstance(exponent, int):
-        raise InputError("Write a number such as 0.05.", where=name)
-    if -exponent > PLACES:
-        raise InputError(f"Write at most {PLACES} places after the point.", where=name)

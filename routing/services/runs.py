@@ -1,6 +1,6 @@
 """What a manager does with a run: start it, have it analysed, have it routed, cancel it."""
 
-from decimal import Decimal
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
@@ -14,54 +14,34 @@ from routing.core import sampling
 from routing.models import Run, RunSource
 from routing.services import validity
 from routing.services.freeze import freeze
-from routing.services.plans import Outlook, build_plan, outlook, pool_of, score_name, sources_of
+from routing.services.plan_fields import PlanFields
+from routing.services.plans import Outlook, build_plan, outlook, score_name, sources_of
 from routing.services.run_sources import changed_sources, fingerprint_now
 from routing.services.states import BUSY, CANCELLABLE, UNDER_WAY, State, move
 
 __all__ = ["Outlook", "analyse", "cancel_run", "outlook", "route", "start_run"]
 
 
-def start_run(
-    *,
-    project: Project,
-    user: User | None,
-    epsilon: Decimal,
-    alpha: Decimal,
-    target: str = "dataset",
-    m: int,
-    p: Decimal,
-    score: str | None = None,
-    pilot_size: int | None = None,
-    entropy: int | None = None,
-) -> Run:
+def start_run(*, project: Project, user: User | None, entropy: int | None = None, **fields: Any) -> Run:
     """Freeze the pool, draw pilot and calibration set, store all of it, and let the models begin (job
-    "prepare_run").
+    "prepare_run"). `fields` are those of `PlanFields`.
 
     `entropy` seeds the draw; leave it out except where a run has to be repeated, in tests and
     demonstrations. Nothing that comes from a browser may set it.
 
     Raises InputError, whose `where` names the field, and ConflictError where another run is under way.
     """
+    wanted = PlanFields(**fields)
     sources = sources_of(project)
     fingerprints = [fingerprint_now(source) for source in sources]
-    chosen_score = score_name(sources[0], score)
+    score, score_params = score_name(sources[0], wanted.score), dict(wanted.score_params)
     seed = sampling.new_entropy() if entropy is None else entropy
     if seed < 0 or seed >= 2**128:
         raise InputError("The entropy is a whole number of at most 128 bits.", where="entropy")
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)
         _refuse_while_busy(project)
-        plan = build_plan(
-            project=project,
-            sources=sources,
-            pool_size=pool_of(project, target).count(),
-            epsilon=epsilon,
-            alpha=alpha,
-            target=target,
-            m=m,
-            p=p,
-            pilot_size=pilot_size,
-        )
+        plan, asking = build_plan(project=project, sources=sources, fields=wanted)
         number = (project.runs.aggregate(last=Max("number"))["last"] or 0) + 1
         try:
             with transaction.atomic():
@@ -70,13 +50,18 @@ def start_run(
                     number=number,
                     epsilon=plan.epsilon,
                     alpha=plan.alpha,
-                    target=target,
-                    m=m,
+                    target=plan.target,
+                    m=plan.m,
                     p=plan.p,
+                    p_column=asking.column,
+                    p_min=plan.p_min,
                     bound=plan.bound_rule().name,
                     rule=plan.rule,
-                    score=chosen_score,
+                    split_share=plan.split_share,
+                    score=score,
+                    score_params=score_params,
                     loss=plan.loss,
+                    loss_params=dict(plan.loss_params),
                     human_cost=project.human_cost,
                     pool_size=plan.pool_size,
                     entropy=str(seed),
@@ -97,7 +82,7 @@ def start_run(
             )
             for position, (source, fingerprint) in enumerate(zip(sources, fingerprints, strict=True), start=1)
         )
-        freeze(run, plan)
+        freeze(run, plan, asking)
         audit.record(
             project=project,
             actor=user,
@@ -106,9 +91,13 @@ def start_run(
             data={
                 "epsilon": str(plan.epsilon),
                 "alpha": str(plan.alpha),
-                "target": target,
-                "m": m,
-                "p": str(plan.p),
+                "target": plan.target,
+                "bound": run.bound,
+                "rule": plan.rule,
+                "loss": plan.loss,
+                "score": score,
+                "m": plan.m,
+                "p": asking.column or str(plan.p),
                 "pool_size": plan.pool_size,
                 "seed": "given" if entropy is not None else "from the system",
             },

@@ -1,0 +1,170 @@
+"""What a manager chooses for a run, beside what a project allows: losses, and probabilities of asking."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, QuerySet
+from django.db.models.fields.json import KeyTextTransform
+
+from annotation.errors import InputError
+from annotation.models import Item, Project
+from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
+from routing.core.losses import LOSSES, Loss, LossError, make_loss
+from routing.core.losses.numeric import read_number
+from routing.core.registry import UnknownNameError
+
+PLACES = 8
+NUMERIC = "numeric"
+DEFAULT_SHARE = Decimal("0.3")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanFields:
+    """A plan as a manager writes it down.
+
+    Attributes
+    ----------
+    p, p_column
+        The probability that people are asked about a drawn item, or the imported column that holds each
+        item's own: one of the two.
+    bound, loss, score
+        "" for the default: of target and loss, of the project's task, of the first source.
+    loss_params, score_params
+        Plain JSON.
+    split_share
+        For the rule `split_fixed_sequence`: the part of the asked items that it learns its chain from.
+    pilot_size
+        None for the default.
+    """
+
+    epsilon: Decimal
+    alpha: Decimal
+    m: int
+    p: Decimal | None = None
+    p_column: str = ""
+    target: str = DEFAULT_TARGET
+    bound: str = ""
+    rule: str = DEFAULT_RULE
+    split_share: Decimal = DEFAULT_SHARE
+    loss: str = ""
+    loss_params: Mapping[str, Any] = field(default_factory=dict)
+    score: str = ""
+    score_params: Mapping[str, Any] = field(default_factory=dict)
+    pilot_size: int | None = None
+
+
+@dataclass(frozen=True)
+class Asking:
+    """With which probability people are asked about the items of a pool.
+
+    `p` is the mean, rounded to 8 places; `p_min` is None, and `column` empty, where all are asked with one
+    probability. `by_text` holds the probability behind each text of the column.
+    """
+
+    p: Decimal
+    p_min: Decimal | None
+    column: str
+    by_text: Mapping[str, Decimal]
+
+
+def losses_of_project(project: Project) -> tuple[str, ...]:
+    """Names of the losses that suit the labels of the project, the default first.
+
+    The settings may add losses of one's own (HYPAC_LOSSES): nobody can name code from a page.
+    """
+    keys = project.choices.values_list("key", flat=True)
+    suited = ["zero_one"]
+    if all(read_number(key) is not None for key in keys):
+        suited.append(NUMERIC)
+    return (*suited, *settings.HYPAC_LOSSES)
+
+
+def loss_of(project: Project, fields: PlanFields) -> tuple[str, Loss]:
+    """The chosen loss, or the default of the project. Raises InputError, whose `where` names the field."""
+    names = losses_of_project(project)
+    name = fields.loss or names[0]
+    if name not in names:
+        does = " This loss is for other kinds of labels." if name in LOSSES else ""
+        raise InputError(
+            f"There is no loss {name!r} for this project; choose one of {', '.join(names)}.{does}",
+            where="loss",
+        )
+    try:
+        return name, make_loss(name, fields.loss_params)
+    except UnknownNameError as error:
+        raise InputError(f"{error}.", where="loss") from None
+    except LossError as error:
+        where = "loss_params" if fields.loss_params else "loss"
+        raise InputError(_sentence(str(error)), where=where) from None
+
+
+def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
+    """The probabilities with which people would be asked about `items`, the pool.
+
+    Raises InputError, whose `where` is "p" or "p_column".
+    """
+    if not fields.p_column:
+        if fields.p is None:
+            raise InputError("Write a probability, or choose the column that holds one per item.", where="p")
+        refuse_too_fine("p", fields.p)
+        return Asking(Decimal(fields.p), None, "", {})
+    if fields.p is not None:
+        raise InputError(
+            "Leave the probability for all items empty where a column holds each item's own.", where="p"
+        )
+    text = KeyTextTransform(fields.p_column, "data")
+    counts = dict(items.order_by().values_list(text).annotate(count=Count("pk")))
+    by_text: dict[str, Decimal] = {}
+    for value in counts:
+        probability = _number(value)
+        if probability is None or not 0 < probability <= 1 or _places(probability) > PLACES:
+            held = {"value__isnull": True} if value is None else {"value": value}
+            name = items.annotate(value=text).filter(**held).values_list("external_id", flat=True).first()
+            raise InputError(
+                f"The column {fields.p_column!r} holds {value!r} for item {name!r}: each item needs a number "
+                f"above 0 and at most 1 with at most {PLACES} places after the point.",
+                where="p_column",
+            )
+        by_text[value] = probability
+    total = sum(counts.values())
+    if len(set(by_text.values())) < 2:
+        # One probability for all is no varying one, and leaves every bound open.
+        return Asking(next(iter(by_text.values()), Decimal(1)), None, "", {})
+    mean = sum((by_text[value] * count for value, count in counts.items()), Decimal(0)) / total
+    smallest = min(by_text.values())
+    return Asking(max(round(mean, PLACES), smallest), smallest, fields.p_column, by_text)
+
+
+def probabilities_by_position(pool: QuerySet[Any], asking: Asking) -> list[Decimal]:
+    """The probability of every item of a stored pool, by position."""
+    texts = pool.order_by("position").values_list(KeyTextTransform(asking.column, "item__data"), flat=True)
+    return [asking.by_text[text] for text in texts.iterator(chunk_size=10_000)]
+
+
+def refuse_too_fine(name: str, value: Decimal) -> None:
+    """Raise InputError where `value` is no number, or has more places than the database keeps."""
+    number = _number(value)
+    if number is None:
+        raise InputError("Write a number such as 0.05.", where=name)
+    if _places(number) > PLACES:
+        raise InputError(f"Write at most {PLACES} places after the point.", where=name)
+
+
+def _number(value: object) -> Decimal | None:
+    try:
+        number = Decimal(str(value).strip())
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _places(number: Decimal) -> int:
+    exponent = number.normalize().as_tuple().exponent
+    return -exponent if isinstance(exponent, int) else 0
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
