@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from routing.core.arrays import Floats, Keys
 from routing.core.bins import Bins
 from routing.core.keys import pack_thresholds
-from routing.core.losses import Loss
+from routing.core.losses import Loss, LossError
 from routing.core.pilot import PilotData
 from routing.core.predict import isotonic, logistic
 
@@ -142,10 +142,21 @@ def _blend(rho: Floats, outcome: Floats, at: Floats, largest: float) -> Floats:
 def _disagreement(first: NDArray[np.object_], best: NDArray[np.object_], loss: Loss) -> Floats:
     """Loss (n,) of a model's answers if the best model's were true; people against a model is a full loss."""
     values = [
-        0.0 if a is None and b is None else loss.bound if a is None or b is None else loss(b, a)
+        0.0 if a is None and b is None else loss.bound if a is None or b is None else _supposed(loss, b, a)
         for a, b in zip(first, best, strict=True)
     ]
     return np.array(values, dtype=np.float64)
+
+
+def _supposed(loss: Loss, label: str, answer: str) -> float:
+    """Loss of ``answer`` if the model's answer ``label`` were true.
+
+    A label of record that cannot be read is an error; an answer that cannot be, is merely unlike the others.
+    """
+    try:
+        return loss(label, answer)
+    except LossError:
+        return 0.0 if label == answer else loss.bound
 
 
 def _with_people(losses: Floats) -> Floats:
