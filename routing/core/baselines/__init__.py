@@ -1,0 +1,22 @@
+"""Methods to compare with, by name.  None yields a certificate.  A new one is one file and one line."""
+
+from __future__ import annotations
+
+from routing.core.baselines.base import Baseline, Labelled
+from routing.core.baselines.coannotating import CoAnnotating
+from routing.core.baselines.cse import CascadedSelectiveEvaluation
+from routing.core.baselines.one_source import BestSingleModel, PeopleOnly
+from routing.core.baselines.pac_labeling import PacLabeling
+from routing.core.registry import Registry
+
+BASELINES: Registry[Baseline] = Registry(
+    "baseline",
+    PacLabeling("pac_labeling_1", 0),
+    PacLabeling("pac_labeling_2", 1),
+    CascadedSelectiveEvaluation(),
+    CoAnnotating(),
+    BestSingleModel(),
+    PeopleOnly(),
+)
+
+__all__ = ["BASELINES", "Baseline", "Labelled"]

@@ -1,0 +1,181 @@
+"""The columns of a file, by the names an experiment knows them under, and their cells as numbers."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from routing.core.arrays import Floats
+from routing.core.experiment.table import TableError
+
+PARQUET = {".parquet", ".pq"}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The cells of a file, blank ones as ''.
+
+    Attributes
+    ----------
+    name : str
+        Of the file.
+    cells : mapping
+        Texts (N,) by column, under the names of the file.
+    names : mapping
+        What a column is called in the file, by what it is called here, where that differs.
+    """
+
+    name: str
+    cells: Mapping[str, Sequence[str]]
+    names: Mapping[str, str]
+    size: int
+
+    def __contains__(self, column: str) -> bool:
+        return self.names.get(column, column) in self.cells
+
+    def texts(self, column: str) -> Sequence[str]:
+        """The cells (N,) of a column that is there."""
+        return self.cells[self.names.get(column, column)]
+
+    def where(self, row: int, column: str) -> str:
+        """How a message calls a cell; rows count from 1, the header not among them."""
+        item = f" (item {self.texts('item_id')[row]!r})" if "item_id" in self else ""
+        return f"{self.name}: row {row + 1}{item}, column {self.names.get(column, column)!r}"
+
+    def numbers(self, column: str, *, least: float = 0.0, most: float | None = None) -> Floats:
+        """The cells as numbers (N,), NaN where blank.
+
+        Raises
+        ------
+        TableError
+            A cell is no finite number or outside [least, most].
+        """
+        values = np.empty(self.size)
+        for row, text in enumerate(self.texts(column)):
+            try:
+                value = float(text) if text.strip() else float("nan")
+            except ValueError:
+                raise TableError(f"{self.where(row, column)}: {_short(text)} is no number") from None
+            if text.strip() and not (isfinite(value) and value >= least and (most is None or value <= most)):
+                allowed = f"at least {least:g}" if most is None else f"from {least:g} to {most:g}"
+                raise TableError(f"{self.where(row, column)}: {_short(text)} must be a number {allowed}")
+            values[row] = value
+        return values
+
+    def complete(self, column: str, *, least: float = 0.0, most: float | None = None) -> Floats:
+        """`numbers` of a column in which no cell may be blank."""
+        values = self.numbers(column, least=least, most=most)
+        blank = np.flatnonzero(np.isnan(values))
+        if len(blank):
+            raise TableError(f"{self.where(int(blank[0]), column)}: the cell is blank; a number is needed")
+        return values
+
+
+def open_columns(path: Path, *, names: Mapping[str, str], wanted: Sequence[str]) -> Columns:
+    """Those of the ``wanted`` columns that the file has; other columns are not read.
+
+    Parameters
+    ----------
+    path
+        CSV in UTF-8 with a header row, or Parquet (".parquet", ".pq").
+    names
+        What a column is called in the file, by what it is called here.
+
+    Raises
+    ------
+    TableError
+        The file cannot be read, has no rows, a row has another number of cells than the header, or a name in
+        ``names`` is no column.
+    """
+    parquet = path.suffix.lower() in PARQUET
+    try:
+        header = _parquet_header(path) if parquet else _csv_header(path)
+    except OSError as error:
+        raise TableError(f"{path}: {error.strerror or error}") from None
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise TableError(f"{path.name}: two columns are called {twice[0]!r}")
+    for known, name in names.items():
+        if name not in header:
+            raise TableError(f"{path.name}: there is no column {name!r}, which {known!r} should be read from")
+        if known not in wanted:
+            raise TableError(f"there is no column {known!r} to map {name!r} to; see the list of columns")
+    taken = set(names.values())
+    chosen = [
+        names.get(name, name)
+        for name in wanted
+        if name in names or (name in header and name not in taken)
+    ]
+    table = _read_parquet(path, chosen) if parquet else _read_csv(path, chosen)
+    if not table.num_rows:
+        raise TableError(f"{path.name}: there is a header, but no row")
+    cells = {name: _texts(table.column(name)) for name in chosen}
+    return Columns(path.name, cells, dict(names), table.num_rows)
+
+
+def _csv_header(path: Path) -> list[str]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return next(csv.reader(file), [])
+    except UnicodeDecodeError as error:
+        raise TableError(f"{path.name}: the file is not UTF-8 ({error.reason} in its header)") from None
+
+
+def _read_csv(path: Path, columns: list[str]) -> Any:
+    import pyarrow as pa
+    from pyarrow import csv as reader
+
+    try:
+        return reader.read_csv(
+            path,
+            read_options=reader.ReadOptions(use_threads=False),  # with threads, errors name no row
+            parse_options=reader.ParseOptions(newlines_in_values=True),
+            convert_options=reader.ConvertOptions(
+                include_columns=columns,
+                column_types={name: pa.string() for name in columns},
+                strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowException as error:
+        raise TableError(f"{path.name}: {error}; rows count from 1, the header") from None
+
+
+def _parquet_header(path: Path) -> list[str]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return list(parquet.read_schema(path).names)
+    except pa.ArrowException as error:
+        raise TableError(f"{path.name} is no Parquet file that can be read: {error}") from None
+
+
+def _read_parquet(path: Path, columns: list[str]) -> Any:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return parquet.read_table(path, columns=columns)
+    except pa.ArrowException as error:
+        raise TableError(f"{path.name}: {error}") from None
+
+
+def _texts(column: Any) -> list[str]:
+    """The cells of an Arrow column as texts, missing ones as ''."""
+    return [value if isinstance(value, str) else _text(value) for value in column.to_pylist()]
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")

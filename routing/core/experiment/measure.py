@@ -1,0 +1,136 @@
+"""What one decision delivers and what it costs, item by item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from routing.core.arrays import Bools, Floats, Ints
+from routing.core.cascade import Decision
+from routing.core.experiment.split import Split
+from routing.core.experiment.table import Table
+
+SLACK = 1e-6
+"""Sums of losses that differ from epsilon N by less are equal to it: epsilon N as a float may be off by some
+1e-12, and sums of 0-1 losses are whole numbers."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One repeat.
+
+    Attributes
+    ----------
+    error : float
+        Of the delivered data set (target "dataset": what people labelled for the calibration is right), else
+        of the pool, as if nobody had labelled it; after a shift, of the deployed items.
+    test_error : float
+        Of the items outside the calibration set: the paper's annotation error.
+    violated : bool
+        error > epsilon.
+    routing_saving, net_saving : float
+        The paper's cost saving, over the items not asked for calibration, and 1 - everything really paid / N
+        c_h.
+    human_labels : int
+        Labels that people gave, calibration included, each item once.
+    """
+
+    error: float
+    test_error: float
+    violated: bool
+    routing_saving: float
+    net_saving: float
+    human_labels: int
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Items that are routed after the calibration, not among those that it drew from."""
+
+    table: Table
+    v: Ints
+
+
+def measure(split: Split, decision: Decision, *, target: str, epsilon: float, pilot_size: int) -> Measured:
+    """The pool of ``split`` under ``decision``; ``pilot_size`` counts only where the decision used a pilot."""
+    table = split.table.only(decision.models)
+    nominal, ran = decision.apply(split.table.u, split.v)
+    rows = np.arange(table.size)
+    loss = table.final_loss[rows, nominal]
+    asked = split.asked_items
+    total = float(loss.sum())
+    if target == "dataset":
+        total -= float(loss[asked].sum())
+    outside = split.outside
+    mask = np.zeros(table.size, dtype=np.bool_)
+    mask[asked] = True
+    needed = _tried(table, nominal, ran)
+    needed[mask, :] = True
+    if decision.pilot:
+        needed[split.pilot_items(target, pilot_size), :-1] = True
+    people = table.costs[:, -1]
+    spent = float((table.costs * needed).sum())
+    routed = table.path_cost[rows, nominal]
+    return Measured(
+        error=total / table.size,
+        test_error=float(loss[outside].mean()) if outside.any() else 0.0,
+        violated=total > epsilon * table.size + SLACK,
+        routing_saving=_saving(routed[~mask], people[~mask]),
+        net_saving=1 - spent / float(people.sum()),
+        human_labels=int(needed[:, -1].sum()),
+    )
+
+
+def measure_deployment(
+    split: Split,
+    decision: Decision,
+    deployment: Deployment,
+    *,
+    target: str,
+    epsilon: float,
+    pilot_size: int,
+) -> Measured:
+    """Other items under the same ``decision``; the calibration set and the pilot of ``split`` are paid, too.
+
+    Nobody labelled a deployed item for the calibration, so its error and its test error are one number.
+    """
+    table, own = deployment.table.only(decision.models), split.table.only(decision.models)
+    nominal, ran = decision.apply(deployment.table.u, deployment.v)
+    rows = np.arange(table.size)
+    total = float(table.final_loss[rows, nominal].sum())
+    needed = _tried(table, nominal, ran)
+    before = np.zeros((own.size, own.models + 1), dtype=np.bool_)
+    scores = {stage.score for stage in decision.stages}
+    for place, model in enumerate(decision.models):
+        before[split.drawn, place] = model in scores
+    before[split.asked_items, :] = True
+    if decision.pilot:
+        before[split.pilot_items(target, pilot_size), :-1] = True
+    people = table.costs[:, -1]
+    spent = float((table.costs * needed).sum() + (own.costs * before).sum())
+    return Measured(
+        error=total / table.size,
+        test_error=total / table.size,
+        violated=total > epsilon * table.size + SLACK,
+        routing_saving=_saving(table.path_cost[rows, nominal], people),
+        net_saving=1 - spent / float(people.sum()),
+        human_labels=int(needed[:, -1].sum() + before[:, -1].sum()),
+    )
+
+
+def _tried(table: Table, nominal: Ints, ran: Bools) -> Bools:
+    """Sources (n, K + 1) that are paid for an item: those that ran for their score, and those from the
+    nominal one to the one that finally labels.
+    """
+    final = table.final[np.arange(table.size), nominal]
+    needed = np.empty((table.size, table.models + 1), dtype=np.bool_)
+    for source in range(table.models + 1):
+        needed[:, source] = (nominal <= source) & (final >= source)
+    needed[:, :-1] |= ran
+    return needed
+
+
+def _saving(paid: Floats, people: Floats) -> float:
+    """1 - the cost of whoever labels / the cost of people; 0 where no item is left."""
+    return 1 - float(paid.sum()) / float(people.sum()) if len(people) else 0.0

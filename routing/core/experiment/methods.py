@@ -1,0 +1,168 @@
+"""Every rule that an experiment can run, under one interface: certifying rules, the paper's, baselines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from routing.core.baselines import BASELINES, Baseline, Labelled
+from routing.core.bins import Bins, make_bins
+from routing.core.bounds import BOUNDS
+from routing.core.cascade import Decision
+from routing.core.certify import certify_losses
+from routing.core.chain import BINS, Chain, build_chains
+from routing.core.compare import Comparison, compare_losses
+from routing.core.experiment.split import Split
+from routing.core.experiment.table import Table
+from routing.core.plan import Plan, PlanError, validate
+from routing.core.registry import Registry
+from routing.core.rules import RULES, split_fixed_sequence
+
+PAPER_BOUND = "clt"
+"""With which the paper's rules run where no bound is asked for, as in its experiments."""
+
+
+class Method(Protocol):
+    """One rule of an experiment."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def holds_level(self) -> bool: ...
+
+    def bounds(self, requested: tuple[str, ...]) -> tuple[str, ...]:
+        """Names of the bounds to run it with; "" stands for the default of the target."""
+
+    def refusal(self, table: Table, plan: Plan) -> str:
+        """Why it cannot run on the table with this plan, in a sentence; '' if it can."""
+
+    def decide(self, split: Split, plan: Plan) -> Decision: ...
+
+
+@dataclass(frozen=True)
+class Certifying:
+    """A rule that holds its level: chains fixed without the draw, tested on it."""
+
+    name: str
+    holds_level: bool = True
+
+    def bounds(self, requested: tuple[str, ...]) -> tuple[str, ...]:
+        return requested or ("",)
+
+    def refusal(self, table: Table, plan: Plan) -> str:
+        try:
+            validate(plan)
+        except PlanError as error:
+            return str(error)
+        return ""
+
+    def decide(self, split: Split, plan: Plan) -> Decision:
+        # Chains depend on neither epsilon nor bound: one set serves all of a draw.
+        if self.name == split_fixed_sequence.RULE.name:
+            slices = split.once(("slices", plan.target), lambda: _slices(split, plan))
+            return Decision.of_thresholds(certify_losses(plan, (), split.losses, slices=slices).thresholds)
+        chains = split.once((self.name, plan.target), lambda: _chains(split, plan))
+        chosen = certify_losses(plan, chains, split.losses)
+        return Decision.of_thresholds(chosen.thresholds, pilot=plan.pilot > 0)
+
+
+def _reference(split: Split, plan: Plan) -> np.ndarray | None:
+    return split.outside if plan.target == "population" else None
+
+
+def _chains(split: Split, plan: Plan) -> tuple[Chain, ...]:
+    return build_chains(
+        plan,
+        u=split.table.u[:, 0],
+        v=split.v,
+        pilot=split.pilot(plan.target, plan.pilot),
+        reference=_reference(split, plan),
+    )
+
+
+def _slices(split: Split, plan: Plan) -> Bins:
+    reference = _reference(split, plan)
+    u, v = split.table.u[:, 0], split.v
+    if reference is not None:
+        u, v = u[reference], v[reference]
+    return make_bins(u, v, count=BINS, whole_ties=plan.target == "population")
+
+
+@dataclass(frozen=True)
+class OfThePaper:
+    """`pointwise_argmin` or `lexicographic`: for comparison, does not hold its level."""
+
+    name: str
+    holds_level: bool = False
+
+    def bounds(self, requested: tuple[str, ...]) -> tuple[str, ...]:
+        return requested or (PAPER_BOUND,)
+
+    def refusal(self, table: Table, plan: Plan) -> str:
+        targets = ("pool", "population")
+        certain = {"binary": table.binary, "constant_p": table.p is None}
+        bound = BOUNDS.get(plan.bound)
+        refusals = [bound.refusal(target=target, **certain) for target in targets]
+        if all(refusals) and bound.certifies:
+            return refusals[-1]
+        return ""
+
+    def decide(self, split: Split, plan: Plan) -> Decision:
+        both = split.once(("paper", plan.bound, plan.epsilon), lambda: _comparisons(split, plan))
+        chosen = next(one for one in both if one.rule == self.name)
+        return Decision.of_thresholds(chosen.thresholds)
+
+
+def _comparisons(split: Split, plan: Plan) -> list[Comparison]:
+    return compare_losses(plan, split.table.u[split.drawn, 0], split.losses, bound=plan.bound)
+
+
+@dataclass(frozen=True)
+class FromLiterature:
+    """A baseline."""
+
+    baseline: Baseline
+    holds_level: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.baseline.name
+
+    def bounds(self, requested: tuple[str, ...]) -> tuple[str, ...]:
+        """Its own, whatever is asked for."""
+        return (self.baseline.bound,)
+
+    def refusal(self, table: Table, plan: Plan) -> str:
+        return self.baseline.refusal(scored=table.scored, binary=table.binary, constant_p=table.p is None)
+
+    def decide(self, split: Split, plan: Plan) -> Decision:
+        sample = split.once("labelled", lambda: _labelled(split))
+        return split.once(
+            (self.name, plan.epsilon),
+            lambda: self.baseline.decide(sample, epsilon=float(plan.epsilon), alpha=float(plan.alpha)),
+        )
+
+
+def _labelled(split: Split) -> Labelled:
+    table, drawn = split.table, split.drawn
+    return Labelled(
+        u=table.u[drawn],
+        asked=split.asked,
+        p=np.broadcast_to(np.asarray(split.p, dtype=np.float64), drawn.shape),
+        loss=table.final_loss[drawn, :-1],
+        alone=np.where(table.usable[drawn], table.loss[drawn], 0.0),
+        cost=table.path_cost[drawn],
+        loss_bound=table.loss_bound,
+        binary=table.binary,
+        constant_p=table.p is None,
+    )
+
+
+METHODS: Registry[Method] = Registry(
+    "rule",
+    *(Certifying(rule.name) if rule.holds_level else OfThePaper(rule.name) for rule in RULES),
+    *(FromLiterature(baseline) for baseline in BASELINES),
+)

@@ -1,0 +1,75 @@
+"""What an experiment is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from routing.core.experiment.table import Table
+from routing.core.plan import Plan
+
+MOST_LABELS = 1000
+"""The default size of a calibration set is a quarter of the table, at most this."""
+
+
+class ExperimentError(ValueError):
+    """An experiment that cannot be run; the message says what to change."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that fixes an experiment besides its table.
+
+    Attributes
+    ----------
+    epsilons, targets, sizes
+        One row per combination; ``sizes`` are the m, empty for the default.
+    bounds
+        Names; empty for the default of each rule and target.
+    rules
+        Names; empty for all that the table allows.
+    repeats, seed : int
+    severities
+        Shifts of the deployment, see `shift`; empty: the pool itself is what is labelled.
+    """
+
+    epsilons: tuple[Decimal, ...] = (Decimal("0.05"),)
+    alpha: Decimal = Decimal("0.05")
+    sizes: tuple[int, ...] = ()
+    p: Decimal = Decimal("0.9")
+    repeats: int = 100
+    seed: int = 0
+    targets: tuple[str, ...] = ("dataset",)
+    bounds: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    severities: tuple[float, ...] = ()
+
+    def sizes_for(self, table: Table) -> tuple[int, ...]:
+        """The m of this experiment on ``table``."""
+        return self.sizes or (max(1, min(MOST_LABELS, table.size // 4)),)
+
+    def plan(self, table: Table, *, rule: str, target: str, bound: str, m: int, epsilon: Decimal) -> Plan:
+        """The plan of one row; costs are the means over the table."""
+        p, p_min = self.p, None
+        if table.p is not None:
+            p, p_min = _decimal(float(table.p.mean())), _decimal(float(table.p.min()))
+        needs_pilot = table.answers is not None and rule != "split_fixed_sequence"
+        return Plan(
+            epsilon=epsilon,
+            alpha=self.alpha,
+            target=target,
+            m=m,
+            p=p,
+            p_min=p_min,
+            pool_size=table.size,
+            costs=tuple(_decimal(float(cost)) for cost in table.costs.mean(axis=0)),
+            bound=bound,
+            rule=rule,
+            loss=table.loss_name,
+            loss_params=table.loss_params,
+            pilot_size=None if needs_pilot else 0,
+        )
+
+
+def _decimal(value: float) -> Decimal:
+    return Decimal(f"{value:.12g}")
