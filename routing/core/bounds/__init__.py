@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from routing.core.bounds.base import Bound, Evidence
+from routing.core.bounds.betting import BettingUpper, PaperBetting
 from routing.core.bounds.binomial import Binomial
 from routing.core.bounds.clt import CentralLimit
 from routing.core.bounds.hoeffding import Hoeffding
 from routing.core.bounds.hypergeometric import Hypergeometric
 from routing.core.registry import Registry
 
-BOUNDS: Registry[Bound] = Registry("bound", Hypergeometric(), Binomial(), Hoeffding(), CentralLimit())
+BOUNDS: Registry[Bound] = Registry(
+    "bound", Hypergeometric(), Binomial(), BettingUpper(), Hoeffding(), PaperBetting(), CentralLimit()
+)
 
 __all__ = ["BOUNDS", "Bound", "Evidence"]

@@ -11,14 +11,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import ClassVar, Protocol
 
 import numpy as np
 
-from routing.core.arrays import Floats
+from routing.core.arrays import Floats, Ints
 
 BISECTIONS = 60
 """Halvings of [0, B]: 2**-60 is below the spacing of a float64 near any risk that matters."""
+LARGEST_SAMPLE = 1 << 40
+"""Where the search for a sample that certifies gives up."""
 
 Risk = Fraction | Floats
 """A risk level: exact where it is a plan's epsilon, an array (J,) inside a bisection."""
@@ -59,6 +62,9 @@ class Evidence:
         The smallest p_i of the plan; None for a constant p.
     rows : RowSource or None
         The losses in draw order; only bounds that are `Bound.sequential` need them.
+    places : (n,) or None
+        For a constant p, the places of the asked rows among the m drawn ones, in draw order, for a bound that
+        reads those rows as well; None: as if they came evenly.
     """
 
     total: Floats
@@ -73,6 +79,7 @@ class Evidence:
     weighted_squares: Floats | None = None
     p_min: Fraction | None = None
     rows: RowSource | None = None
+    places: Ints | None = None
 
     @property
     def constant_p(self) -> bool:
@@ -156,29 +163,94 @@ class Bound(ABC):
         return np.where(accepted_at_zero, high, 0.0)
 
     def largest_count(self, evidence: Evidence, r: Fraction, alpha: float, *, target: str) -> int:
-        """Most observed errors of a 0-1 loss that reject "target > r" at level ``alpha``; -1 where none does.
+        """Most observed errors that reject "target > r" at level ``alpha``; -1 where none does.
 
-        By bisection; of ``evidence`` only the sizes are read.
+        By bisection; of ``evidence`` only the sizes are read.  An error costs B.  Where the bound is not
+        `counts_only` the errors come evenly along the draw: a forecast, never used to certify.
         """
         low, high = -1, evidence.asked + 1
         while high - low > 1:
             middle = (low + high) // 2
-            count = np.array([float(middle)])
-            observed = replace(evidence, total=count, squares=count)
+            observed = full_losses(evidence, middle)
             if self.p_values(observed, r, target=target, level=alpha)[0] <= alpha:
                 low = middle
             else:
                 high = middle
         return low
 
-    @abstractmethod
     def smallest_sample(
-        self, *, epsilon: Fraction, alpha: float, p: Fraction, pool_size: int, loss_bound: float
+        self,
+        *,
+        epsilon: Fraction,
+        alpha: float,
+        p: Fraction,
+        pool_size: int,
+        loss_bound: float,
+        p_min: Fraction | None = None,
+        target: str = "pool",
     ) -> int:
         """Least number of asked items with which an observed loss of zero rejects "target > epsilon".
 
-        May exceed the pool, where nothing can be certified at all.
+        By bisection, unless a bound knows better.  May exceed the pool, where nothing can be certified at
+        all.  Where ``p_min`` is given p varies, and ``p`` is its mean.
         """
+        none = np.zeros(1)
+
+        def certifies(asked: int) -> bool:
+            drawn = ceil(asked / p)
+            weighted = None if p_min is None else none
+            sizes = Evidence(
+                none, none, asked, drawn, p, pool_size, loss_bound, False, weighted, weighted, p_min
+            )
+            observed = full_losses(sizes, 0)
+            return bool(self.p_values(observed, epsilon, target=target, level=alpha)[0] <= alpha)
+
+        low, high = 0, 1
+        while not certifies(high):
+            low, high = high, 2 * high
+            if self.sequential and target != "population" and high >= pool_size:
+                high = pool_size  # who has asked about every item knows
+                break
+            if high > LARGEST_SAMPLE:
+                return high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if certifies(middle) else (middle, high)
+        return high
+
+
+def full_losses(evidence: Evidence, count: int) -> Evidence:
+    """What one policy would show that has ``count`` full losses B, coming evenly along the draw.
+
+    Only the sizes of ``evidence`` are read; where p varies, a loss weighs 1 / p with the mean p.
+    """
+    loss = evidence.loss_bound
+    total, squares = np.array([count * loss]), np.array([count * loss**2])
+    steps, value = evidence.asked, loss
+    if not evidence.constant_p:
+        steps, value = evidence.drawn, loss / float(evidence.p)
+
+    def rows(start: int, stop: int) -> Floats:
+        line = np.zeros(steps)
+        line[evenly(count, steps)] = value
+        return line[None, :][start:stop]
+
+    weighted = None if evidence.constant_p else np.array([count * value])
+    weighted_squares = None if evidence.constant_p else np.array([count * value**2])
+    return replace(
+        evidence,
+        total=total,
+        squares=squares,
+        weighted=weighted,
+        weighted_squares=weighted_squares,
+        rows=rows,
+        places=None,
+    )
+
+
+def evenly(count: int, steps: int) -> Ints:
+    """Places (count,) that cut ``steps`` places into parts of one size."""
+    return ((np.arange(count) + 0.5) * steps / max(count, 1)).astype(np.int64)
 
 
 def as_array(r: Risk, size: int) -> Floats:
