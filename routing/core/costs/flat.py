@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from routing.core.costs.base import Price, price_of
+
+PER_LABEL = Price("per_label", "The price per label", "What every label costs, short or long.")
+
 
 @dataclass(frozen=True)
 class Flat:
-    """``prices["per_label"]``; raises ValueError where it is missing or negative."""
+    """``per_label``, whatever was used."""
 
     name: str = "flat"
+    title: str = "One price per label"
+    summary: str = "Every label costs the same."
+    prices: tuple[Price, ...] = (PER_LABEL,)
+    needs: tuple[str, ...] = ()
 
     def __call__(self, *, prices: Mapping[str, Decimal], usage: Mapping[str, Decimal]) -> Decimal:
-        try:
-            price = prices["per_label"]
-        except KeyError:
-            raise ValueError("a flat cost needs the price per label ('per_label')") from None
-        if not price.is_finite() or price < 0:
-            raise ValueError(f"the price per label must be a number of at least 0, not {price}")
-        return price
+        return price_of(PER_LABEL, prices)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
+
+ROUNDING = 1e-6
+"""A float32 softmax may give a probability of 1.0000001."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +27,70 @@ class ItemScore:
         return not self.reason
 
 
+class ScoreError(ValueError):
+    """Parameters of a score that cannot be used; the message names the one at fault."""
+
+
 class Score(Protocol):
-    """Computes U from what is stored of one prediction; never calls a model, never raises on a bad value."""
+    """Computes U from what is stored of one prediction; never calls a model, never raises on a bad value.
+
+    ``prediction`` maps names to what was stored: those in `ScoreKind.reads`, and ``label`` (the answer, as
+    the key of a label), ``reason`` (why there is none), ``finish_reason`` and ``allowed`` (spelling -> key
+    of every label that may be given).
+    """
+
+    def __call__(self, prediction: Mapping[str, object]) -> ItemScore: ...
+
+
+class ScoreKind(Protocol):
+    """A score before its parameters are known: one entry of the registry."""
 
     @property
     def name(self) -> str: ...
 
-    def __call__(self, prediction: Mapping[str, object]) -> ItemScore: ...
+    @property
+    def title(self) -> str:
+        """A few words for a list of choices."""
+
+    @property
+    def summary(self) -> str:
+        """One plain sentence for somebody who has to choose."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Stored fields, any one of which is enough; empty where the score is made of other scores."""
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        """What can be set: name -> one sentence."""
+
+    def make(self, params: Mapping[str, Any]) -> Score:
+        """The score with these parameters; raises `ScoreError` naming one that cannot be used."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A stored prediction of an item whose label is known, and whether it was wrong."""
+
+    prediction: Mapping[str, object]
+    wrong: bool
+
+
+Examples = Callable[[], Sequence[Example]]
+"""Gives the examples that a score is fitted on; only called where one is fitted."""
+Part = tuple[str, Mapping[str, Any]]
+"""Name and parameters of a score that another is made of."""
+
+
+@runtime_checkable
+class Composite(Protocol):
+    """A kind that is made of other scores, and may have to be fitted before it can be made."""
+
+    def parts(self, params: Mapping[str, Any]) -> list[Part]:
+        """The scores it is made of; raises `ScoreError`."""
+
+    def fit(self, params: Mapping[str, Any], examples: Examples) -> dict[str, Any]:
+        """Parameters with what is learnt from the examples; raises `ScoreError` where it cannot be."""
 
 
 def unusable(reason: str) -> ItemScore:
@@ -36,8 +98,32 @@ def unusable(reason: str) -> ItemScore:
     return ItemScore(1.0, reason)
 
 
+def refused(prediction: Mapping[str, object]) -> str:
+    """Why no score of this prediction can be used, whatever its fields say; '' where one may."""
+    if prediction.get("finish_reason") == "length":
+        return "the answer was cut off (finish_reason is 'length')"
+    if "label" in prediction and prediction["label"] is None:
+        return str(prediction.get("reason") or "no answer")
+    return ""
+
+
 def number_or_reason(value: object, what: str) -> float | str:
     """``value`` as a float in [0, 1], or the reason why it is none.  Text such as "0.93" is a number."""
+    number = float_or_reason(value, what)
+    if isinstance(number, float) and not 0.0 <= number <= 1.0:
+        return f"{what} is outside [0, 1]: {number:g}"
+    return number
+
+
+def probability_or_reason(value: object, what: str) -> float | str:
+    """As `number_or_reason`, but forgives what rounding puts above 1."""
+    if isinstance(value, float) and 1.0 < value <= 1.0 + ROUNDING:
+        return 1.0
+    return number_or_reason(value, what)
+
+
+def float_or_reason(value: object, what: str) -> float | str:
+    """``value`` as a float that may be infinite, or the reason why it is none."""
     if value is None or value == "":
         return f"{what} is missing"
     if isinstance(value, bool):
@@ -46,8 +132,48 @@ def number_or_reason(value: object, what: str) -> float | str:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return f"{what} is not a number: {str(value)[:40]!r}"
-    if isnan(number):
-        return f"{what} is NaN"
-    if not 0.0 <= number <= 1.0:
-        return f"{what} is outside [0, 1]: {number:g}"
-    return number
+    return f"{what} is NaN" if isnan(number) else number
+
+
+def entries_of(value: object) -> list[object]:
+    """The entries of a stored list; empty where nothing, or no list, is stored."""
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else []
+
+
+def spelled(prediction: Mapping[str, object], text: object) -> str:
+    """The key of the label that ``text`` spells, or the text itself where it spells none."""
+    allowed = prediction.get("allowed")
+    stripped = str(text).strip()
+    if isinstance(allowed, Mapping):
+        return str(allowed.get(str(text), allowed.get(stripped, stripped)))
+    return stripped
+
+
+def refuse_unknown(kind: str, params: Mapping[str, Any], known: Mapping[str, str]) -> None:
+    """Raise `ScoreError` where ``params`` holds something that the score does not know."""
+    if unknown := sorted(set(params) - set(known)):
+        knows = f"it knows {', '.join(known)}" if known else "it takes none"
+        raise ScoreError(f"the score {kind!r} has no parameter {unknown[0]!r}; {knows}")
+
+
+def score_key(name: str, params: Mapping[str, Any]) -> str:
+    """The name under which values of a score are stored: other parameters are another score.
+
+    The name alone without parameters, else followed by the first 16 hexadecimal digits of the SHA-256 of
+    the parameters as JSON with sorted keys and every number as a float.
+    """
+    if not params:
+        return name
+    text = json.dumps(_plain(params), sort_keys=True, separators=(",", ":"))
+    return f"{name}#{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _plain(value: Any) -> Any:
+    # A database may hand back 1 for 1.0, and must not thereby make another score of it.
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return value

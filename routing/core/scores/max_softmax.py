@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from routing.core.scores.base import ItemScore, number_or_reason, unusable
+from routing.core.scores.base import (
+    ItemScore,
+    Score,
+    entries_of,
+    probability_or_reason,
+    refuse_unknown,
+    unusable,
+)
 
 SUM_TOLERANCE = 1e-3
 """Probabilities stored in half precision or rounded for a file still add up to one within this."""
-ROUNDING = 1e-6
-"""A float32 softmax may give 1.0000001."""
 
 
 @dataclass(frozen=True)
@@ -18,27 +24,28 @@ class MaxSoftmax:
     """U = 1 - max_k p_k from ``probabilities``: one number per class, or a mapping from class to number."""
 
     name: str = "max_softmax"
+    title: str = "Largest class probability"
+    summary: str = "1 minus the largest probability that a classifier gives to any class."
+    reads: tuple[str, ...] = ("probabilities",)
+    parameters: ClassVar[Mapping[str, str]] = {}
 
-    def __call__(self, prediction: Mapping[str, object]) -> ItemScore:
-        probabilities = prediction.get("probabilities")
-        if isinstance(probabilities, Mapping):
-            probabilities = list(probabilities.values())
-        if (
-            probabilities is None
-            or isinstance(probabilities, str | bytes)
-            or not isinstance(probabilities, Iterable)
-        ):
-            return unusable("the class probabilities are missing")
-        largest, total, classes = 0.0, 0.0, 0
-        for entry in probabilities:
-            if isinstance(entry, float) and 1.0 < entry <= 1.0 + ROUNDING:
-                entry = 1.0
-            value = number_or_reason(entry, "a class probability")
-            if isinstance(value, str):
-                return unusable(value)
-            largest, total, classes = max(largest, value), total + value, classes + 1
-        if not classes:
-            return unusable("the class probabilities are missing")
-        if abs(total - 1.0) > SUM_TOLERANCE:
-            return unusable(f"the class probabilities add up to {total:g}, not to 1")
-        return ItemScore(1.0 - largest)
+    def make(self, params: Mapping[str, Any]) -> Score:
+        refuse_unknown(self.name, params, self.parameters)
+        return max_softmax
+
+
+def max_softmax(prediction: Mapping[str, object]) -> ItemScore:
+    """The score of one prediction; the probabilities must add up to 1 within `SUM_TOLERANCE`."""
+    stored = prediction.get("probabilities")
+    entries = list(stored.values()) if isinstance(stored, Mapping) else entries_of(stored)
+    if not entries:
+        return unusable("the class probabilities are missing")
+    values = []
+    for entry in entries:
+        value = probability_or_reason(entry, "a class probability")
+        if isinstance(value, str):
+            return unusable(value)
+        values.append(value)
+    if abs(sum(values) - 1.0) > SUM_TOLERANCE:
+        return unusable(f"the class probabilities add up to {sum(values):g}, not to 1")
+    return ItemScore(1.0 - max(values))

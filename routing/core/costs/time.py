@@ -1,0 +1,26 @@
+"""Measured time times a rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from routing.core.costs.base import SECONDS, Price, price_of, used
+
+PER_HOUR = Price("per_hour", "The price of an hour", "What the machine costs while it works, per hour.")
+HOUR = Decimal(3_600)
+
+
+@dataclass(frozen=True)
+class Time:
+    """``per_hour`` * seconds / 3,600."""
+
+    name: str = "time"
+    title: str = "Measured time"
+    summary: str = "The time that the model took for an answer, at a price per hour."
+    prices: tuple[Price, ...] = (PER_HOUR,)
+    needs: tuple[str, ...] = (SECONDS,)
+
+    def __call__(self, *, prices: Mapping[str, Decimal], usage: Mapping[str, Decimal]) -> Decimal:
+        return price_of(PER_HOUR, prices) * used(SECONDS, usage) / HOUR
