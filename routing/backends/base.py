@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from annotation.errors import HypacError, InputError
 from annotation.models import Item
@@ -30,7 +30,8 @@ class Answer:
     tokens_in: int | None = None
     tokens_out: int | None = None
     finish_reason: str = ""
-    latency_ms: float | None = None
+    # A measurement, and not part of what was answered.
+    latency_ms: float | None = field(default=None, compare=False)
     cost: Decimal | None = None
 
 
@@ -40,8 +41,17 @@ class Backend(Protocol):
     The constructor raises InputError, its `where` naming the param, where the params cannot be used.
     """
 
-    default_score: ClassVar[str]
-    """Name of the uncertainty score that fits its answers."""
+    @property
+    def default_score(self) -> str:
+        """Name of the uncertainty score that fits its answers."""
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """What `Answer.raw` holds that uncertainty scores read; empty where no score can be computed."""
+
+    @property
+    def usage(self) -> frozenset[str]:
+        """What is known of the use of a call: names of routing.core.costs that a cost function may need."""
 
     def __init__(self, params: dict[str, Any]) -> None: ...
 

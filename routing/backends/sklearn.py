@@ -6,7 +6,9 @@ Loading such a file runs code, so a file is chosen by name from that folder alon
 
 import hashlib
 import re
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +23,7 @@ from annotation.errors import InputError
 from annotation.models import Item
 from annotation.services.files import open_file
 from routing.backends.base import Answer, BackendError, digest, refuse_unknown, text_param
+from routing.core.costs import SECONDS
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
 SUFFIX = ".joblib"
@@ -38,6 +41,8 @@ class Sklearn:
     """`model` is the name of a file in HYPAC_SKLEARN_MODELS, without its ending."""
 
     default_score: ClassVar[str] = "max_softmax"
+    fields: ClassVar[frozenset[str]] = frozenset({"classes", "probabilities"})
+    usage: ClassVar[frozenset[str]] = frozenset({SECONDS})
 
     def __init__(self, params: dict[str, Any]) -> None:
         refuse_unknown(params, ("model",))
@@ -81,6 +86,7 @@ class Sklearn:
 
     def predict(self, items: Sequence[Item]) -> list[Answer]:
         model = _load(self._path, self._sha256)
+        started = time.perf_counter()
         answers: list[Answer | None] = [None] * len(items)
         usable: list[int] = []
         inputs: list[Any] = []
@@ -93,7 +99,9 @@ class Sklearn:
         if usable:
             for index, row in zip(usable, self._probabilities(model, inputs), strict=True):
                 answers[index] = _answer(row, model["classes"])
-        return [answer for answer in answers if answer is not None]
+        # The items of a batch are worked on together: each took its share of the time.
+        milliseconds = (time.perf_counter() - started) * 1_000 / max(1, len(items))
+        return [replace(answer, latency_ms=milliseconds) for answer in answers if answer is not None]
 
     def _probabilities(self, model: dict[str, Any], inputs: list[Any]) -> NDArray[np.float64]:
         """Shape (inputs, classes)."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from django.db.models import Exists, OuterRef, Q
 
 from routing.models import ItemScore, Prediction, Run, RunSource
-from routing.services.predicting import score_of
+from routing.services.scoring import score_of
 
 
 def answered(run_source: RunSource) -> Exists:
@@ -31,7 +31,9 @@ def usable(run_source: RunSource) -> Exists:
         value__isnull=False,
     )
     if run_source.position == 1:
-        score = ItemScore.objects.filter(prediction=OuterRef("pk"), name=run_source.run.score, reason="")
+        score = ItemScore.objects.filter(
+            prediction=OuterRef("pk"), name=score_of(run_source.run, run_source).key, reason=""
+        )
         answers = answers.filter(Exists(score))
     return Exists(answers)
 
@@ -57,7 +59,7 @@ def table_of_answers(
     answers: dict[int, list[str | None]] = {item: [None] * len(run_sources) for item in item_ids}
     scores: dict[int, list[float | None]] = {item: [None] * len(run_sources) for item in item_ids}
     for index, run_source in enumerate(run_sources):
-        name = score_of(run, run_source)
+        name = score_of(run, run_source).key
         for start in range(0, len(item_ids), 500):
             rows = ItemScore.objects.filter(
                 name=name,

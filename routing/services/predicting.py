@@ -8,14 +8,20 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from annotation.errors import JobFailedError
 from annotation.jobs import JobContext
-from annotation.models import Item, Project
+from annotation.models import Item
 from routing.backends import Answer, BackendError, open_backend
-from routing.core.costs import COSTS
-from routing.models import Prediction, Run, RunSource, Spend
+from routing.core.costs import COSTS, SECONDS, TOKENS_IN, TOKENS_OUT, CostError, read_prices
+from routing.models import Prediction, RunSource, Spend
 from routing.services.run_sources import change_of
-from routing.services.scoring import store_scores
+from routing.services.score_fields import keys_by_name
+from routing.services.scoring import score_of
+from routing.services.stored_scores import store_scores
 
 CHUNK = 500
+CUT_OFF = "length"
+# What the column of costs holds.
+PLACES = Decimal("0.000001")
+MOST = Decimal(10) ** 8
 
 
 def predict_missing(
@@ -54,29 +60,10 @@ def predict_missing(
         rows = [_row(item, answer, run_source, keys) for item, answer in zip(chunk, answers, strict=True)]
         count += len(rows)
         with context.chunk(done=done + count):
-            store_scores(Prediction.objects.bulk_create(rows), score)
+            store_scores(Prediction.objects.bulk_create(rows), score, keys)
             _pay(rows, run_source, stage)
         chunk = list(missing.filter(position__gt=chunk[-1].position)[:CHUNK])
     return count
-
-
-def score_of(run: Run, run_source: RunSource) -> str:
-    """Which uncertainty score is computed for a source: the run's for the first, for the others their
-    backend's own.
-    """
-    if run_source.position == 1:
-        return run.score
-    return open_backend(run_source.source.backend, run_source.source.params).default_score
-
-
-def keys_by_name(project: Project) -> dict[str, str]:
-    """Every text by which a source may name a choice, with the choice's key. A key goes before a name."""
-    choices = list(project.choices.values_list("key", "name"))
-    names: dict[str, list[str]] = {}
-    for key, name in choices:
-        names.setdefault(name, []).append(key)
-    by_name = {name: keys[0] for name, keys in names.items() if len(keys) == 1}
-    return by_name | {key: key for key, _ in choices}
 
 
 def _row(item: Item, answer: Answer, run_source: RunSource, keys: Mapping[str, str]) -> Prediction:
@@ -87,9 +74,9 @@ def _row(item: Item, answer: Answer, run_source: RunSource, keys: Mapping[str, s
             reason = f"unknown label {answer.value!r}"
     elif not reason:
         reason = "no answer"
-    cost = answer.cost
-    if cost is None:
-        cost = COSTS.get("flat")(prices={"per_label": run_source.cost_per_label}, usage={})
+    if answer.finish_reason == CUT_OFF:
+        value, reason = None, "the answer was cut off (finish_reason is 'length')"
+    cost, cost_note = _cost(answer, run_source)
     return Prediction(
         item=item,
         source_id=run_source.source_id,
@@ -102,7 +89,37 @@ def _row(item: Item, answer: Answer, run_source: RunSource, keys: Mapping[str, s
         finish_reason=answer.finish_reason,
         latency_ms=answer.latency_ms,
         cost=cost,
+        cost_note=cost_note[:200],
     )
+
+
+def _cost(answer: Answer, run_source: RunSource) -> tuple[Decimal, str]:
+    """What the answer cost, and why that is the price per label where the cost function cannot tell.
+
+    What the backend knows the answer to have cost comes first, then the cost function that the run froze.
+    """
+    if answer.cost is not None:
+        return answer.cost, ""
+    per_label = run_source.cost_per_label
+    function = COSTS.get(run_source.cost_function)
+    if function.name == "flat":
+        return per_label, ""
+    usage = {
+        TOKENS_IN: answer.tokens_in,
+        TOKENS_OUT: answer.tokens_out,
+        SECONDS: None if answer.latency_ms is None else answer.latency_ms / 1000,
+    }
+    known = {name: Decimal(str(value)) for name, value in usage.items() if value is not None}
+    try:
+        cost = function(prices=read_prices(function, run_source.prices), usage=known)
+    except CostError as error:
+        return per_label, f"{error}; the price per label was charged"
+    if cost >= MOST:
+        return (
+            per_label,
+            f"{cost:.0f} is more than any cost that can be stored; the price per label was charged",
+        )
+    return cost.quantize(PLACES), ""
 
 
 def _pay(rows: Sequence[Prediction], run_source: RunSource, stage: str) -> None:

@@ -16,9 +16,10 @@ from routing.models import DrawItem, ItemScore, PilotItem, PoolItem, Run, RunSou
 from routing.services.answers import table_of_answers
 from routing.services.chains import chains_to_json
 from routing.services.plans import plan_of
-from routing.services.predicting import predict_missing, score_of
-from routing.services.scoring import score_missing
+from routing.services.predicting import predict_missing
+from routing.services.scoring import score_of
 from routing.services.states import State, move
+from routing.services.stored_scores import score_missing
 
 KEYS_CHUNK = 50_000
 CALIBRATION_PRIORITY = 1
@@ -69,7 +70,7 @@ def _fill_keys(context: JobContext, run: Run, first: RunSource) -> None:
         prediction__item=OuterRef("item"),
         prediction__source=first.source_id,
         prediction__fingerprint=first.fingerprint,
-        name=run.score,
+        name=score_of(run, first).key,
     )
     for start in range(0, run.pool_size, KEYS_CHUNK):
         part = run.pool_items.filter(position__gte=start, position__lt=start + KEYS_CHUNK, u__isnull=True)

@@ -1,45 +1,140 @@
-"""Uncertainty scores of stored predictions. Another score needs no other model call."""
+"""Which uncertainty score a run uses: what its sources can give, parameters, and what has to be learnt
+first."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from django.db.models import Exists, OuterRef
+from annotation.errors import InputError
+from annotation.models import Label, Project
+from routing.backends import open_backend
+from routing.core.registry import UnknownNameError
+from routing.core.scores import (
+    SCORES,
+    Example,
+    ScoreError,
+    ScoreKind,
+    fields_read,
+    fit_score,
+    make_score,
+    score_key,
+)
+from routing.models import Prediction, Run, RunSource, Source
+from routing.services.score_fields import fields_of, keys_by_name
 
-from annotation.jobs import JobContext
-from routing.core.scores import SCORES
-from routing.models import ItemScore, Prediction, RunSource
+MAX_EXAMPLES = 20_000
+FIELDS = {
+    "probabilities": "class probabilities",
+    "label_logprobs": "log-probabilities of the labels",
+    "token_probabilities": "token probabilities",
+    "token_logprobs": "log-probabilities of the tokens",
+    "verbalized": "stated confidences",
+    "samples": "several samples of each answer",
+    "confidence": "confidences",
+    "uncertainty": "uncertainties",
+}
 
-CHUNK = 2_000
+
+@dataclass(frozen=True)
+class ChosenScore:
+    """A score with its parameters."""
+
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The name under which its values are stored."""
+        return score_key(self.name, self.params)
 
 
-def store_scores(rows: Iterable[Prediction], score: str) -> None:
-    """Compute and store one score of predictions that do not have it.
+@dataclass(frozen=True)
+class OfferedScore:
+    """A score, and why the source cannot give it ("" where it can)."""
 
-    An answer that cannot be used is as uncertain as can be, whatever the model thought of it.
+    kind: ScoreKind
+    refusal: str
+
+
+def score_of(run: Run, run_source: RunSource) -> ChosenScore:
+    """Which uncertainty score is computed for a source: the run's for the first, for the others their
+    backend's own.
     """
-    compute = SCORES.get(score)
-    scores = []
-    for row in rows:
-        result = compute(row.raw) if row.value is not None else None
-        scores.append(
-            ItemScore(
-                prediction=row,
-                name=score,
-                value=1.0 if result is None else result.u,
-                reason=(row.reason if result is None else result.reason)[:200],
+    if run_source.position == 1:
+        return ChosenScore(run.score, run.score_params)
+    return ChosenScore(open_backend(run_source.source.backend, run_source.source.params).default_score)
+
+
+def offered_scores(source: Source) -> list[OfferedScore]:
+    """Every score in the order of the registry, for a list from which one is chosen for a first source.
+
+    Those that are made of others are offered where the source gives anything that one of them reads.
+    """
+    return [OfferedScore(kind, _refusal(source, [kind.reads or tuple(FIELDS)], kind.name)) for kind in SCORES]
+
+
+def resolve_score(
+    project: Project, first_source: Source, name: str | None = None, params: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Name and parameters that a run freezes: checked, and with what has to be learnt before.
+
+    Without a name the score of the source's backend is taken. Of a calibrated score without parameters the
+    backend's own score is the one it is learnt from. What is learnt comes from labelled items: none of them
+    is in the pool of a run that starts now.
+
+    Raises InputError, `where` being "score" or "score_params", where there is no such score, the source's
+    answers do not bring what it reads, a parameter cannot be used, or too few labels are there to learn from.
+    """
+    own = open_backend(first_source.backend, first_source.params).default_score
+    name, given = name or own, dict(params or {})
+    if name == "calibrated":
+        given.setdefault("scores", [own])
+    try:
+        needed = fields_read(name, given)
+    except UnknownNameError as error:
+        where = "score" if name not in SCORES else "score_params"
+        raise InputError(f"{str(error)[:1].upper()}{str(error)[1:]}.", where=where) from None
+    except ScoreError as error:
+        raise _refused(error) from None
+    if refusal := _refusal(first_source, needed, name):
+        raise InputError(refusal, where="score")
+    try:
+        resolved = fit_score(name, given, lambda: _examples(project, first_source))
+        make_score(name, resolved)
+    except ScoreError as error:
+        raise _refused(error) from None
+    return name, resolved
+
+
+def _refused(error: ScoreError) -> InputError:
+    return InputError(f"This score cannot be used: {error}.", where="score_params")
+
+
+def _refusal(source: Source, needed: list[tuple[str, ...]], name: str) -> str:
+    """What the answers of the source lack for the score, in a sentence."""
+    brings = open_backend(source.backend, source.params).fields
+    for fields in needed:
+        if not brings.intersection(fields):
+            wanted = " or ".join(FIELDS.get(entry, entry) for entry in fields)
+            has = " and ".join(FIELDS.get(entry, entry) for entry in sorted(brings)) or "no scores at all"
+            if len(fields) == len(FIELDS):
+                return f"The answers of {source.name} come with nothing that a score can be computed from."
+            return (
+                f"The score {name!r} needs {wanted}, and the answers of {source.name} come with {has}. "
+                "Choose another score, or change the source."
             )
-        )
-    ItemScore.objects.bulk_create(scores)
+    return ""
 
 
-def score_missing(context: JobContext, *, run_source: RunSource, score: str) -> None:
-    """Compute `score` for the stored predictions of a source that lack it. No model is called."""
-    missing = Prediction.objects.filter(
-        ~Exists(ItemScore.objects.filter(prediction=OuterRef("pk"), name=score)),
-        source=run_source.source_id,
-        fingerprint=run_source.fingerprint,
-    ).order_by("pk")
-    rows = list(missing[:CHUNK])
-    while rows:
-        with context.chunk(stage=f"Scores of {run_source.source.name}"):
-            store_scores(rows, score)
-        rows = list(missing.filter(pk__gt=rows[-1].pk)[:CHUNK])
+def _examples(project: Project, source: Source) -> list[Example]:
+    """The newest stored predictions of the source for items that people have labelled."""
+    fingerprint = open_backend(source.backend, source.params).fingerprint()
+    current = Label.objects.filter(item__project=project, superseded_by__isnull=True).order_by("-id")
+    labels = dict(reversed(list(current.values_list("item_id", "value")[:MAX_EXAMPLES])))
+    ids, keys, examples = sorted(labels), keys_by_name(project), []
+    for start in range(0, len(ids), 500):
+        rows = Prediction.objects.filter(
+            item__in=ids[start : start + 500], source=source, fingerprint=fingerprint, value__isnull=False
+        ).order_by("item_id")
+        examples += [Example(fields_of(row, keys), row.value != labels[row.item_id]) for row in rows]
+    return examples

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from annotation.models import Item, Project
 from routing.backends import open_backend
 from routing.models import Source
-from routing.services.predicting import keys_by_name
+from routing.services.score_fields import keys_by_name
 
 SAMPLE = 50
 
@@ -18,17 +18,17 @@ def recorded_warnings(project: Project, sources: Sequence[Source]) -> tuple[str,
     for source in sources:
         if source.backend != "recorded":
             continue
-        answers = open_backend(source.backend, source.params).predict(sample)
+        backend = open_backend(source.backend, source.params)
+        answers = backend.predict(sample)
         if sample and not any(answer.value in keys for answer in answers):
             warnings.append(
                 f"{source.name}: none of the first {len(sample)} items has one of the project's labels in "
                 f"the column {source.params['label_column']!r}. What has none goes on to the next source."
             )
-        if source == first and not (
-            source.params.get("confidence_column") or source.params.get("uncertainty_column")
-        ):
+        if source == first and not backend.fields:
             warnings.append(
-                f"{source.name} comes first and names no column of confidences or uncertainties, by which "
-                "its answers are routed: none of them can be used, and every item goes on to the next source."
+                f"{source.name} comes first and names no column of confidences, uncertainties or "
+                "probabilities, by which its answers are routed: none of them can be used, and every item "
+                "goes on to the next source."
             )
     return tuple(warnings)

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.backends import BackendError, open_backend
-from routing.core.scores import SCORES
+from routing.core.scores import make_score
 from routing.services.sources import available_models
 from tests.factories import make_image_items, make_items, make_project
 
@@ -65,14 +65,14 @@ def test_recorded_answers_come_from_the_columns():
     assert [answer.value for answer in answers] == ["cat", None, None]
     assert answers[1].reason == "no label in the column guess"
     assert [answer.cost for answer in answers] == [Decimal("0.002"), None, None]
-    assert SCORES.get(backend.default_score)(answers[0].raw).u == 0.25
-    assert SCORES.get(backend.default_score)(answers[2].raw).u == 1
+    assert make_score(backend.default_score)(answers[0].raw).u == 0.25
+    assert make_score(backend.default_score)(answers[2].raw).u == 1
 
 
 def test_recorded_uncertainty_may_be_given_instead():
     backend = recorded(label_column="guess", uncertainty_column="doubt")
     answer = backend.predict([Item(data={"guess": "cat", "doubt": "0.125"})])[0]
-    assert SCORES.get("recorded")(answer.raw).u == 0.125
+    assert make_score("recorded")(answer.raw).u == 0.125
 
 
 def test_another_column_is_another_fingerprint():
@@ -101,7 +101,7 @@ def test_sklearn_reads_grey_levels(models):
     answers = open_backend("sklearn", {"model": "shades"}).predict(items)
     assert [answer.value for answer in answers] == ["dark", "light", "light"]
     assert answers[1].raw == answers[2].raw
-    score = SCORES.get("max_softmax")(answers[0].raw)
+    score = make_score("max_softmax")(answers[0].raw)
     assert score.usable
     assert 0 < score.u < 0.5
 

@@ -1,0 +1,43 @@
+"""Uncertainty scores of stored predictions. Another score needs no other model call."""
+
+from collections.abc import Iterable, Mapping
+
+from django.db.models import Exists, OuterRef
+
+from annotation.jobs import JobContext
+from routing.core.scores import make_score
+from routing.models import ItemScore, Prediction, RunSource
+from routing.services.score_fields import fields_of, keys_by_name
+from routing.services.scoring import ChosenScore
+
+CHUNK = 2_000
+
+
+def store_scores(rows: Iterable[Prediction], score: ChosenScore, keys: Mapping[str, str]) -> None:
+    """Compute and store one score of predictions that do not have it.
+
+    An answer that cannot be used is as uncertain as can be, whatever the model thought of it.
+    """
+    compute = make_score(score.name, score.params)
+    scores = []
+    for row in rows:
+        result = compute(fields_of(row, keys))
+        scores.append(ItemScore(prediction=row, name=score.key, value=result.u, reason=result.reason[:200]))
+    ItemScore.objects.bulk_create(scores)
+
+
+def score_missing(context: JobContext, *, run_source: RunSource, score: ChosenScore) -> None:
+    """Compute `score` for the stored predictions of a source that lack it. No model is called."""
+    missing = Prediction.objects.filter(
+        ~Exists(ItemScore.objects.filter(prediction=OuterRef("pk"), name=score.key)),
+        source=run_source.source_id,
+        fingerprint=run_source.fingerprint,
+    ).order_by("pk")
+    rows = list(missing[:CHUNK])
+    if not rows:
+        return
+    keys = keys_by_name(run_source.run.project)
+    while rows:
+        with context.chunk(stage=f"Scores of {run_source.source.name}"):
+            store_scores(rows, score, keys)
+        rows = list(missing.filter(pk__gt=rows[-1].pk)[:CHUNK])
