@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +14,7 @@ from routing.core.arrays import Bools, Floats, Ints, Keys
 from routing.core.bounds import Evidence
 from routing.core.keys import V_MAX, count_at_or_below, pack
 from routing.core.losses import Loss
+from routing.core.losses.base import LossError
 from routing.core.plan import Plan
 
 
@@ -100,8 +102,7 @@ class Calibration:
                 )
             if row.item_id in ids:
                 raise CalibrationError(f"{where}: the item is drawn twice")
-            if row.p != plan.p:
-                raise CalibrationError(f"{where}: people were asked with p = {row.p}, the plan says {plan.p}")
+            _check_p(row, plan, where)
             if not 0.0 <= row.u <= 1.0:
                 raise CalibrationError(f"{where}: uncertainty {row.u} is outside [0, 1]")
             if not 0 <= row.v <= V_MAX:
@@ -114,6 +115,15 @@ class Calibration:
                 raise CalibrationError(f"{where}: it has a label although the draw did not ask for one")
             positions.add(row.position)
             ids.add(row.item_id)
+
+
+def _check_p(row: CalibrationRow, plan: Plan, where: str) -> None:
+    if plan.p_min is None and row.p != plan.p:
+        raise CalibrationError(f"{where}: people were asked with p = {row.p}, the plan says {plan.p}")
+    if plan.p_min is not None and not plan.p_min <= row.p <= 1:
+        raise CalibrationError(
+            f"{where}: people were asked with p = {row.p}, outside the plan's {plan.p_min} .. 1"
+        )
 
 
 @dataclass(frozen=True)
@@ -132,7 +142,7 @@ class ObservedLosses:
     order : (n,)
         Place of each row in the draw, 0 .. m - 1.
     weights : (n,) or None
-        1 / p_i of each row; None for a constant p.
+        1 / p_i of each row; read only where the plan's p varies.
     """
 
     keys: Keys
@@ -150,6 +160,19 @@ class ObservedLosses:
     def _sums(self) -> tuple[Floats, Floats, Floats]:
         return cumulative(self.upper), cumulative(self.upper**2), cumulative(self.lower)
 
+    @cached_property
+    def _weighted(self) -> Floats:
+        """Z l / p_i of the asked rows, (n, S - 1)."""
+        if self.weights is None:
+            raise ValueError(
+                "the probabilities of asking vary, so every observed loss needs its weight 1 / p_i"
+            )
+        return self.upper * self.weights[:, None]
+
+    @cached_property
+    def _weighted_sums(self) -> tuple[Floats, Floats]:
+        return cumulative(self._weighted), cumulative(self._weighted**2)
+
     def totals(self, thresholds: Keys) -> tuple[Floats, Floats, Floats]:
         """K+, the sum of squares behind it, and K- of policies with ``thresholds`` (J, S - 1); each (J,)."""
         counts = count_at_or_below(self.keys, thresholds)
@@ -158,17 +181,43 @@ class ObservedLosses:
 
     def losses_in_order(self, thresholds: Keys) -> Floats:
         """Losses (J, n) of policies with ``thresholds`` (J, S - 1) on the asked rows, in draw order."""
+        losses = self._by_row(self.upper, thresholds)
+        return losses if not len(self.order) else losses[:, np.argsort(self.order, kind="stable")]
+
+    def weighted_in_order(self, thresholds: Keys) -> Floats:
+        """Z l / p_i (J, m) of such policies on all drawn rows, in draw order; 0 where nobody was asked."""
+        losses = np.zeros((len(thresholds), self.drawn))
+        losses[:, self.order] = self._by_row(self._weighted, thresholds)
+        return losses
+
+    def _by_row(self, values: Floats, thresholds: Keys) -> Floats:
+        """``values`` (n, S - 1) of the nominal source of each row, 0 for people; (J, n) in key order."""
         counts = count_at_or_below(self.keys, thresholds)
         place = np.arange(len(self.keys))
         nominal = np.zeros((len(counts), len(place)), dtype=np.int64)
         for source in range(counts.shape[1]):
             nominal += place >= counts[:, source, None]
-        with_people = np.column_stack([self.upper, np.zeros(len(place))])
-        losses = np.asarray(with_people[place, nominal], dtype=np.float64)
-        return losses if not len(self.order) else losses[:, np.argsort(self.order, kind="stable")]
+        with_people = np.column_stack([values, np.zeros(len(place))])
+        return np.asarray(with_people[place, nominal], dtype=np.float64)
+
+    def split(self, size: int) -> tuple[ObservedLosses, ObservedLosses]:
+        """The first ``size`` asked rows in draw order, and the rest; each in key order."""
+        first = np.zeros(self.asked, dtype=np.bool_)
+        first[np.argsort(self.order, kind="stable")[:size]] = True
+        return self._take(first), self._take(~first)
+
+    def _take(self, rows: Bools) -> ObservedLosses:
+        """The rows marked in ``rows`` (n,) as a sample of their own, all of it asked."""
+        return ObservedLosses(
+            self.keys[rows],
+            self.upper[rows],
+            self.lower[rows],
+            int(np.count_nonzero(rows)),
+            np.argsort(np.argsort(self.order[rows], kind="stable"), kind="stable"),
+        )
 
     def evidence(self, plan: Plan, total: Floats, squares: Floats | None = None) -> Evidence:
-        """Evidence about policies with observed losses ``total`` (J,); squares default to 0-1."""
+        """Evidence from observed losses ``total`` (J,) alone, for a constant p; squares default to 0-1."""
         loss = plan.loss_function()
         return Evidence(
             total=total,
@@ -179,6 +228,26 @@ class ObservedLosses:
             pool_size=plan.pool_size,
             loss_bound=loss.bound,
             binary=loss.binary,
+        )
+
+    def evidence_of(self, plan: Plan, thresholds: Keys) -> Evidence:
+        """All that is observed about the policies with ``thresholds`` (J, S - 1)."""
+        total, squares, _ = self.totals(thresholds)
+        evidence = self.evidence(plan, total, squares)
+        if plan.p_min is None:
+            return replace(
+                evidence,
+                rows=lambda start, stop: self.losses_in_order(thresholds[start:stop]),
+                places=np.sort(self.order),
+            )
+        counts = count_at_or_below(self.keys, thresholds)
+        weighted, weighted_squares = (along(sums, counts) for sums in self._weighted_sums)
+        return replace(
+            evidence,
+            weighted=weighted,
+            weighted_squares=weighted_squares,
+            p_min=Fraction(plan.p_min),
+            rows=lambda start, stop: self.weighted_in_order(thresholds[start:stop]),
         )
 
 
@@ -221,6 +290,7 @@ def observed_losses(calibration: Calibration, *, loss: Loss, sources: int) -> Ob
         lower,
         drawn=len(calibration.rows),
         order=[row.order for row in rows],
+        weights=np.array([1 / float(row.p) for row in rows]),
     )
 
 
@@ -252,9 +322,16 @@ def sorted_losses(
 
 
 def _bounded(loss: Loss, row: CalibrationRow, answer: str) -> float:
-    value = loss(row.label or "", answer)
+    try:
+        value = loss(row.label or "", answer)
+    except LossError as error:
+        raise CalibrationError(f"item {row.item_id!r}: {error}") from error
     if not 0.0 <= value <= loss.bound:
         raise CalibrationError(
             f"item {row.item_id!r}: the loss {loss.name!r} gave {value}, outside its range [0, {loss.bound}]"
+        )
+    if loss.binary and value not in (0.0, 1.0):
+        raise CalibrationError(
+            f"item {row.item_id!r}: the loss {loss.name!r} gave {value}, but says that it is 0 or 1 only"
         )
     return value

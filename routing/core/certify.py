@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
-from routing.core.arrays import Floats
+from routing.core.bins import Bins
+from routing.core.bounds.hypergeometric import Hypergeometric
 from routing.core.calibration import Calibration, CalibrationRow, ObservedLosses, observed_losses
 from routing.core.chain import Chain
 from routing.core.compare import Comparison, compare
@@ -18,6 +18,8 @@ from routing.core.planner import smallest_n
 from routing.core.region import Region, feasible_region
 from routing.core.rules.fixed_sequence import Verdict, cheapest
 from routing.core.savings import Expected, expected
+from routing.core.targets import Promise
+from routing.core.trial import ChainTest, Trial, arrange
 
 __all__ = [
     "Calibration",
@@ -33,28 +35,6 @@ __all__ = [
     "feasible_region",
     "risk_path",
 ]
-
-
-@dataclass(frozen=True)
-class ChainTest:
-    """How the tests along one chain of J policies came out.
-
-    Attributes
-    ----------
-    name : str
-    level : Fraction
-        alpha divided by the number of chains.
-    upper, lower : (J,)
-        Observed losses K+ and K-.
-    verdict
-        Which policies are certified, and with which limits.
-    """
-
-    name: str
-    level: Fraction
-    upper: Floats
-    lower: Floats
-    verdict: Verdict
 
 
 @dataclass(frozen=True)
@@ -81,6 +61,7 @@ class Certification:
     prefix_lengths : mapping
         Per chain, the length of each rejected prefix, people alone included.
     tests : one per chain
+    chains : the chains that were tested, with `split_fixed_sequence` the one that was learnt
     expected
         Expected cost and savings of the outcome.
     smallest_n : int
@@ -103,6 +84,7 @@ class Certification:
     pointwise_upper_bound: float | None
     prefix_lengths: Mapping[str, Mapping[str, int]]
     tests: tuple[ChainTest, ...]
+    chains: tuple[Chain, ...]
     expected: Expected
     smallest_n: int
     reason: str
@@ -111,9 +93,7 @@ class Certification:
 
 @dataclass(frozen=True)
 class RiskPoint:
-    """One policy for a figure: place in its chain, estimate of the pool's share of wrong labels, pointwise
-    bound.
-    """
+    """One policy for a figure: place in its chain, estimate of the pool's mean loss, pointwise bound."""
 
     index: int
     expected_cost: float
@@ -123,11 +103,21 @@ class RiskPoint:
     certified: bool
 
 
-def certify(plan: Plan, chains: Sequence[Chain], calibration: Calibration) -> Certification:
+def certify(
+    plan: Plan, chains: Sequence[Chain], calibration: Calibration, *, slices: Bins | None = None
+) -> Certification:
     """Test the chains on the labelled calibration set and choose the cheapest certified policy.
 
     Every asked row must have been answered, or tried by people without success (label None), before this is
     called.
+
+    Parameters
+    ----------
+    chains
+        From `build_chains`; empty for the rule `split_fixed_sequence`.
+    slices
+        Only for that rule, which learns its chain along them from the first asked items: the pool (target
+        "population": the items outside the calibration set), cut by `make_bins` before the draw was labelled.
 
     Raises
     ------
@@ -137,44 +127,67 @@ def certify(plan: Plan, chains: Sequence[Chain], calibration: Calibration) -> Ce
     validate(plan)
     calibration.check(plan)
     losses = observed_losses(calibration, loss=plan.loss_function(), sources=plan.sources)
-    return certify_losses(plan, chains, losses, unanswered=calibration.unanswered)
+    return certify_losses(plan, chains, losses, unanswered=calibration.unanswered, slices=slices)
 
 
 def certify_losses(
-    plan: Plan, chains: Sequence[Chain], losses: ObservedLosses, *, unanswered: int = 0
+    plan: Plan,
+    chains: Sequence[Chain],
+    losses: ObservedLosses,
+    *,
+    unanswered: int = 0,
+    slices: Bins | None = None,
 ) -> Certification:
     """`certify` on losses that are already computed; the plan is taken as valid."""
+    trial, chains = arrange(plan, chains, losses, slices)
     _check_chains(plan, chains)
     level = plan.exact_alpha / len(chains)
-    tests = tuple(_test(plan, chain, losses, level) for chain in chains)
+    tests = tuple(trial.test(chain, level) for chain in chains)
     number, index = _choose(chains, tests)
     policy, test = chains[number].policies[index], tests[number]
-    outlay = expected(plan, policy, asked=losses.asked)
+    outlay = expected(plan, policy, asked=trial.asked)
     least = smallest_n(plan, chains=len(chains))
     shown = max(index, 1) if len(test.upper) > 1 else 0
     allowed = test.verdict.allowed[shown]
-    reason = "" if index else _reason(tests, losses.asked, least)
+    reason = "" if index else _reason(plan, tests, trial.asked, least)
     if index:
-        sentence = plan.target_rule().sentence(plan.epsilon, plan.alpha)
+        sentence = plan.target_rule().sentence(promise(plan))
     else:
         sentence = f"Nothing could be certified, so people label everything: {reason}."
+    chosen = pack_thresholds([policy.thresholds])
     return Certification(
         certified=index > 0,
         thresholds=policy.thresholds,
         chain=test.name if index else "",
         index=index,
-        asked=losses.asked,
+        asked=trial.asked,
         unanswered=unanswered,
         allowed_errors=None if np.isnan(allowed) else int(allowed),
         required_errors=_required(test.verdict, index),
         observed_errors=float(test.upper[shown]),
-        pointwise_upper_bound=_pointwise(plan, losses, test.upper[index], unanswered) if index else None,
+        pointwise_upper_bound=(
+            float(trial.upper_bounds(chosen, unanswered=unanswered)[0]) if index else None
+        ),
         prefix_lengths={test.name: dict(test.verdict.prefixes) for test in tests},
         tests=tests,
+        chains=chains,
         expected=outlay,
         smallest_n=least,
         reason=reason,
         sentence=sentence + _blanks(unanswered) + _dearer(outlay),
+    )
+
+
+def promise(plan: Plan) -> Promise:
+    """What the words of a certificate of ``plan`` depend on."""
+    loss = plan.loss_function()
+    return Promise(
+        epsilon=plan.epsilon,
+        alpha=plan.alpha,
+        binary=loss.binary,
+        loss=loss.name,
+        through_pool=plan.bound_rule().name != Hypergeometric.name,
+        whole_size=plan.data_set_size,
     )
 
 
@@ -198,18 +211,6 @@ def _check_chains(plan: Plan, chains: Sequence[Chain]) -> None:
             )
 
 
-def _test(plan: Plan, chain: Chain, losses: ObservedLosses, level: Fraction) -> ChainTest:
-    upper, squares, lower = losses.totals(pack_thresholds(policy.thresholds for policy in chain.policies))
-    verdict = plan.target_rule().judge(
-        bound=plan.bound_rule(),
-        evidence=losses.evidence(plan, upper, squares),
-        lower=lower,
-        epsilon=plan.exact_epsilon,
-        level=level,
-    )
-    return ChainTest(chain.name, level, upper, lower, verdict)
-
-
 def _choose(chains: Sequence[Chain], tests: Sequence[ChainTest]) -> tuple[int, int]:
     """Chain and place of the certified policy of least expected cost; (0, 0) where that is people alone.
 
@@ -230,32 +231,24 @@ def _required(verdict: Verdict, index: int) -> int:
     return verdict.required if index >= verdict.prefixes.get("narrow", index + 1) else 0
 
 
-def _pointwise(plan: Plan, losses: ObservedLosses, total: float, unanswered: int) -> float:
-    return float(_upper_bounds(plan, losses, np.array([total]), np.array([total]), unanswered)[0])
-
-
-def _upper_bounds(
-    plan: Plan, losses: ObservedLosses, total: Floats, squares: Floats, unanswered: int
-) -> Floats:
-    # Errors that people were asked about but could not mend stay in the data set: bound the pool instead.
-    target = "pool" if unanswered and plan.target == "dataset" else plan.target
-    evidence = losses.evidence(plan, total, squares)
-    return plan.bound_rule().upper(evidence, float(plan.alpha), target=target)
-
-
-def _reason(tests: Sequence[ChainTest], asked: int, least: int) -> str:
+def _reason(plan: Plan, tests: Sequence[ChainTest], asked: int, least: int) -> str:
     if asked < least:
         return f"people were asked about {asked} items, and at least {least} are needed to certify anything"
     if all(len(test.upper) < 2 for test in tests):
         return "no step of a chain would save anything at these costs"
+    binary = plan.loss_function().binary
     parts = []
     for test in tests:
         if len(test.upper) < 2:
             continue
-        errors, allowed = test.upper[1], test.verdict.allowed[1]
+        seen = f"{test.upper[1]:g} errors" if binary else f"a total loss of {test.upper[1]:g}"
+        if test.taught is not None:
+            seen += f", and {test.taught.upper[1]:g} more among those that taught it"
+        allowed = test.verdict.allowed[1]
         limit = "" if np.isnan(allowed) else f", and at most {int(allowed)} would have passed"
-        parts.append(f"the safest step of the chain '{test.name}' already showed {errors:g} errors{limit}")
-    return "; ".join(parts) + f" (with no error at all, {least} labels would have been enough)"
+        parts.append(f"the safest step of the chain '{test.name}' already showed {seen}{limit}")
+    nothing = "no error" if binary else "no loss"
+    return "; ".join(parts) + f" (with {nothing} at all, {least} labels would have been enough)"
 
 
 def _blanks(unanswered: int) -> str:
@@ -277,22 +270,19 @@ def _dearer(outlay: Expected) -> str:
 def risk_path(plan: Plan, chain: Chain, calibration: Calibration, *, chains: int = 1) -> list[RiskPoint]:
     """Observed risk and pointwise upper bound of every policy of a chain, for a figure.
 
-    ``chains`` is how many the run tests, each at alpha / chains.
+    ``chains`` is how many the run tests, each at alpha / chains.  Under `split_fixed_sequence` pass the chain
+    of the certification; the items that taught it are left out.
     """
     losses = observed_losses(calibration, loss=plan.loss_function(), sources=plan.sources)
-    upper, squares, _ = losses.totals(pack_thresholds(policy.thresholds for policy in chain.policies))
-    bounds = _upper_bounds(plan, losses, upper, squares, calibration.unanswered)
-    verdict = _test(plan, chain, losses, plan.exact_alpha / chains).verdict
+    trial = Trial.of(plan, losses)
+    thresholds = pack_thresholds(policy.thresholds for policy in chain.policies)
+    evidence = trial.evidence(thresholds)
+    estimates = evidence.mean if plan.constant_p else evidence.weighted_mean
+    bounds = trial.upper_bounds(thresholds, unanswered=calibration.unanswered)
+    verdict = trial.test(chain, plan.exact_alpha / chains).verdict
     return [
-        RiskPoint(
-            index,
-            policy.expected_cost,
-            float(total),
-            float(total) / max(losses.asked, 1),
-            float(bound),
-            bool(good),
-        )
-        for index, (policy, total, bound, good) in enumerate(
-            zip(chain.policies, upper, bounds, verdict.eligible, strict=True)
+        RiskPoint(index, policy.expected_cost, float(total), float(estimate), float(bound), bool(good))
+        for index, (policy, total, estimate, bound, good) in enumerate(
+            zip(chain.policies, evidence.total, estimates, bounds, verdict.eligible, strict=True)
         )
     ]

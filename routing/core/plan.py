@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -14,11 +14,15 @@ from routing.core.exact import error_budget, plain, to_decimal
 from routing.core.losses import Loss, make_loss
 from routing.core.losses.base import LossError
 from routing.core.registry import UnknownNameError
-from routing.core.rules import RULES
+from routing.core.rules import RULES, split_fixed_sequence
 from routing.core.targets import TARGETS, Target
 
 PILOT_LIMIT = 200
 PILOT_SHARE = 5
+PILOT_PRICE = Decimal("0.01")
+"""Largest cost of a default pilot, as a part of what people would cost for the whole pool."""
+PILOT_LEAST = 30
+"""Fewer items foretell less than a shape that is assumed for nothing."""
 
 
 class PlanError(ValueError):
@@ -56,6 +60,10 @@ class Plan:
         vary, this is the smallest and ``p`` their mean over the pool.
     split_share : Decimal
         Part of the asked items that `split_fixed_sequence` learns its chain from.
+    data_set_size : int or None
+        N_all, for a second draw under the target "dataset": items of the delivered data set, the pool and
+        others that people have labelled already.  These count as right, so that the pool may hold all of
+        floor(epsilon N_all) wrong labels.  None: the data set is the pool.
 
     Numbers may be given as text, whole numbers or Decimals; a float is read by its shortest text form.
     """
@@ -74,6 +82,7 @@ class Plan:
     loss_params: Mapping[str, Any] = field(default_factory=dict)
     p_min: Decimal | None = None
     split_share: Decimal = Decimal("0.3")
+    data_set_size: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "alpha", "p", "split_share"):
@@ -93,9 +102,19 @@ class Plan:
         return len(self.costs)
 
     @property
+    def whole_size(self) -> int:
+        """N_all: items of the delivered data set."""
+        return self.pool_size if self.data_set_size is None else self.data_set_size
+
+    @property
     def budget(self) -> int:
-        """E = floor(epsilon N)."""
-        return error_budget(self.epsilon, self.pool_size)
+        """E = floor(epsilon N_all)."""
+        return error_budget(self.epsilon, self.whole_size)
+
+    @property
+    def risk_limit(self) -> Fraction:
+        """Largest mean loss over the pool, epsilon N_all / N: epsilon where the data set is the pool."""
+        return self.exact_epsilon * Fraction(self.whole_size, self.pool_size)
 
     @property
     def exact_epsilon(self) -> Fraction:
@@ -119,7 +138,9 @@ class Plan:
         """Number of pilot items."""
         if self.pilot_size is not None:
             return self.pilot_size
-        size = default_pilot_size(self.pool_size, self.sources)
+        if self.rule == split_fixed_sequence.RULE.name:
+            return 0  # its chain is learnt from labels
+        size = default_pilot_size(self.pool_size, self.costs)
         # Under "population" the pilot and the calibration set are disjoint, and some item must be left over.
         return min(size, max(self.pool_size - self.m - 1, 0)) if self.target == "population" else size
 
@@ -144,11 +165,19 @@ def _decimal(field: str, value: Decimal) -> Decimal:
         raise PlanError(field, f"{field}: {error}") from error
 
 
-def default_pilot_size(pool_size: int, sources: int) -> int:
-    """Items of the pilot: min(200, N / 5), and none for one model and people, whose chain needs no
-    predictions.
+def default_pilot_size(pool_size: int, costs: Sequence[Decimal]) -> int:
+    """Items of the pilot: at most 200, N / 5, and as many as cost 1 % of what people would cost for the pool.
+
+    None where that is fewer than 30, and none for one model and people, whose chain needs no predictions.
+    ``costs`` are those of all sources, people last; the first model's answers are paid for anyway.
     """
-    return 0 if sources <= 2 else min(PILOT_LIMIT, pool_size // PILOT_SHARE)
+    if len(costs) <= 2:
+        return 0
+    size = min(PILOT_LIMIT, pool_size // PILOT_SHARE)
+    later = sum(costs[1:-1])
+    if later > 0:
+        size = min(size, floor(PILOT_PRICE * pool_size * costs[-1] / later))
+    return size if size >= PILOT_LEAST else 0
 
 
 def validate(plan: Plan) -> None:
@@ -174,11 +203,17 @@ def _validate_levels(plan: Plan) -> None:
         raise PlanError(
             "p", f"p = {plain(plan.p)}: the probability of asking people must be above 0 and at most 1"
         )
+    if not 0 < plan.split_share < 1:
+        raise PlanError(
+            "split_share",
+            f"split_share = {plain(plan.split_share)}: the part of the labels that teaches the chain must "
+            "lie between 0 and 1, both excluded; 0.3 is 30 %",
+        )
     if plan.p_min is not None and not 0 < plan.p_min <= plan.p:
         raise PlanError(
             "p",
-            f"the smallest probability of asking people is {plain(plan.p_min)} and their mean {plain(plan.p)}: "
-            "the smallest must be above 0 and at most the mean",
+            f"the smallest probability of asking people is {plain(plan.p_min)} and their mean "
+            f"{plain(plan.p)}: the smallest must be above 0 and at most the mean",
         )
 
 
@@ -193,6 +228,8 @@ def _validate_sizes(plan: Plan) -> None:
             f"m = {plan.m} items cannot be drawn from a pool of {plan.pool_size}; "
             f"choose m at most {plan.pool_size} or import more items",
         )
+    if plan.data_set_size is not None:
+        _validate_data_set(plan)
     if plan.pilot_size is not None and not 0 <= plan.pilot_size <= plan.pool_size:
         raise PlanError(
             "pilot_size",
@@ -208,6 +245,22 @@ def _validate_sizes(plan: Plan) -> None:
     if floor(plan.m * plan.p) < 1:
         raise PlanError(
             "m", f"m p = {plain(plan.expected_labels)}: fewer than one label is expected; choose a larger m"
+        )
+
+
+def _validate_data_set(plan: Plan) -> None:
+    size = plan.data_set_size
+    if isinstance(size, bool) or not isinstance(size, int) or size < plan.pool_size:
+        raise PlanError(
+            "data_set_size",
+            f"a data set of {size!r} items must hold the {plan.pool_size} of the pool; give the number of "
+            "both together, or leave it out",
+        )
+    if plan.target != "dataset":
+        raise PlanError(
+            "data_set_size",
+            f"items that people labelled earlier count for the target 'dataset' only, not for "
+            f"'{plan.target}'; leave the size of the data set out",
         )
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 
 from routing.core.bounds import Evidence
 from routing.core.exact import percent, plain
 from routing.core.plan import Plan, validate
+from routing.core.rules import split_fixed_sequence
+from routing.core.targets import counted
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,15 @@ class Outlook:
         Least number of calibration labels with which anything can be certified.
     expected_human_labels : Decimal
         m p: calibration labels that people will be asked for, on average.
+    expected_tested_labels : int
+        Those of them that the tests are made on: all, unless the first part teaches the chain.
     allowed_errors_at_expected_n : int
-        Most errors of the models that may show up among them; -1 where not even none would do.
+        Most errors of the models that may show up among the latter; -1 where not even none would do.  For a
+        loss that is no count: labels that cost the full B.
+    allowed_mean_loss : float or None
+        The same as a mean loss per tested label; None where none would do.
+    exact : bool
+        Whether the number of errors decides; else it is a forecast, as if they came evenly along the draw.
     certifiable : bool
         Whether the expected number of labels suffices.
     sentence : str
@@ -32,20 +42,55 @@ class Outlook:
 
     smallest_n: int
     expected_human_labels: Decimal
+    expected_tested_labels: int
     allowed_errors_at_expected_n: int
+    allowed_mean_loss: float | None
+    exact: bool
     certifiable: bool
     sentence: str
 
 
 def smallest_n(plan: Plan, *, chains: int = 1) -> int:
-    """Least n with which an observed loss of zero certifies, each of ``chains`` tested at alpha / chains."""
+    """Least n with which an observed loss of zero certifies, each of ``chains`` tested at alpha / chains.
+
+    Where the first part of the labels teaches the chain, the rest of them has to be enough.
+    """
+    least = _smallest_rest(plan, 0, chains)
+    if plan.rule != split_fixed_sequence.RULE.name or least > plan.pool_size:
+        return least
+    low, high = least - 1, plan.pool_size + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        first = split_fixed_sequence.first_part(middle, plan.split_share)
+        if _smallest_rest(plan, first, chains) <= middle - first:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _smallest_rest(plan: Plan, first: int, chains: int) -> int:
+    """Least number of labels to test on where ``first`` others, all right, have taught the chain."""
+    limit, size = _limit(plan, first), plan.pool_size - first
+    bound = plan.loss_function().bound
+    if limit >= bound:
+        return 1
     return plan.bound_rule().smallest_sample(
-        epsilon=plan.exact_epsilon,
+        epsilon=limit,
         alpha=float(plan.exact_alpha / chains),
-        p=plan.exact_p,
-        pool_size=plan.pool_size,
-        loss_bound=plan.loss_function().bound,
+        p=plan.exact_p if plan.rule != split_fixed_sequence.RULE.name else Fraction(1),
+        pool_size=size,
+        loss_bound=bound,
+        p_min=None if plan.p_min is None else Fraction(plan.p_min),
+        target=plan.target,
     )
+
+
+def _limit(plan: Plan, first: int) -> Fraction:
+    """Largest mean loss over the items that have taught nothing, if the models were right about the rest."""
+    if not plan.target_rule().finite:
+        return plan.risk_limit
+    return plan.risk_limit * Fraction(plan.pool_size, plan.pool_size - first)
 
 
 def outlook(plan: Plan, *, chains: int = 1) -> Outlook:
@@ -63,29 +108,63 @@ def outlook(plan: Plan, *, chains: int = 1) -> Outlook:
     """
     validate(plan)
     expected_n = int(plan.expected_labels)
+    splits = plan.rule == split_fixed_sequence.RULE.name
+    first = split_fixed_sequence.first_part(expected_n, plan.split_share) if splits else 0
+    tested = expected_n - first
     least = smallest_n(plan, chains=chains)
-    template = Evidence.of_counts(
-        np.zeros(1), asked=expected_n, drawn=plan.m, p=plan.exact_p, pool_size=plan.pool_size
+    loss = plan.loss_function()
+    template = Evidence(
+        total=np.zeros(1),
+        squares=np.zeros(1),
+        asked=tested,
+        drawn=tested if splits else plan.m,
+        p=Fraction(1) if splits else plan.exact_p,
+        pool_size=plan.pool_size - first,
+        loss_bound=loss.bound,
+        binary=loss.binary,
+        p_min=None if plan.p_min is None else Fraction(plan.p_min),
     )
     allowed = plan.target_rule().allowed(
         bound=plan.bound_rule(),
         evidence=template,
-        epsilon=plan.exact_epsilon,
+        epsilon=plan.risk_limit,
         level=plan.exact_alpha / chains,
+        first=first,
     )
-    certifiable = allowed >= 0
-    labels = f"About {plain(Decimal(expected_n))} of {plan.m} drawn items go to people (p = {plain(plan.p)})"
-    if certifiable:
-        sentence = (
-            f"{labels}. Thresholds with which the models make at most {allowed} "
-            f"{'error' if allowed == 1 else 'errors'} among these can be certified at "
-            f"{percent(plan.epsilon)}."
-        )
-    else:
+    mean = None if allowed < 0 else allowed * loss.bound / max(tested, 1)
+    exact = counted(plan.bound_rule(), template)
+    return Outlook(
+        smallest_n=least,
+        expected_human_labels=plan.expected_labels,
+        expected_tested_labels=tested,
+        allowed_errors_at_expected_n=allowed,
+        allowed_mean_loss=mean,
+        exact=exact,
+        certifiable=allowed >= 0,
+        sentence=_sentence(plan, first, tested, least, allowed, exact),
+    )
+
+
+def _sentence(plan: Plan, first: int, tested: int, least: int, allowed: int, exact: bool) -> str:
+    loss = plan.loss_function()
+    wanted = percent(plan.epsilon) if loss.binary else f"a mean loss of {plain(plan.epsilon)}"
+    chance = f"p = {plain(plan.p)}" if plan.constant_p else f"p = {plain(plan.p)} on average"
+    labels = f"About {first + tested} of {plan.m} drawn items go to people ({chance})"
+    if first:
+        labels += f": the first {first} teach the order of the steps, {tested} test it"
+    if allowed < 0:
         more = (
             f"at least {least} labels are needed"
             if least <= plan.pool_size
             else "no draw of this pool would do"
         )
-        sentence = f"{labels}: too few to certify {percent(plan.epsilon)} even if none is wrong; {more}."
-    return Outlook(least, plan.expected_labels, allowed, certifiable, sentence)
+        nothing = "none is wrong" if loss.binary else "none shows a loss"
+        link = ", which is" if first else ":"
+        return f"{labels}{link} too few to certify {wanted} even if {nothing}; {more}."
+    about = "" if exact and not first else "about "
+    if loss.binary:
+        most = f"make at most {about}{allowed} {'error' if allowed == 1 else 'errors'} among these"
+    else:
+        mean = allowed * loss.bound / max(tested, 1)
+        most = f"show a mean loss of at most {about}{mean:.3g} among these"
+    return f"{labels}. Thresholds with which the models {most} can be certified at {wanted}."

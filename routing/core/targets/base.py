@@ -5,16 +5,62 @@ words.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
-from routing.core.arrays import Floats
+from routing.core.arrays import Bools, Floats
 from routing.core.bounds.base import Bound, Evidence
 from routing.core.exact import percent, plain
 from routing.core.rules.fixed_sequence import Verdict, prefix
+
+BLOCK = 16
+"""Policies that a sequential bound tests at first; twice as many each time as long as all of them pass."""
+
+
+@dataclass(frozen=True)
+class Taught:
+    """What the asked items that taught a chain say about its J policies; the tests are made on the rest.
+
+    Attributes
+    ----------
+    size : int
+        n_A.
+    upper, lower : (J,)
+        K+ and K- over these items.
+    """
+
+    size: int
+    upper: Floats
+    lower: Floats
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the words of a certificate depend on.
+
+    Attributes
+    ----------
+    epsilon, alpha : Decimal
+    binary : bool
+        The loss counts wrong labels.
+    loss : str
+        Name of the loss.
+    through_pool : bool
+        The bound speaks about the whole pool, whatever the target.
+    whole_size : int or None
+        Items of the delivered data set, where it holds more than the pool.
+    """
+
+    epsilon: Decimal
+    alpha: Decimal
+    binary: bool = True
+    loss: str = "zero_one"
+    through_pool: bool = False
+    whole_size: int | None = None
 
 
 class Target(ABC):
@@ -36,7 +82,14 @@ class Target(ABC):
         return "hoeffding_bentkus" if self.finite and not constant_p else "betting_upper"
 
     def judge(
-        self, *, bound: Bound, evidence: Evidence, lower: Floats, epsilon: Fraction, level: Fraction
+        self,
+        *,
+        bound: Bound,
+        evidence: Evidence,
+        lower: Floats,
+        epsilon: Fraction,
+        level: Fraction,
+        taught: Taught | None = None,
     ) -> Verdict:
         """Test a chain at ``level``.
 
@@ -44,29 +97,118 @@ class Target(ABC):
         ----------
         evidence
             K+ of every policy (J,): an asked item that nobody could label counts B where a model labels it.
+            Where part of the asked items taught the chain: of the others, a simple random sample of the N' =
+            N - n_A items that taught nothing.
         lower : (J,)
             K- of every policy: such an item counts 0.
+        epsilon
+            Largest mean loss over the whole pool.
+        taught
+            What the part that taught the chain says about it; its known losses are taken off what is allowed.
         """
-        limit = float(level)
-        if evidence.binary:
-            allowed = bound.largest_count(evidence, epsilon, limit, target=self.name)
+        size = len(evidence.total)
+        whole = evidence.pool_size + (taught.size if taught else 0)
+        spent = taught.upper if taught and self.finite else np.zeros(size)
+        limits = {}
+        if counted(bound, evidence):
+            allowed = self._allowed(bound, evidence, epsilon * whole, spent, level)
             passes = evidence.total <= allowed
-            allowances = np.full(len(passes), float(allowed))
+            limits = {"errors": self._count(bound, evidence, epsilon * whole, Fraction(0), level)}
         else:
-            passes = bound.p_values(evidence, epsilon, target=self.name) <= limit
-            allowances = np.full(len(passes), np.nan)
+            allowed = np.full(size, np.nan)
+            passes = self._rejected(bound, evidence, epsilon * whole, spent, level)
         length = prefix(passes)
-        limits = {"errors": int(allowed)} if evidence.binary else {}
-        return Verdict(np.arange(len(passes)) < length, {"all": length}, allowances, limits=limits)
+        return Verdict(np.arange(size) < length, {"all": length}, allowed, limits=limits)
 
-    def allowed(self, *, bound: Bound, evidence: Evidence, epsilon: Fraction, level: Fraction) -> int:
-        """Largest number of observed errors with which a policy can be certified; -1 where none is."""
-        return bound.largest_count(evidence, epsilon, float(level), target=self.name)
+    def allowed(
+        self, *, bound: Bound, evidence: Evidence, epsilon: Fraction, level: Fraction, first: int = 0
+    ) -> int:
+        """Most observed errors, each costing B, with which a policy can be certified; -1 where none does.
+
+        A forecast where more than their number matters: as if they came evenly along the draw, and as often
+        among the ``first`` asked items, which taught the chain, as among the others.  Of ``evidence`` only
+        the sizes are read; they are those of the others.
+        """
+        whole = epsilon * (evidence.pool_size + first)
+        if not self.finite:
+            return bound.largest_count(evidence, epsilon, float(level), target=self.name)
+        unit = Fraction(evidence.loss_bound)
+        low, high = -1, evidence.asked + 1
+        while first and high - low > 1:
+            middle = (low + high) // 2
+            spent = unit * (-(-middle * first // max(evidence.asked, 1)))
+            if middle <= self._count(bound, evidence, whole, spent, level):
+                low = middle
+            else:
+                high = middle
+        return low if first else self._count(bound, evidence, whole, Fraction(0), level)
+
+    def _allowed(
+        self, bound: Bound, evidence: Evidence, allowance: Fraction, spent: Floats, level: Fraction
+    ) -> Floats:
+        """Largest passing number of errors (J,) of policies that have ``spent`` (J,) of ``allowance``."""
+        distinct, place = np.unique(spent, return_inverse=True)
+        counts = [self._count(bound, evidence, allowance, Fraction(errors), level) for errors in distinct]
+        return np.array(counts, dtype=np.float64)[place]
+
+    def _count(
+        self, bound: Bound, evidence: Evidence, allowance: Fraction, spent: Fraction, level: Fraction
+    ) -> int:
+        left = allowance - spent
+        if left < 0:
+            return -1
+        return bound.largest_count(evidence, left / evidence.pool_size, float(level), target=self.name)
+
+    def _rejected(
+        self, bound: Bound, evidence: Evidence, allowance: Fraction, spent: Floats, level: Fraction
+    ) -> Bools:
+        """Whether "the mean loss exceeds what is left" is rejected, (J,).
+
+        A bound that bets along the rows is asked block by block, only as far as the first failure.
+        """
+        size = len(evidence.total)
+        left = (float(allowance) - spent) / evidence.pool_size
+        exact = None if spent.any() else allowance / evidence.pool_size
+        passes = np.zeros(size, dtype=np.bool_)
+        start, width = 0, BLOCK if bound.sequential else size
+        while start < size:
+            stop = min(start + width, size)
+            values = bound.p_values(
+                part(evidence, start, stop),
+                np.maximum(left[start:stop], 0.0) if exact is None else exact,
+                target=self.name,
+                level=float(level),
+            )
+            passes[start:stop] = (values <= float(level)) & (left[start:stop] >= 0)
+            if prefix(passes[:stop]) < stop:
+                break
+            start, width = stop, 2 * width
+        return passes
 
     @abstractmethod
-    def sentence(self, epsilon: Decimal, alpha: Decimal) -> str:
+    def sentence(self, promise: Promise) -> str:
         """What a certificate promises, in words for somebody who answers for the quality of the data."""
 
     @staticmethod
-    def _odds(epsilon: Decimal, alpha: Decimal) -> str:
-        return f"with probability at least {percent(1 - alpha)} over the random draw (alpha = {plain(alpha)})"
+    def _odds(promise: Promise) -> str:
+        share = percent(1 - promise.alpha)
+        return f"with probability at least {share} over the random draw (alpha = {plain(promise.alpha)})"
+
+
+def counted(bound: Bound, evidence: Evidence) -> bool:
+    """Whether the number of observed errors decides every test of ``bound``."""
+    return evidence.binary and evidence.constant_p and bound.counts_only
+
+
+def part(evidence: Evidence, start: int, stop: int) -> Evidence:
+    """What is known about the policies ``start`` .. ``stop`` - 1."""
+    here = slice(start, stop)
+    rows = evidence.rows
+    return replace(
+        evidence,
+        total=evidence.total[here],
+        squares=evidence.squares[here],
+        weighted=None if evidence.weighted is None else evidence.weighted[here],
+        weighted_squares=None if evidence.weighted_squares is None else evidence.weighted_squares[here],
+        rows=None if rows is None else lambda first, last: rows(start + first, start + last),
+    )

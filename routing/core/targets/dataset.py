@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import floor
@@ -16,7 +15,7 @@ from routing.core.bounds.base import Bound, Evidence
 from routing.core.bounds.hypergeometric import Hypergeometric, largest_count, largest_self_consistent
 from routing.core.exact import percent, plain
 from routing.core.rules.fixed_sequence import Verdict, prefix
-from routing.core.targets.base import Target
+from routing.core.targets.base import Promise, Target, Taught
 
 WIDE_SHARE = Fraction(9, 10)
 """Part of the level that the wide test gets; the narrow one gets the rest."""
@@ -37,9 +36,12 @@ class Levels:
     narrow: int
 
 
-@lru_cache(maxsize=1024)
-def two_levels(*, pool_size: int, asked: int, budget: int, level: Fraction) -> Levels:
+@lru_cache(maxsize=4096)
+def two_levels(*, pool_size: int, asked: int, budget: int, level: Fraction, spent: int = 0) -> Levels:
     """s, c_s and c_0 for the delivered data set.
+
+    ``spent`` are possible errors of a policy outside these N items (asked items that taught its chain and
+    that nobody could label): its T must stay within E - spent, while s is the same for the whole chain.
 
     T(theta) - K(theta) is to be at most E, and K(theta) is random: which policy is the first bad one would
     depend on the draw.  So T is tested against two fixed limits.  Where T <= E + s holds, a policy with at
@@ -49,13 +51,16 @@ def two_levels(*, pool_size: int, asked: int, budget: int, level: Fraction) -> L
     s = 0
     if pool_size - asked > budget:  # else nearly everything was asked, and s would only get in the way
         s = max(0, largest_self_consistent(pool_size, budget, asked, float(share)) - SLACK)
+    left = budget - spent
+    if left < 0:
+        return Levels(s, -1, -1)
     if s == 0:
-        count = largest_count(pool_size, budget + 1, asked, float(level))
+        count = largest_count(pool_size, left + 1, asked, float(level))
         return Levels(0, count, count)
     return Levels(
         s,
-        largest_count(pool_size, budget + s + 1, asked, float(share)),
-        largest_count(pool_size, budget + 1, asked, float(level - share)),
+        largest_count(pool_size, left + s + 1, asked, float(share)),
+        largest_count(pool_size, left + 1, asked, float(level - share)),
     )
 
 
@@ -65,55 +70,88 @@ class DataSet(Target):
     name: ClassVar[str] = "dataset"
     title: ClassVar[str] = "The delivered data set"
     summary: ClassVar[str] = (
-        "The share of wrong labels in the file that is delivered, in which every label by people counts as right: "
-        "for one finished data set."
+        "The share of wrong labels in the file that is delivered, in which every label by people counts as "
+        "right: for one finished data set."
     )
     finite: ClassVar[bool] = True
 
     def judge(
-        self, *, bound: Bound, evidence: Evidence, lower: Floats, epsilon: Fraction, level: Fraction
+        self,
+        *,
+        bound: Bound,
+        evidence: Evidence,
+        lower: Floats,
+        epsilon: Fraction,
+        level: Fraction,
+        taught: Taught | None = None,
     ) -> Verdict:
         if not isinstance(bound, Hypergeometric):
             # T / N <= epsilon implies D <= epsilon: any bound on the pool serves.
-            return super().judge(bound=bound, evidence=evidence, lower=lower, epsilon=epsilon, level=level)
-        levels = self._levels(evidence, epsilon, level)
-        if levels.s == 0:
-            passes = evidence.total <= levels.wide
-            length = prefix(passes)
-            allowed = np.full(len(passes), float(levels.wide))
-            return Verdict(
-                np.arange(len(passes)) < length, {"all": length}, allowed, limits={"errors": levels.wide}
+            return super().judge(
+                bound=bound, evidence=evidence, lower=lower, epsilon=epsilon, level=level, taught=taught
             )
-        wide = prefix(evidence.total <= levels.wide)
-        narrow = prefix(evidence.total <= levels.narrow)
-        index = np.arange(len(evidence.total))
+        size = len(evidence.total)
+        budget = floor(epsilon * (evidence.pool_size + (taught.size if taught else 0)))
+        # Labels that people gave while the chain was learnt count as right, as all others do; what nobody
+        # could label there may be wrong.
+        spent = np.zeros(size) if taught is None else taught.upper - taught.lower
+        distinct, place = np.unique(np.append(spent, 0.0), return_inverse=True)
+        tests = [self._levels(evidence, budget, level, int(errors)) for errors in distinct]
+        wide_allowed, narrow_allowed = (
+            np.array([getattr(test, name) for test in tests], dtype=np.float64)[place][:size]
+            for name in ("wide", "narrow")
+        )
+        levels = tests[0]
+        if levels.s == 0:
+            length = prefix(evidence.total <= wide_allowed)
+            return Verdict(
+                np.arange(size) < length, {"all": length}, wide_allowed, limits={"errors": levels.wide}
+            )
+        wide = prefix(evidence.total <= wide_allowed)
+        narrow = prefix(evidence.total <= narrow_allowed)
+        index = np.arange(size)
         in_wide = (index < wide) & (lower >= levels.s)
         return Verdict(
             eligible=in_wide | (index < narrow),
             prefixes={"wide": wide, "narrow": narrow},
-            allowed=np.where(lower >= levels.s, float(levels.wide), float(levels.narrow)),
+            allowed=np.where(lower >= levels.s, wide_allowed, narrow_allowed),
             required=levels.s,
             limits={"s": levels.s, "c_s": levels.wide, "c_0": levels.narrow},
         )
 
-    def allowed(self, *, bound: Bound, evidence: Evidence, epsilon: Fraction, level: Fraction) -> int:
+    def allowed(
+        self, *, bound: Bound, evidence: Evidence, epsilon: Fraction, level: Fraction, first: int = 0
+    ) -> int:
         if not isinstance(bound, Hypergeometric):
-            return super().allowed(bound=bound, evidence=evidence, epsilon=epsilon, level=level)
-        levels = self._levels(evidence, epsilon, level)
+            return super().allowed(bound=bound, evidence=evidence, epsilon=epsilon, level=level, first=first)
+        levels = self._levels(evidence, floor(epsilon * (evidence.pool_size + first)), level, 0)
         return max(levels.wide, levels.narrow)
 
     @staticmethod
-    def _levels(evidence: Evidence, epsilon: Fraction, level: Fraction) -> Levels:
+    def _levels(evidence: Evidence, budget: int, level: Fraction, spent: int) -> Levels:
         return two_levels(
-            pool_size=evidence.pool_size,
-            asked=evidence.asked,
-            budget=floor(epsilon * evidence.pool_size),
-            level=level,
+            pool_size=evidence.pool_size, asked=evidence.asked, budget=budget, level=level, spent=spent
         )
 
-    def sentence(self, epsilon: Decimal, alpha: Decimal) -> str:
+    def sentence(self, promise: Promise) -> str:
+        epsilon, odds = promise.epsilon, self._odds(promise)
+        size = "" if promise.whole_size is None else f" of {promise.whole_size} items"
+        if promise.binary:
+            claim = (
+                f"At most {percent(epsilon)} of the labels in the delivered data set{size} are wrong "
+                f"(epsilon = {plain(epsilon)}), {odds}."
+            )
+        else:
+            claim = (
+                f"The mean loss '{promise.loss}' of the labels in the delivered data set{size} is at most "
+                f"{plain(epsilon)} (epsilon), {odds}."
+            )
+        if promise.through_pool:
+            return (
+                f"{claim} This holds for the whole pool, also if the labels that people gave to the "
+                "calibration set were left out."
+            )
         return (
-            f"At most {percent(epsilon)} of the labels in the delivered data set are wrong (epsilon = "
-            f"{plain(epsilon)}), {self._odds(epsilon, alpha)}. Labels that people gave count as right; the "
-            "part that no person labelled may exceed this share on its own."
+            f"{claim} Labels that people gave count as right; the part that no person labelled may exceed "
+            "this share on its own."
         )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import ClassVar
 
 from routing.core.exact import percent, plain
-from routing.core.targets.base import Target
+from routing.core.targets.base import Promise, Target
 
 
 class Pool(Target):
@@ -15,14 +14,20 @@ class Pool(Target):
     name: ClassVar[str] = "pool"
     title: ClassVar[str] = "The pool, without the calibration labels"
     summary: ClassVar[str] = (
-        "The share of wrong labels as if nobody had labelled the calibration set: for comparing thresholds, or "
-        "where those labels are to be left out."
+        "The share of wrong labels as if nobody had labelled the calibration set: for comparing thresholds, "
+        "or where those labels are to be left out."
     )
     finite: ClassVar[bool] = True
 
-    def sentence(self, epsilon: Decimal, alpha: Decimal) -> str:
+    def sentence(self, promise: Promise) -> str:
+        epsilon, odds = promise.epsilon, self._odds(promise)
+        if promise.binary:
+            return (
+                f"Even if the labels that people gave to the calibration set were left out, at most "
+                f"{percent(epsilon)} of the labels of the pool are wrong (epsilon = {plain(epsilon)}), "
+                f"{odds}."
+            )
         return (
-            f"Even if the labels that people gave to the calibration set were left out, at most "
-            f"{percent(epsilon)} of the labels of the pool are wrong (epsilon = "
-            f"{plain(epsilon)}), {self._odds(epsilon, alpha)}."
+            f"Even if the labels that people gave to the calibration set were left out, the mean loss "
+            f"'{promise.loss}' of the labels of the pool is at most {plain(epsilon)} (epsilon), {odds}."
         )

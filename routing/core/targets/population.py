@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import ClassVar
 
 from routing.core.exact import percent, plain
-from routing.core.targets.base import Target
+from routing.core.targets.base import Promise, Target
 
 
 class Population(Target):
@@ -15,13 +14,19 @@ class Population(Target):
     name: ClassVar[str] = "population"
     title: ClassVar[str] = "New items from the same source"
     summary: ClassVar[str] = (
-        "The probability that a new item from the same source gets a wrong label: for thresholds that will be "
-        "used on items that arrive later."
+        "The probability that a new item from the same source gets a wrong label: for thresholds that will "
+        "be used on items that arrive later."
     )
     finite: ClassVar[bool] = False
 
-    def sentence(self, epsilon: Decimal, alpha: Decimal) -> str:
+    def sentence(self, promise: Promise) -> str:
+        epsilon, odds = promise.epsilon, self._odds(promise)
+        if promise.binary:
+            return (
+                f"With these thresholds a new item from the same source gets a wrong label with probability "
+                f"at most {percent(epsilon)} (epsilon = {plain(epsilon)}), {odds}."
+            )
         return (
-            f"With these thresholds a new item from the same source gets a wrong label with probability at "
-            f"most {percent(epsilon)} (epsilon = {plain(epsilon)}), {self._odds(epsilon, alpha)}."
+            f"With these thresholds the expected loss '{promise.loss}' of a new item from the same source is "
+            f"at most {plain(epsilon)} (epsilon), {odds}."
         )

@@ -1,0 +1,154 @@
+"""What the chains of a run are tested on: all asked items, or those that did not teach the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from routing.core.arrays import Floats, Keys
+from routing.core.bins import Bins
+from routing.core.bounds import Evidence
+from routing.core.calibration import ObservedLosses
+from routing.core.chain import Chain, Policy, learn_chain
+from routing.core.keys import pack_thresholds
+from routing.core.plan import Plan
+from routing.core.rules import split_fixed_sequence
+from routing.core.rules.fixed_sequence import Verdict
+from routing.core.targets import Taught
+
+
+@dataclass(frozen=True)
+class ChainTest:
+    """How the tests along one chain of J policies came out.
+
+    Attributes
+    ----------
+    name : str
+    level : Fraction
+        alpha divided by the number of chains.
+    upper, lower : (J,)
+        Observed losses K+ and K- on the items that the tests were made on.
+    verdict
+        Which policies are certified, and with which limits.
+    taught : Taught or None
+        The same of the items that taught the chain, where it was learnt from labels.
+    """
+
+    name: str
+    level: Fraction
+    upper: Floats
+    lower: Floats
+    verdict: Verdict
+    taught: Taught | None = None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Asked items to test on, and what they are a simple random sample of.
+
+    Attributes
+    ----------
+    plan : Plan
+    tested : ObservedLosses
+        All asked items; under `split_fixed_sequence` those that did not teach the chain.
+    first : ObservedLosses or None
+        Those that did.
+    """
+
+    plan: Plan
+    tested: ObservedLosses
+    first: ObservedLosses | None = None
+
+    @classmethod
+    def of(cls, plan: Plan, losses: ObservedLosses) -> Trial:
+        """All of ``losses``, or split into two parts where the rule learns its chain from the first."""
+        if plan.rule != split_fixed_sequence.RULE.name:
+            return cls(plan, losses)
+        first, rest = losses.split(split_fixed_sequence.first_part(losses.asked, plan.split_share))
+        return cls(plan, rest, first)
+
+    @property
+    def pool_size(self) -> int:
+        """N, without the items that taught the chain."""
+        return self.plan.pool_size - (self.first.asked if self.first else 0)
+
+    @property
+    def asked(self) -> int:
+        """n, all asked items."""
+        return self.tested.asked + (self.first.asked if self.first else 0)
+
+    def evidence(self, thresholds: Keys) -> Evidence:
+        """What the tested items say about policies with ``thresholds`` (J, S - 1)."""
+        evidence = self.tested.evidence_of(self.plan, thresholds)
+        if self.first is None:
+            return evidence
+        # Given the first part, the tested items are a simple random sample, all of which was asked.
+        return replace(evidence, drawn=self.tested.asked, p=Fraction(1), pool_size=self.pool_size)
+
+    def test(self, chain: Chain, level: Fraction) -> ChainTest:
+        """The tests along ``chain``, each at ``level``."""
+        thresholds = pack_thresholds(policy.thresholds for policy in chain.policies)
+        taught, evidence = self._taught(thresholds), self.evidence(thresholds)
+        lower = self.tested.totals(thresholds)[2]
+        verdict = self.plan.target_rule().judge(
+            bound=self.plan.bound_rule(),
+            evidence=evidence,
+            lower=lower,
+            epsilon=self.plan.risk_limit,
+            level=level,
+            taught=taught,
+        )
+        return ChainTest(chain.name, level, evidence.total, lower, verdict, taught)
+
+    def upper_bounds(self, thresholds: Keys, *, unanswered: int) -> Floats:
+        """Upper bounds (J,) on the target at level alpha, each as if its policy alone were looked at."""
+        plan = self.plan
+        # Errors that people were asked about but could not mend stay in the data set: bound the pool then.
+        target = "pool" if unanswered and plan.target == "dataset" else plan.target
+        bounds = plan.bound_rule().upper(self.evidence(thresholds), float(plan.alpha), target=target)
+        taught = self._taught(thresholds)
+        if taught is not None and plan.target != "population":
+            known = np.zeros(len(bounds)) if target == "dataset" else taught.upper
+            bounds = (known + bounds * self.pool_size) / plan.pool_size
+        return np.asarray(bounds * (plan.pool_size / plan.whole_size), dtype=np.float64)
+
+    def _taught(self, thresholds: Keys) -> Taught | None:
+        if self.first is None:
+            return None
+        upper, _, lower = self.first.totals(thresholds)
+        return Taught(self.first.asked, upper, lower)
+
+
+def arrange(
+    plan: Plan, chains: Sequence[Chain], losses: ObservedLosses, slices: Bins | None
+) -> tuple[Trial, tuple[Chain, ...]]:
+    """The trial of a plan and the chains to test in it, for `split_fixed_sequence` the one learnt now.
+
+    Raises
+    ------
+    ValueError
+        The rule needs ``slices`` and no chains, or the other way round.
+    """
+    trial = Trial.of(plan, losses)
+    if trial.first is None:
+        if slices is not None:
+            raise ValueError(f"the rule '{plan.rule}' learns no chain, so it takes no slices")
+        return trial, tuple(chains)
+    if slices is None or chains:
+        raise ValueError(
+            f"the rule '{plan.rule}' learns its chain from the first labels: pass the slices of the pool and "
+            "no chains"
+        )
+    if not trial.first.asked:
+        return trial, (_people_alone(plan, slices),)
+    return trial, (learn_chain(plan, slices, trial.first.keys, trial.first.upper),)
+
+
+def _people_alone(plan: Plan, slices: Bins) -> Chain:
+    """The chain that nothing could be learnt for."""
+    models = plan.sources - 1
+    counts = (*(0 for _ in range(models)), int(slices.sizes.sum()))
+    return Chain("learnt", (Policy((None,) * models, counts, 0.0, float(plan.costs[-1])),))
