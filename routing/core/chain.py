@@ -7,6 +7,7 @@ first.  The guarantee holds for any chain, so its construction may be as clever,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from routing.core.forecast import Costs, assumed, by_attribution, by_disagreemen
 from routing.core.keys import Thresholds
 from routing.core.pilot import PilotData
 from routing.core.plan import Plan
+from routing.core.rules import multi_chain, split_fixed_sequence
 
 BINS = 200
 
@@ -69,7 +71,11 @@ def build_chains(
     reference: Bools | None = None,
     bins: int = BINS,
 ) -> tuple[Chain, ...]:
-    """The chains of ``plan``, from the scores of its pool and a pilot.
+    """The chains that the rule of ``plan`` tests, from the scores of its pool and a pilot.
+
+    `fixed_sequence` has one chain.  `multi_chain` has two more, which use only the first or only the last
+    model before people, whichever way the forecast errs.  `split_fixed_sequence` has none yet: see
+    `learn_chain`.  Two sources have one chain, whatever the rule.
 
     Parameters
     ----------
@@ -95,15 +101,34 @@ def build_chains(
     prices = np.array([float(cost) for cost in plan.costs])
     pilot = pilot if pilot is not None and len(pilot.u) else None
     costs = pass_on_costs(slices, prices, pilot)
-    if plan.sources == 2 or pilot is None:
-        name = "ordered" if plan.sources == 2 else "assumed"
-        return (greedy_chain(name, slices, assumed(slices, plan.sources - 1), costs),)
+    if plan.rule == split_fixed_sequence.RULE.name:
+        return ()
+    if plan.sources == 2:
+        return (greedy_chain("ordered", slices, assumed(slices, 1), costs),)
+    name, losses = _foretold(slices, plan, pilot)
+    chain = greedy_chain(name, slices, losses, costs)
+    if plan.rule != multi_chain.RULE.name:
+        return (chain,)
+    return (
+        chain,
+        greedy_chain("first model", slices, losses, costs, use=(0,)),
+        greedy_chain("last model", slices, losses, costs, use=(plan.sources - 2,)),
+    )
+
+
+def _foretold(slices: Bins, plan: Plan, pilot: PilotData | None) -> tuple[str, Floats]:
+    """Name of the forecast and predicted losses (S, b), from the best that the pilot allows.
+
+    Two chains at half the level each cost more than the choice between them is worth; where the last model
+    has a score of its own, splitting each disagreement between the models is the better forecast.
+    """
+    if pilot is None:
+        return "assumed", assumed(slices, plan.sources - 1)
     loss = plan.loss_function()
-    chains = [greedy_chain("disagreement", slices, by_disagreement(slices, pilot, loss), costs)]
     attributed = by_attribution(slices, pilot, loss)
     if attributed is not None:
-        chains.append(greedy_chain("attributed", slices, attributed, costs))
-    return tuple(chains)
+        return "attributed", attributed
+    return "disagreement", by_disagreement(slices, pilot, loss)
 
 
 def learn_chain(plan: Plan, slices: Bins, keys: Keys, losses: Floats) -> Chain:
@@ -162,16 +187,26 @@ def _check(plan: Plan, u: Floats, v: Ints, pilot: PilotData | None, reference: B
             raise ChainError(problem)
 
 
-def greedy_chain(name: str, bins: Bins, loss: Floats, costs: Costs) -> Chain:
+def greedy_chain(
+    name: str, bins: Bins, loss: Floats, costs: Costs, *, use: Sequence[int] | None = None
+) -> Chain:
     """From people alone, one slice at a time, the move that saves most per predicted new loss.
 
     Where the thresholds k .. l coincide, raising k' .. l of them moves the slice above from source l + 1 to
     k'. Moves that save nothing are left out.
+
+    Parameters
+    ----------
+    loss : (S, b)
+        Predicted loss of each source in each slice.
+    use
+        The models, counted from 0, that may get items; all of them by default.
     """
     total = (costs.models + costs.people).tolist()
     risk = loss.tolist()
     sizes = bins.sizes.tolist()
     people = len(total) - 1
+    movers = range(people) if use is None else use
     model_cost, people_cost = costs.models.tolist(), costs.people.tolist()
     size = sum(sizes)
     level = [0] * people
@@ -182,7 +217,7 @@ def greedy_chain(name: str, bins: Bins, loss: Floats, costs: Costs) -> Chain:
     while True:
         best: tuple[float, float] | None = None
         move = (0, 0)
-        for k in range(people):
+        for k in movers:
             b = level[k]
             if b == len(sizes):
                 continue

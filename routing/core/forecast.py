@@ -107,7 +107,8 @@ def pass_on_costs(bins: Bins, prices: Floats, pilot: PilotData | None) -> Costs:
     prices : (S,)
         Cost per label.  Source 1 is free here: it is paid on every item, because it makes the score.
     pilot
-        Gives the share of unusable answers of each model along the ranks; none is assumed without one.
+        Gives the share of unusable answers of each model along the ranks, and what its answers cost there;
+        without one every answer is usable and costs its price.
     """
     sources, slices = len(prices), len(bins.rho)
     models, people = np.zeros((sources, slices)), np.zeros((sources, slices))
@@ -119,9 +120,19 @@ def pass_on_costs(bins: Bins, prices: Floats, pilot: PilotData | None) -> Costs:
             missing = np.array([answer is None for answer in pilot.answers[:, k]], dtype=np.float64)
             if missing.any():
                 unusable = isotonic(rho, missing, bins.rho)
-        models[k] = (prices[k] if k else 0.0) + unusable * models[k + 1]
+        models[k] = (_price(bins, rho, pilot, k, prices[k]) if k else 0.0) + unusable * models[k + 1]
         people[k] = unusable * people[k + 1]
     return Costs(models, people)
+
+
+def _price(bins: Bins, rho: Floats | None, pilot: PilotData | None, model: int, price: float) -> Floats:
+    """Cost (b,) of an answer of a later model along the ranks: uncertain items make longer answers."""
+    if rho is not None and pilot is not None and pilot.costs is not None:
+        cost = pilot.costs[:, model]
+        known = ~np.isnan(cost)
+        if known.any():
+            return isotonic(rho[known], cost[known], bins.rho)
+    return np.full(len(bins.rho), price)
 
 
 def final_answers(answers: NDArray[np.object_]) -> NDArray[np.object_]:

@@ -35,10 +35,13 @@ def expected(plan: Plan, policy: Policy, *, asked: int) -> Expected:
     later = sum(prices[1:-1])
     size, people = plan.pool_size, prices[-1]
     rest = size - asked
-    unpaid = rest * (1 - plan.pilot / size)  # the later models' answers on the pilot are paid for already
+    # Nothing is paid twice: neither an answer on a pilot item that people are asked about, too, nor one on a
+    # pilot item in a later model's band.  Under "population" the pilot lies outside the calibration set.
+    outside = plan.pilot if plan.target == "population" else plan.pilot * rest / size
+    unpaid = rest - outside
     net = (
         size * prices[0]
-        + plan.pilot * later
+        + outside * later
         + asked * (later + people)
         + unpaid * policy.model_cost
         + rest * policy.people_cost

@@ -8,8 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from routing.core.chain import Chain, ChainError, PilotData, build_chains
-from routing.core.keys import V_MAX, Threshold, increasing
+from routing.core.bins import Bins, make_bins
+from routing.core.chain import Chain, ChainError, PilotData, build_chains, learn_chain
+from routing.core.keys import V_MAX, Threshold, increasing, pack
 from routing.core.plan import Plan
 from routing.core.route import route
 from tests.core.worlds import World, make_world, plan_of
@@ -82,19 +83,73 @@ def test_without_a_pilot_a_shape_is_assumed() -> None:
     check(chain, plan, world)
 
 
-def test_a_score_of_the_second_model_makes_a_second_chain() -> None:
+def test_a_score_of_the_last_model_splits_the_disagreements() -> None:
     plan, world, pilot = setting()
     own = np.column_stack([pilot.u, np.full(len(pilot.u), np.nan)])
-    assert (
-        len(build_chains(plan, u=world.u, v=world.v, pilot=PilotData(pilot.u, pilot.v, pilot.answers, own)))
-        == 1
-    )
-    own[:, 1] = np.random.default_rng(1).random(len(pilot.u))
+    blind = PilotData(pilot.u, pilot.v, pilot.answers, own)
+    assert [c.name for c in build_chains(plan, u=world.u, v=world.v, pilot=blind)] == ["disagreement"]
+    own = np.column_stack([pilot.u, np.random.default_rng(1).random(len(pilot.u))])
     own[3, 1] = np.nan
-    chains = build_chains(plan, u=world.u, v=world.v, pilot=PilotData(pilot.u, pilot.v, pilot.answers, own))
-    assert [chain.name for chain in chains] == ["disagreement", "attributed"]
+    seeing = PilotData(pilot.u, pilot.v, pilot.answers, own)
+    (chain,) = build_chains(plan, u=world.u, v=world.v, pilot=seeing)
+    assert chain.name == "attributed"
+    check(chain, plan, world)
+
+
+@pytest.mark.parametrize("sources", [3, 4])
+def test_several_chains_hedge_with_one_model_and_people(sources: int) -> None:
+    plan, world, pilot = setting(sources, rule="multi_chain")
+    chains = build_chains(plan, u=world.u, v=world.v, pilot=pilot)
+    assert [chain.name for chain in chains] == ["disagreement", "first model", "last model"]
     for chain in chains:
         check(chain, plan, world)
+    for chain, only in zip(chains[1:], (0, sources - 2), strict=True):
+        others = [k for k in range(sources - 1) if k != only]
+        assert all(policy.counts[k] == 0 for policy in chain.policies for k in others)
+        assert chain.policies[-1].counts[only] == SIZE
+
+
+def test_two_sources_have_one_chain_whatever_the_rule() -> None:
+    plan, world, _ = setting(2, rule="multi_chain")
+    assert [chain.name for chain in build_chains(plan, u=world.u, v=world.v)] == ["ordered"]
+
+
+def test_a_chain_that_labels_teach_is_not_built_before_them() -> None:
+    plan, world, _ = setting(rule="split_fixed_sequence")
+    assert build_chains(plan, u=world.u, v=world.v) == ()
+
+
+def test_labels_teach_a_chain() -> None:
+    """It follows from the slices' ends, sizes and ranks and from the labelled items alone."""
+    plan, world, _ = setting(rule="split_fixed_sequence")
+    slices = make_bins(world.u, world.v, count=200, whole_ties=False)
+    items = np.random.default_rng(3).choice(SIZE, 200, replace=False)
+    keys, losses = pack(world.u[items], world.v[items]), world.losses[items]
+    chain = learn_chain(plan, slices, keys, losses)
+    check(chain, plan, world)
+    bare = Bins(slices.ends, slices.sizes, slices.rho, np.empty(0))
+    order = np.random.default_rng(4).permutation(200)
+    assert learn_chain(plan, bare, keys[order], losses[order]) == chain
+    # Where the second model is always wrong, no step of worth is left for it.
+    useless = learn_chain(plan, slices, keys, np.column_stack([losses[:, 0], np.ones(200)]))
+    half = next(policy for policy in useless.policies if policy.counts[2] <= SIZE / 2)
+    assert half.counts[1] == 0
+    with pytest.raises(ChainError, match="at least one item"):
+        learn_chain(plan, slices, keys[:0], losses[:0])
+    with pytest.raises(ChainError, match=r"\(200, 1\)"):
+        learn_chain(plan, slices, keys, losses[:, :1])
+
+
+def test_costs_of_answers_change_what_a_slice_is_worth() -> None:
+    plan, world, pilot = setting()
+    rising = np.column_stack([np.full(len(pilot.u), 1000.0), 12_000 * pilot.u])
+    rising[::7, 1] = np.nan
+    costs = PilotData(pilot.u, pilot.v, pilot.answers, costs=rising)
+    (chain,) = build_chains(plan, u=world.u, v=world.v, pilot=costs)
+    first = next(policy for policy in chain.policies if policy.counts[1])
+    assert first.model_cost < first.counts[1] * 3000 / SIZE  # low ranks have short, cheap answers
+    (flat,) = build_chains(plan, u=world.u, v=world.v, pilot=pilot)
+    assert chain != flat
 
 
 def test_routing_does_not_depend_on_the_scale_of_the_score() -> None:
@@ -178,6 +233,8 @@ def test_pools_smaller_than_the_number_of_slices() -> None:
         ({"pilot": PilotData.of([0.1], [0], [["a"]])}, "expected one of each"),
         ({"pilot": PilotData.of([1.5], [0], [["a", "b"]])}, r"outside \[0, 1\]"),
         ({"pilot": PilotData.of([0.5], [0], [["a", "b"]], [[0.5]])}, "own scores"),
+        ({"pilot": PilotData.of([0.5], [0], [["a", "b"]], costs=[[0.5]])}, "costs of the answers"),
+        ({"pilot": PilotData.of([0.5], [0], [["a", "b"]], costs=[[1, -2]])}, "negative or infinite"),
     ],
 )
 def test_data_that_does_not_fit_is_refused(change: dict[str, object], message: str) -> None:
