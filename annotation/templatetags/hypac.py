@@ -39,7 +39,9 @@ def money(amount: Any, currency: str = "") -> str:
     if amount is None or amount == "":
         return "–"
     value = Decimal(str(amount))
-    digits = 2 if value == 0 or abs(value) >= Decimal("0.1") else 6
+    digits = (
+        2 if value == 0 or abs(value) >= Decimal("0.1") else 6 if abs(value) >= Decimal("0.00001") else 10
+    )
     text = f"{value:,.{digits}f}"
     if digits > 2:
         whole, _, rest = text.partition(".")

@@ -46,6 +46,8 @@ READERS = {
     "verbalized": listed,
 }
 MAX_COUNT = 2**31 - 1
+# What the column of costs holds.
+PLACES = Decimal(1).scaleb(-10)
 
 
 class Recorded:
@@ -121,7 +123,7 @@ class Recorded:
     def _cost(self, item: Item) -> Decimal | None:
         """The recorded cost; where the cell holds none, the cost function of the source tells."""
         cost = decimal_cell(self._cell(item, COST))
-        return None if cost is None else cost.quantize(Decimal("0.000001"))
+        return None if cost is None else cost.quantize(PLACES)
 
 
 FIRST = (LABEL, "confidence_column", "uncertainty_column", COST)

@@ -73,4 +73,14 @@ class Migration(migrations.Migration):
                 validators=[django.core.validators.MinValueValidator(Decimal("0"))],
             ),
         ),
+        migrations.AlterField(
+            model_name="prediction",
+            name="cost",
+            field=models.DecimalField(decimal_places=10, max_digits=20),
+        ),
+        migrations.AlterField(
+            model_name="spend",
+            name="amount",
+            field=models.DecimalField(decimal_places=10, max_digits=24),
+        ),
     ]

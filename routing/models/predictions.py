@@ -20,7 +20,8 @@ class Prediction(models.Model):
     tokens_out = models.PositiveIntegerField(null=True, blank=True)
     finish_reason = models.CharField(max_length=40, blank=True)
     latency_ms = models.FloatField(null=True, blank=True)
-    cost = models.DecimalField(max_digits=14, decimal_places=6)
+    # A short answer of an API may cost a millionth of the currency; sums are made of many of them.
+    cost = models.DecimalField(max_digits=20, decimal_places=10)
     cost_note = models.CharField(
         max_length=200, blank=True, help_text="Why the price per label was charged instead of what was used."
     )

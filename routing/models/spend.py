@@ -23,7 +23,7 @@ class Spend(models.Model):
     )
     stage = models.CharField(max_length=20, choices=Stage)
     quantity = models.PositiveIntegerField(help_text="Labels or predictions.")
-    amount = models.DecimalField(max_digits=18, decimal_places=6)
+    amount = models.DecimalField(max_digits=24, decimal_places=10)
     key = models.CharField(max_length=100, unique=True, help_text="What was paid; paying twice is refused.")
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -20,7 +20,7 @@ from routing.services.stored_scores import store_scores
 CHUNK = 500
 CUT_OFF = "length"
 # What the column of costs holds.
-PLACES = Decimal("0.000001")
+PLACES = Decimal(1).scaleb(-10)
 MOST = Decimal(10) ** 8
 
 
