@@ -45,7 +45,7 @@ class Labelled:
     @property
     def models(self) -> int:
         """K."""
-        return self.u.shape[1]
+        return int(self.u.shape[1])
 
 
 class Baseline(Protocol):

@@ -108,9 +108,7 @@ def open_columns(path: Path, *, names: Mapping[str, str], wanted: Sequence[str])
             raise TableError(f"there is no column {known!r} to map {name!r} to; see the list of columns")
     taken = set(names.values())
     chosen = [
-        names.get(name, name)
-        for name in wanted
-        if name in names or (name in header and name not in taken)
+        names.get(name, name) for name in wanted if name in names or (name in header and name not in taken)
     ]
     table = _read_parquet(path, chosen) if parquet else _read_csv(path, chosen)
     if not table.num_rows:

@@ -45,6 +45,15 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class Terms:
+    """What a decision is measured against; the pilot is paid only where the decision used one."""
+
+    target: str
+    epsilon: float
+    pilot_size: int
+
+
+@dataclass(frozen=True)
 class Deployment:
     """Items that are routed after the calibration, not among those that it drew from."""
 
@@ -52,15 +61,15 @@ class Deployment:
     v: Ints
 
 
-def measure(split: Split, decision: Decision, *, target: str, epsilon: float, pilot_size: int) -> Measured:
-    """The pool of ``split`` under ``decision``; ``pilot_size`` counts only where the decision used a pilot."""
+def measure(split: Split, decision: Decision, terms: Terms) -> Measured:
+    """The pool of ``split`` under ``decision``."""
     table = split.table.only(decision.models)
     nominal, ran = decision.apply(split.table.u, split.v)
     rows = np.arange(table.size)
     loss = table.final_loss[rows, nominal]
     asked = split.asked_items
     total = float(loss.sum())
-    if target == "dataset":
+    if terms.target == "dataset":
         total -= float(loss[asked].sum())
     outside = split.outside
     mask = np.zeros(table.size, dtype=np.bool_)
@@ -68,29 +77,21 @@ def measure(split: Split, decision: Decision, *, target: str, epsilon: float, pi
     needed = _tried(table, nominal, ran)
     needed[mask, :] = True
     if decision.pilot:
-        needed[split.pilot_items(target, pilot_size), :-1] = True
+        needed[split.pilot_items(terms.target, terms.pilot_size), :-1] = True
     people = table.costs[:, -1]
     spent = float((table.costs * needed).sum())
     routed = table.path_cost[rows, nominal]
     return Measured(
         error=total / table.size,
         test_error=float(loss[outside].mean()) if outside.any() else 0.0,
-        violated=total > epsilon * table.size + SLACK,
+        violated=total > terms.epsilon * table.size + SLACK,
         routing_saving=_saving(routed[~mask], people[~mask]),
         net_saving=1 - spent / float(people.sum()),
         human_labels=int(needed[:, -1].sum()),
     )
 
 
-def measure_deployment(
-    split: Split,
-    decision: Decision,
-    deployment: Deployment,
-    *,
-    target: str,
-    epsilon: float,
-    pilot_size: int,
-) -> Measured:
+def measure_deployment(split: Split, decision: Decision, deployment: Deployment, terms: Terms) -> Measured:
     """Other items under the same ``decision``; the calibration set and the pilot of ``split`` are paid, too.
 
     Nobody labelled a deployed item for the calibration, so its error and its test error are one number.
@@ -106,13 +107,13 @@ def measure_deployment(
         before[split.drawn, place] = model in scores
     before[split.asked_items, :] = True
     if decision.pilot:
-        before[split.pilot_items(target, pilot_size), :-1] = True
+        before[split.pilot_items(terms.target, terms.pilot_size), :-1] = True
     people = table.costs[:, -1]
     spent = float((table.costs * needed).sum() + (own.costs * before).sum())
     return Measured(
         error=total / table.size,
         test_error=total / table.size,
-        violated=total > epsilon * table.size + SLACK,
+        violated=total > terms.epsilon * table.size + SLACK,
         routing_saving=_saving(table.path_cost[rows, nominal], people),
         net_saving=1 - spent / float(people.sum()),
         human_labels=int(needed[:, -1].sum() + before[:, -1].sum()),

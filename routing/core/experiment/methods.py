@@ -64,7 +64,7 @@ class Certifying:
         if self.name == split_fixed_sequence.RULE.name:
             slices = split.once(("slices", plan.target), lambda: _slices(split, plan))
             return Decision.of_thresholds(certify_losses(plan, (), split.losses, slices=slices).thresholds)
-        chains = split.once((self.name, plan.target), lambda: _chains(split, plan))
+        chains = split.once((self.name, plan.target), lambda: chains_of(split, plan))
         chosen = certify_losses(plan, chains, split.losses)
         return Decision.of_thresholds(chosen.thresholds, pilot=plan.pilot > 0)
 
@@ -73,7 +73,8 @@ def _reference(split: Split, plan: Plan) -> np.ndarray | None:
     return split.outside if plan.target == "population" else None
 
 
-def _chains(split: Split, plan: Plan) -> tuple[Chain, ...]:
+def chains_of(split: Split, plan: Plan) -> tuple[Chain, ...]:
+    """The chains that a run of ``plan`` would test on this draw."""
     return build_chains(
         plan,
         u=split.table.u[:, 0],

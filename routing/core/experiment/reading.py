@@ -78,11 +78,10 @@ def read_table(
     else:
         function = _make(loss, loss_params or {})
         answers = _answers(cells, numbers)
-        blanks = np.equal(answers, None)
         values = _losses(cells, numbers, answers, function)
         name, params, binary, bound = loss, dict(loss_params or {}), function.binary, function.bound
         if blank == "pass":
-            usable = ~blanks
+            usable = ~_blank(answers)
     return Table(
         name=path.stem,
         numbers=numbers,
@@ -147,16 +146,19 @@ def _answers(cells: Columns, numbers: Sequence[int]) -> NDArray[np.object_]:
     return answers
 
 
+def _blank(answers: NDArray[np.object_]) -> Bools:
+    missing = np.frompyfunc(lambda answer: answer is None, 1, 1)(answers)
+    return np.asarray(missing, dtype=np.bool_)
+
+
 def _named_blanks(answers: NDArray[np.object_], numbers: Sequence[int]) -> NDArray[np.object_]:
     named = answers.copy()
     for place, k in enumerate(numbers):
-        named[np.equal(answers[:, place], None), place] = f"(no answer of model {k})"
+        named[_blank(answers[:, place]), place] = f"(no answer of model {k})"
     return named
 
 
-def _losses(
-    cells: Columns, numbers: Sequence[int], answers: NDArray[np.object_], function: Loss
-) -> Floats:
+def _losses(cells: Columns, numbers: Sequence[int], answers: NDArray[np.object_], function: Loss) -> Floats:
     """Losses (N, K); the full one for a blank prediction.  Each distinct pair is compared once."""
     truth = cells.texts(_need(cells, "y_true"))
     for row, label in enumerate(truth):
@@ -207,7 +209,7 @@ def _scores(cells: Columns, numbers: Sequence[int], answers: NDArray[np.object_]
         if column.startswith("conf"):
             values = 1 - values
         blank = np.isnan(values)
-        excused: Bools = np.zeros_like(blank) if answers is None else np.equal(answers[:, place], None)
+        excused: Bools = np.zeros_like(blank) if answers is None else _blank(answers[:, place])
         missing = np.flatnonzero(blank & ~excused)
         if len(missing):
             raise TableError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from routing.core.experiment.measure import Deployment, Measured, measure, measure_deployment
+from routing.core.experiment.measure import Deployment, Measured, Terms, measure, measure_deployment
 from routing.core.experiment.methods import METHODS, Method
 from routing.core.experiment.settings import ExperimentError, Settings
 from routing.core.experiment.shift import deploy
@@ -27,11 +27,6 @@ class Case:
     method: Method
     plan: Plan
     bound: str
-
-    @property
-    def reuses(self) -> tuple[str, str, str, int]:
-        """What names the case in a table of results."""
-        return self.method.name, self.plan.target, self.bound, self.plan.m
 
 
 @dataclass(frozen=True)
@@ -92,8 +87,7 @@ def list_cases(table: Table, settings: Settings) -> tuple[list[Case], tuple[str,
     """What can be run, and why the rest cannot."""
     cases: list[Case] = []
     refused: dict[str, None] = {}
-    if settings.repeats < 1:
-        raise ExperimentError(f"--repeats {settings.repeats}: at least one repeat is needed")
+    settings.check()
     for name in settings.rules or METHODS.names():
         method = METHODS.get(name)
         for target in settings.targets:
@@ -137,9 +131,9 @@ def _repeat(
                 deployments[severity] = deploy(table, severity, split.later)
         for place, epsilon in enumerate(settings.epsilons):
             decision = case.method.decide(split, replace(case.plan, epsilon=epsilon))
-            shared = {"target": case.plan.target, "epsilon": float(epsilon), "pilot_size": case.plan.pilot}
+            terms = Terms(case.plan.target, float(epsilon), case.plan.pilot)
             if not settings.severities:
-                yield (number, place, None), measure(split, decision, **shared)
+                yield (number, place, None), measure(split, decision, terms)
             for severity in settings.severities:
-                measured = measure_deployment(split, decision, deployments[severity], **shared)
+                measured = measure_deployment(split, decision, deployments[severity], terms)
                 yield (number, place, severity), measured

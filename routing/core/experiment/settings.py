@@ -11,6 +11,9 @@ from routing.core.plan import Plan
 MOST_LABELS = 1000
 """The default size of a calibration set is a quarter of the table, at most this."""
 
+MOST_SEVERE = 20.0
+"""With more, a deployment would hold a handful of items again and again."""
+
 
 class ExperimentError(ValueError):
     """An experiment that cannot be run; the message says what to change."""
@@ -43,6 +46,26 @@ class Settings:
     bounds: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     severities: tuple[float, ...] = ()
+
+    def check(self) -> None:
+        """Raise `ExperimentError` at the first value that makes no sense whatever the table."""
+        for name, values in (
+            ("--epsilon", self.epsilons),
+            ("--m", self.sizes),
+            ("--target", self.targets),
+            ("--bound", self.bounds),
+            ("--rules", self.rules),
+            ("--shift", self.severities),
+        ):
+            if len(set(values)) < len(values):
+                raise ExperimentError(f"{name}: a value stands there twice")
+        if self.repeats < 1:
+            raise ExperimentError(f"--repeats {self.repeats}: at least one draw is needed")
+        if self.seed < 0:
+            raise ExperimentError(f"--seed {self.seed}: a seed must not be negative")
+        for severity in self.severities:
+            if not 0 <= severity <= MOST_SEVERE:
+                raise ExperimentError(f"--shift {severity:g}: a severity lies between 0 and {MOST_SEVERE:g}")
 
     def sizes_for(self, table: Table) -> tuple[int, ...]:
         """The m of this experiment on ``table``."""
