@@ -218,13 +218,13 @@ def test_clt_without_an_observed_loss_is_zero() -> None:
     [
         ("clt", "population", True, True, "binomial"),
         ("clt", "dataset", True, True, "hypergeometric"),
-        ("clt", "pool", False, True, "hoeffding"),
+        ("clt", "pool", False, True, "betting_upper"),
         ("binomial", "dataset", True, True, "hypergeometric"),
-        ("binomial", "population", False, True, "hoeffding"),
-        ("binomial", "population", True, False, "hoeffding"),
+        ("binomial", "population", False, True, "betting_upper"),
+        ("binomial", "population", True, False, "betting_upper"),
         ("hypergeometric", "population", True, True, "binomial"),
-        ("hypergeometric", "pool", False, True, "hoeffding"),
-        ("hypergeometric", "pool", True, False, "hoeffding"),
+        ("hypergeometric", "pool", False, True, "betting_upper"),
+        ("hypergeometric", "pool", True, False, "hoeffding_bentkus"),
     ],
 )
 def test_invalid_combinations_are_refused_in_words(

@@ -116,6 +116,14 @@ class Evidence:
         return cls(total=total, squares=total, asked=asked, drawn=drawn, p=p, pool_size=pool_size)
 
 
+def recommended(*, target: str, binary: bool, constant_p: bool = True) -> str:
+    """Name of the tightest bound for a target, a loss and a way of asking: what a refusal names."""
+    population = target == "population"
+    if binary and constant_p:
+        return "binomial" if population else "hypergeometric"
+    return "betting_upper" if constant_p or population else "hoeffding_bentkus"
+
+
 class Bound(ABC):
     """One way to bound a target from above."""
 
@@ -129,8 +137,8 @@ class Bound(ABC):
     sequential: ClassVar[bool] = False
     """Whether it reads `Evidence.rows`, the losses in the order of the draw."""
     counts_only: ClassVar[bool] = True
-    """Whether, for a 0-1 loss, its p-value depends on the number of observed errors alone and never falls
-    as that grows, so that `largest_count` decides every test."""
+    """Whether, for a 0-1 loss and a constant p, its p-value depends on the number of observed errors alone
+    and never falls as that grows, so that `largest_count` decides every test."""
     mean_only: ClassVar[bool] = False
     """Whether, for every loss, its p-value depends on the mean loss alone (the weighted one where p varies)
     and never falls as that grows: along a rising loss one bisection then finds the furthest policy."""
@@ -165,8 +173,9 @@ class Bound(ABC):
     def largest_count(self, evidence: Evidence, r: Fraction, alpha: float, *, target: str) -> int:
         """Most observed errors that reject "target > r" at level ``alpha``; -1 where none does.
 
-        By bisection; of ``evidence`` only the sizes are read.  An error costs B.  Where the bound is not
-        `counts_only` the errors come evenly along the draw: a forecast, never used to certify.
+        By bisection; of ``evidence`` only the sizes are read.  An error costs B.  Where the count decides
+        nothing (the bound is not `counts_only`, p varies, or the loss has other values) this is a forecast,
+        never used to certify: errors come evenly along the draw and weigh the same.
         """
         low, high = -1, evidence.asked + 1
         while high - low > 1:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import elementwise
 
 from routing.core.arrays import Floats
-from routing.core.bounds.base import Bound, Evidence, Risk, as_array, evenly
+from routing.core.bounds.base import Bound, Evidence, Risk, as_array, evenly, recommended
 from routing.core.bounds.wealth import Path
 
 FETCHED = 1 << 20
@@ -41,7 +41,8 @@ class Betting(Bound):
         risk = as_array(r, len(evidence.total)) / self.scale(evidence)
 
         def value(path: Path, chosen: slice) -> Floats:
-            return np.minimum(self.hedges * np.exp(-path.growth(risk[chosen])), 1.0)
+            p = self.hedges * np.exp(-path.growth(risk[chosen]))
+            return np.asarray(np.minimum(p, 1.0), dtype=np.float64)
 
         return self._along(evidence, value, target=target, level=level)
 
@@ -125,18 +126,19 @@ class BettingUpper(Betting):
     name: ClassVar[str] = "betting_upper"
     title: ClassVar[str] = "Betting bound"
     summary: ClassVar[str] = (
-        "The tightest choice for losses between 0 and a limit; it needs no more than the order of the draw."
+        "The best choice where a label can be more or less wrong, as with a distance between numbers."
     )
     certifies: ClassVar[bool] = True
     hedges: ClassVar[int] = 1
 
     def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
-        if not constant_p and target != "population":
-            return (
-                f"the bound 'betting_upper' needs one probability of asking for all items for the target "
-                f"'{target}'; use 'hoeffding_bentkus'"
-            )
-        return ""
+        if constant_p or target == "population":
+            return ""
+        use = recommended(target=target, binary=binary, constant_p=constant_p)
+        return (
+            f"the bound 'betting_upper' needs one probability of asking for all items for the target "
+            f"'{target}'; use '{use}'"
+        )
 
     def plays(self, *, target: str, level: float) -> tuple[float, bool]:
         return log(1 / level), target != "population"
@@ -156,12 +158,12 @@ class PaperBetting(Betting):
 
     name: ClassVar[str] = "betting"
     title: ClassVar[str] = "Two-sided betting bound of the paper"
-    summary: ClassVar[str] = "For reproducing the paper's figures; wider than the one-sided betting bound."
+    summary: ClassVar[str] = "For reproducing the paper only; the one-sided betting bound needs fewer labels."
     certifies: ClassVar[bool] = False
     hedges: ClassVar[int] = 2
 
     def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
-        use = "betting_upper" if constant_p or target == "population" else "hoeffding_bentkus"
+        use = recommended(target=target, binary=binary, constant_p=constant_p)
         return f"the bound 'betting' is there to reproduce the paper and never certifies; use '{use}'"
 
     def plays(self, *, target: str, level: float) -> tuple[float, bool]:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from routing.core.arrays import Floats
-from routing.core.bounds.base import Bound, Evidence, Risk, as_array
+from routing.core.bounds.base import Bound, Evidence, Risk, as_array, recommended
 
 
 class Binomial(Bound):
@@ -21,17 +21,20 @@ class Binomial(Bound):
     """
 
     name: ClassVar[str] = "binomial"
+    title: ClassVar[str] = "Exact count for new items"
+    summary: ClassVar[str] = (
+        "Exact, with the fewest labels, where a label is right or wrong and new items will follow."
+    )
     certifies: ClassVar[bool] = True
 
     def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
+        use = recommended(target=target, binary=binary, constant_p=constant_p)
         if target != "population":
-            return (
-                f"the bound 'binomial' is for the target 'population', not '{target}'; use 'hypergeometric'"
-            )
+            return f"the bound 'binomial' is for the target 'population', not '{target}'; use '{use}'"
         if not binary:
-            return "the bound 'binomial' needs a loss of 0 or 1; use 'hoeffding'"
+            return f"the bound 'binomial' needs a loss of 0 or 1; use '{use}'"
         if not constant_p:
-            return "the bound 'binomial' needs one probability of asking for all items; use 'hoeffding'"
+            return f"the bound 'binomial' needs one probability of asking for all items; use '{use}'"
         return ""
 
     def p_values(self, evidence: Evidence, r: Risk, *, target: str, level: float = 0.05) -> Floats:
@@ -47,7 +50,15 @@ class Binomial(Bound):
         return np.where(misses > 0, quantile, 1.0)
 
     def smallest_sample(
-        self, *, epsilon: Fraction, alpha: float, p: Fraction, pool_size: int, loss_bound: float
+        self,
+        *,
+        epsilon: Fraction,
+        alpha: float,
+        p: Fraction,
+        pool_size: int,
+        loss_bound: float,
+        p_min: Fraction | None = None,
+        target: str = "pool",
     ) -> int:
         """ceil(ln alpha / ln(1 - epsilon)), corrected where rounding moved it by one."""
         n = max(1, ceil(log(alpha) / log1p(-float(epsilon))))

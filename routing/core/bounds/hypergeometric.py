@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from routing.core.arrays import Bools, Floats, Ints
-from routing.core.bounds.base import Bound, Evidence, Risk
+from routing.core.bounds.base import Bound, Evidence, Risk, recommended
 from routing.core.bounds.tails import tail
 
 SECTIONS = 32
@@ -67,17 +67,20 @@ class Hypergeometric(Bound):
     """
 
     name: ClassVar[str] = "hypergeometric"
+    title: ClassVar[str] = "Exact count in a finite pool"
+    summary: ClassVar[str] = (
+        "Exact, with the fewest labels, where a label is right or wrong and one finished set is delivered."
+    )
     certifies: ClassVar[bool] = True
 
     def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
+        use = recommended(target=target, binary=binary, constant_p=constant_p)
         if target == "population":
-            return (
-                "the bound 'hypergeometric' is for a finite pool; for the target 'population' use 'binomial'"
-            )
+            return f"the bound 'hypergeometric' is for a finite pool, not for 'population'; use '{use}'"
         if not binary:
-            return "the bound 'hypergeometric' needs a loss of 0 or 1; use 'hoeffding'"
+            return f"the bound 'hypergeometric' needs a loss of 0 or 1; use '{use}'"
         if not constant_p:
-            return "the bound 'hypergeometric' needs one probability of asking for all items; use 'hoeffding'"
+            return f"the bound 'hypergeometric' needs one probability of asking for all items; use '{use}'"
         return ""
 
     def p_values(self, evidence: Evidence, r: Risk, *, target: str, level: float = 0.05) -> Floats:
@@ -120,7 +123,15 @@ class Hypergeometric(Bound):
         return np.asarray(budgets / size, dtype=np.float64)
 
     def smallest_sample(
-        self, *, epsilon: Fraction, alpha: float, p: Fraction, pool_size: int, loss_bound: float
+        self,
+        *,
+        epsilon: Fraction,
+        alpha: float,
+        p: Fraction,
+        pool_size: int,
+        loss_bound: float,
+        p_min: Fraction | None = None,
+        target: str = "pool",
     ) -> int:
         """Least n with P[Hyp(N, E + 1, n) = 0] <= alpha, by bisection: the probability falls with n."""
         marked = floor(epsilon * pool_size) + 1
