@@ -8,18 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from routing.core.arrays import Floats, Ints
-from routing.core.bounds import BOUNDS
+from routing.core.bounds import BOUNDS, Bound
 from routing.core.calibration import Calibration, ObservedLosses, observed_losses
 from routing.core.exact import percent
-from routing.core.grid import feasible_places, score_grid
+from routing.core.grid import ScoreGrid, score_grid
 from routing.core.keys import Thresholds
 from routing.core.plan import Plan
 from routing.core.rules import lexicographic, pointwise_argmin
+from routing.core.search import Search
 
-CHOICES: dict[str, Callable[[Ints, Floats], int]] = {
-    pointwise_argmin.RULE.name: pointwise_argmin.choose,
-    lexicographic.RULE.name: lexicographic.choose,
+CHOICES: dict[str, tuple[Callable[[Search], Ints], Callable[[Ints, Floats], int]]] = {
+    pointwise_argmin.RULE.name: (Search.cheapest, pointwise_argmin.choose),
+    lexicographic.RULE.name: (Search.furthest, lexicographic.choose),
 }
+"""By rule: tuples of thresholds among which its choice is, and which of them it chooses."""
+TARGETS = ("pool", "population")
 
 
 @dataclass(frozen=True)
@@ -58,52 +61,83 @@ def compare(plan: Plan, calibration: Calibration, *, bound: str = "clt") -> list
     Parameters
     ----------
     bound
-        Upper bound of each tuple of thresholds; the paper's experiments use 'clt'.
+        Upper bound of each tuple of thresholds; the paper's experiments use 'clt'.  For a bound that bets
+        along the draw fewer scores are looked at, and the sentence says how many.
 
     Raises
     ------
     ValueError
-        The loss of the plan is not 0-1, or the bound is unknown.
+        The bound is unknown, or not for this loss and these probabilities of asking.
     """
     losses = observed_losses(calibration, loss=plan.loss_function(), sources=plan.sources)
     return compare_losses(plan, calibration.u, losses, bound=bound)
 
 
-def compare_losses(plan: Plan, u: Floats, losses: ObservedLosses, *, bound: str = "clt") -> list[Comparison]:
-    """`compare` on computed losses and the scores ``u`` (m,) of all calibration items, asked or not."""
-    if not plan.loss_function().binary:
-        raise ValueError(f"the comparison rules are for a loss of 0 or 1, not for {plan.loss!r}")
+def compare_losses(
+    plan: Plan,
+    u: Floats,
+    losses: ObservedLosses,
+    *,
+    bound: str = "clt",
+    costs: Floats | None = None,
+    grid: ScoreGrid | None = None,
+) -> list[Comparison]:
+    """`compare` on computed losses and the scores ``u`` (m,) of all calibration items, asked or not.
+
+    Parameters
+    ----------
+    costs : (m, S), optional
+        Cost of each source on each of these items; the plan's costs per label without them.
+    grid : optional
+        `score_grid` of the same arguments.  Plans that differ in epsilon may share one.
+    """
     rule = BOUNDS.get(bound)
-    # A comparison speaks about the risk as the paper does; the bound says which risk it can bound.
-    target = "pool" if not rule.refusal(target="pool", binary=True) else "population"
-    sizes = losses.evidence(plan, np.zeros(1))
-    most = rule.largest_count(sizes, plan.exact_epsilon, float(plan.alpha), target=target)
-    grid = score_grid(u, losses)
-    places = feasible_places(grid, most)
+    grid = grid if grid is not None else score_grid(plan, u, losses, costs=costs)
+    search = Search.over(plan, losses, rule, _target(plan, rule), grid)
+    return [
+        _comparison(name, search, found(search), choose, scores=len(grid.scores))
+        for name, (found, choose) in CHOICES.items()
+    ]
+
+
+def _target(plan: Plan, bound: Bound) -> str:
+    """A comparison speaks about the risk as the paper does; the bound says which risk it can bound."""
+    binary, constant_p = plan.loss_function().binary, plan.constant_p
+    for target in TARGETS:
+        if not bound.refusal(target=target, binary=binary, constant_p=constant_p):
+            return target
+    if not bound.certifies:
+        return "population"
+    at_best = next(target for target in TARGETS if not bound.refusal(target=target, binary=True))
+    raise ValueError(bound.refusal(target=at_best, binary=binary, constant_p=constant_p))
+
+
+def _comparison(
+    name: str, search: Search, places: Ints, choose: Callable[[Ints, Floats], int], *, scores: int
+) -> Comparison:
+    plan, grid, bound = search.plan, search.grid, search.bound
     if not len(places):
         places = np.zeros((1, plan.sources - 1), dtype=np.int64)
-    prices = np.array([float(cost) for cost in plan.costs])
-    cost, errors = grid.cost(places, prices), grid.loss(places)
-    result = []
-    for name, choose in CHOICES.items():
-        row = choose(places, cost)
-        upper = rule.upper(losses.evidence(plan, errors[row : row + 1]), float(plan.alpha), target=target)
-        result.append(
-            Comparison(
-                rule=name,
-                bound=bound,
-                thresholds=grid.thresholds(places[row]),
-                routing_cost=float(cost[row]),
-                routing_saving=1 - float(cost[row]) / float(prices[-1]),
-                observed_errors=float(errors[row]),
-                estimate=float(errors[row]) / (float(plan.p) * losses.drawn),
-                upper_bound=float(upper[0]),
-                holds_level=False,
-                sentence=(
-                    f"The rule '{name}' of the paper does not hold its stated level: it can exceed "
-                    f"{percent(plan.epsilon)} more often than {percent(plan.alpha)} of the time. "
-                    "For comparison only."
-                ),
-            )
+    row = choose(places, grid.cost(places))
+    chosen = places[row : row + 1]
+    evidence = search.losses.evidence_of(plan, grid.keys(chosen))
+    cost = float(grid.cost(chosen)[0])
+    people = float(grid.paid[-1, -1]) / max(int(grid.drawn[-1]), 1)
+    tried = min(search.scores, scores)
+    return Comparison(
+        rule=name,
+        bound=bound.name,
+        thresholds=grid.thresholds(chosen[0]),
+        routing_cost=cost,
+        routing_saving=1 - cost / people,
+        observed_errors=float(evidence.total[0]),
+        estimate=float(evidence.weighted_mean[0]),
+        upper_bound=float(bound.upper(evidence, float(plan.alpha), target=search.target)[0]),
+        holds_level=False,
+        sentence=(
+            f"The rule '{name}' of the paper does not hold its stated level: it can exceed "
+            f"{percent(plan.epsilon)} more often than {percent(plan.alpha)} of the time. "
+            "For comparison only."
         )
-    return result
+        + (f" Thresholds were looked for at {tried} of {scores} scores." if tried < scores else ""),
+    )

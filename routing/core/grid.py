@@ -1,24 +1,49 @@
 """All tuples of thresholds at occurring scores of the calibration set, without listing them all.
 
-For fixed u_1 .. u_{S-2} the observed loss never falls as u_{S-1} rises, so the feasible last thresholds are
-found by bisection: a problem of S - 2 dimensions instead of S - 1.
+What a tuple (u_1 .. u_{S-1}) observes and costs is a sum over the bands of the sources, so it splits into a
+part of its *head* u_1 .. u_{S-2} and a part of its last threshold: head + last, both read off running sums.
+`search` walks the two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations_with_replacement
 from math import comb
 
 import numpy as np
 
-from routing.core.arrays import Floats, Ints
+from routing.core.arrays import Floats, Ints, Keys
 from routing.core.calibration import ObservedLosses, cumulative
-from routing.core.keys import V_MAX, Key, Thresholds, pack
+from routing.core.keys import V_MAX, Key, Thresholds, pack, pack_threshold
+from routing.core.least import Least
+from routing.core.plan import Plan
 
 TUPLES = 200_000
-"""Largest number of tuples u_1 .. u_{S-2} that is walked; with more, fewer scores are looked at."""
+"""Largest number of heads u_1 .. u_{S-2} that is walked; with more, fewer scores are looked at."""
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Rising tuples of places for all thresholds but the last.
+
+    Attributes
+    ----------
+    places : (h, S - 2)
+    ends : (h,)
+        Where the band of the last model begins: the last place of the head.
+    sums : (q, h)
+        What to add to the last model's running sums at a place to get the sums of the whole tuple.
+    cost : (h,)
+        The same for `ScoreGrid.gain`: the summed cost of the tuple.
+    """
+
+    places: Ints
+    ends: Ints
+    sums: Floats
+    cost: Floats
 
 
 @dataclass(frozen=True)
@@ -31,13 +56,53 @@ class ScoreGrid:
         Distinct scores, rising; threshold place j > 0 is scores[j - 1].
     drawn : (g + 1,)
         Calibration items, asked or not, at or below each place.
-    sums : (g + 1, S - 1)
-        Observed loss of each model on the asked items at or below each place.
+    paid : (g + 1, S)
+        Cost of each source on the calibration items at or below each place.
+    sums : (q, g + 1, S - 1)
+        Running sums over the asked items at or below each place, by model: of the losses, of their squares
+        and, where the probabilities of asking vary, of the losses divided by them and of those squares.
     """
 
     scores: Floats
     drawn: Ints
+    paid: Floats
     sums: Floats
+
+    @property
+    def sources(self) -> int:
+        return int(self.paid.shape[1])
+
+    @property
+    def last(self) -> Floats:
+        """Running sums (q, g + 1) of the last model."""
+        return np.asarray(self.sums[:, :, -1], dtype=np.float64)
+
+    @cached_property
+    def gain(self) -> Floats:
+        """Summed cost (g + 1,) of sending the items up to each place to the last model instead of people."""
+        return np.asarray(self.paid[:, -2] - self.paid[:, -1], dtype=np.float64)
+
+    @cached_property
+    def least(self) -> Least:
+        """Where `gain` is least between two places."""
+        return Least(self.gain)
+
+    @cached_property
+    def heads(self) -> Heads:
+        """All heads of S <= 3 sources; with more, those on as fine a grid as `TUPLES` allows."""
+        length = self.sources - 2
+        if length < 2:
+            places = np.arange(len(self.scores) + 1 if length else 1, dtype=np.int64)[:, None][:, :length]
+        else:
+            places = _rising(self.coarse(_most_places(length, TUPLES)), length)
+        ends = places[:, -1] if length else np.zeros(len(places), dtype=np.int64)
+        tuples = np.column_stack([places, ends])  # the band of the last model is empty
+        return Heads(
+            places=places,
+            ends=ends,
+            sums=self.totals(tuples) - self.last[:, ends],
+            cost=self._summed_cost(tuples) - self.gain[ends],
+        )
 
     def thresholds(self, places: Ints) -> Thresholds:
         """Keys of the threshold places (S - 1,): all items of a score go together, as in the paper."""
@@ -45,63 +110,103 @@ class ScoreGrid:
             Key(float(self.scores[place - 1]), V_MAX) if place else None for place in places.tolist()
         )
 
+    def keys(self, places: Ints) -> Keys:
+        """The same for threshold places (r, S - 1) at once, as packed by `pack_thresholds`."""
+        edges = np.append(pack_threshold(None), pack(self.scores, np.full(len(self.scores), V_MAX)))
+        return np.asarray(edges[places], dtype=np.complex128)
+
     def coarse(self, count: int) -> Ints:
         """At most ``count`` places, the first and the last among them."""
         last = len(self.scores)
         return np.unique(np.linspace(0, last, min(count, last + 1)).round().astype(np.int64))
 
-    def loss(self, places: Ints) -> Floats:
-        """Observed loss (r,) of threshold places (r, S - 1)."""
-        total = np.zeros(len(places))
+    def at(self, places: Ints) -> ScoreGrid:
+        """The grid with fewer scores: rising ``places`` of this one, 0 among them."""
+        return ScoreGrid(
+            self.scores[places[1:] - 1], self.drawn[places], self.paid[places], self.sums[:, places]
+        )
+
+    def within(self, tuples: int) -> ScoreGrid:
+        """The grid itself, or one with as many scores as make at most ``tuples`` tuples of thresholds."""
+        count = _most_places(self.sources - 1, tuples)
+        return self if count > len(self.scores) else self.at(self.coarse(count))
+
+    def totals(self, places: Ints) -> Floats:
+        """Sums (q, r) of threshold places (r, S - 1), in the order of `sums`."""
+        total = np.zeros((len(self.sums), len(places)))
         start = np.zeros(len(places), dtype=np.int64)
-        for source in range(self.sums.shape[1]):
+        for source in range(self.sums.shape[2]):
             stop = places[:, source]
-            total += self.sums[stop, source] - self.sums[start, source]
+            total += self.sums[:, stop, source] - self.sums[:, start, source]
             start = stop
         return total
 
-    def cost(self, places: Ints, prices: Floats) -> Floats:
+    def cost(self, places: Ints) -> Floats:
         """Mean routing cost per item (r,), the paper's C_hat: whoever labels is paid, nobody else."""
-        edges = np.column_stack([np.zeros(len(places), np.int64), self.drawn[places]])
-        edges = np.column_stack([edges, np.full(len(places), self.drawn[-1])])
-        paid = (np.diff(edges, axis=1) * prices).sum(axis=1)
-        return np.asarray(paid / max(int(self.drawn[-1]), 1), dtype=np.float64)
+        return self._summed_cost(places) / max(int(self.drawn[-1]), 1)
+
+    def _summed_cost(self, places: Ints) -> Floats:
+        total = np.zeros(len(places))
+        start = np.zeros(len(places), dtype=np.int64)
+        for source in range(self.sources):
+            stop = places[:, source] if source < places.shape[1] else np.full_like(start, len(self.drawn) - 1)
+            total += self.paid[stop, source] - self.paid[start, source]
+            start = stop
+        return total
 
 
-def score_grid(u: Floats, losses: ObservedLosses) -> ScoreGrid:
-    """The grid of the calibration items with scores ``u`` (m,) and of the losses of those asked about."""
-    scores = np.unique(u)
-    limits = pack(scores, np.full(len(scores), V_MAX))
-    drawn = np.searchsorted(np.sort(u), scores, side="right")
-    asked = np.searchsorted(losses.keys, limits, side="right")
-    sums = cumulative(losses.upper)[np.concatenate([[0], asked])]
-    return ScoreGrid(scores, np.concatenate([[0], drawn]).astype(np.int64), sums)
+def score_grid(plan: Plan, u: Floats, losses: ObservedLosses, *, costs: Floats | None = None) -> ScoreGrid:
+    """The grid of the calibration items with scores ``u`` (m,) and of the losses of those asked about.
 
+    It depends on the plan's costs, and on whether its p varies, alone: plans that differ in epsilon may
+    share one.
 
-def feasible_places(grid: ScoreGrid, most: int) -> Ints:
-    """Threshold places (r, S - 1) with at most ``most`` observed errors: for each start, the largest last
-    place.
+    Parameters
+    ----------
+    costs : (m, S), optional
+        Cost of each source on each item of ``u``; the plan's costs per label without them.
+
+    Raises
+    ------
+    ValueError
+        Shapes do not fit, or costs cannot be used.
     """
-    models = grid.sums.shape[1]
-    last = grid.sums[:, -1]
-    if models == 1:
-        return np.array([[int(np.searchsorted(last, most, side="right")) - 1]], dtype=np.int64)
-    heads = _heads(grid, models - 1)
-    ends = heads[:, -1]
-    spent = grid.loss(np.column_stack([heads, ends]))  # the last model's band is empty
-    furthest = np.searchsorted(last, most - spent + last[ends], side="right").astype(np.int64) - 1
-    fits = spent <= most
-    return np.column_stack([heads, furthest])[fits]
+    if costs is not None and costs.shape != (len(u), plan.sources):
+        raise ValueError(
+            f"costs of shape {costs.shape} came for {len(u)} calibration items and {plan.sources} sources; "
+            "give one row per item of the draw, asked or not, and one column per source, people last"
+        )
+    if costs is not None and not (np.all(costs >= 0) and costs[:, -1].any()):
+        raise ValueError("a cost is negative or missing, or people cost nothing: then nothing can be saved")
+    scores = np.unique(u)
+    order = np.argsort(u, kind="stable")
+    drawn = np.concatenate([[0], np.searchsorted(u[order], scores, side="right")]).astype(np.int64)
+    if costs is None:
+        paid = drawn[:, None] * np.array([float(cost) for cost in plan.costs])
+    else:
+        paid = cumulative(costs[order])[drawn]
+    limits = pack(scores, np.full(len(scores), V_MAX))
+    asked = np.concatenate([[0], np.searchsorted(losses.keys, limits, side="right")])
+    values = [losses.upper, losses.upper**2]
+    if not plan.constant_p:
+        if losses.weights is None:
+            raise ValueError("the probabilities of asking vary: give each observed loss its weight 1 / p_i")
+        weighted = losses.upper * losses.weights[:, None]
+        values += [weighted, weighted**2]
+    return ScoreGrid(scores, drawn, paid, np.stack([cumulative(value)[asked] for value in values]))
 
 
-def _heads(grid: ScoreGrid, length: int) -> Ints:
-    """Rising tuples (r, length) of places: all of them for one, else on as fine a grid as `TUPLES` allows."""
-    if length == 1:
-        return np.arange(len(grid.scores) + 1, dtype=np.int64)[:, None]
-    count = 2
-    while comb(count + length, length) <= TUPLES:
-        count += 1
-    places = grid.coarse(count)
+def _most_places(length: int, tuples: int) -> int:
+    """Most places of which there are at most ``tuples`` rising tuples of ``length``; at least two."""
+    low, high = 2, tuples
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if comb(middle + length - 1, length) <= tuples else (low, middle)
+    return low
+
+
+def _rising(places: Ints, length: int) -> Ints:
+    """All rising tuples (r, length) of ``places``, in their order."""
     flat = np.fromiter(_flatten(combinations_with_replacement(places.tolist(), length)), dtype=np.int64)
     return flat.reshape(-1, length)
 

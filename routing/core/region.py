@@ -7,9 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from routing.core.arrays import Bools, Floats, Ints
-from routing.core.calibration import Calibration, observed_losses
+from routing.core.calibration import Calibration, ObservedLosses, observed_losses
 from routing.core.grid import score_grid
 from routing.core.plan import Plan
+from routing.core.search import Search
+
+LARGEST = 40
+"""Most threshold scores along either side."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class Region:
     feasible : (g, g)
         Whether the pair (u1[i], u2[j]) passes its own test at level alpha; False below the diagonal.
     errors, cost : (g, g)
-        Observed errors, and mean routing cost per item (the paper's C_hat); NaN below the diagonal.
+        Observed loss, and mean routing cost per item (the paper's C_hat); NaN below the diagonal.
     """
 
     u1: Floats
@@ -35,35 +39,43 @@ class Region:
 
 
 def feasible_region(plan: Plan, calibration: Calibration, *, grid: int = 40) -> Region:
-    """The region of a run with two models and people, on at most ``grid`` scores of the calibration set.
+    """The region of a run with two models and people, on at most ``grid`` (never more than 40) scores of the
+    calibration set.
 
     Raises
     ------
     ValueError
-        The run has another number of sources, or its loss is not 0-1.
+        The run has another number of sources, or its bound is not for its loss.
     """
     if plan.sources != 3:
         raise ValueError(
             f"the feasible region is drawn for two models and people, not for {plan.sources} sources"
         )
-    if not plan.loss_function().binary:
-        raise ValueError(f"the feasible region is drawn for a loss of 0 or 1, not for {plan.loss!r}")
-    losses = observed_losses(calibration, loss=plan.loss_function(), sources=plan.sources)
-    table = score_grid(calibration.u, losses)
-    places = _spread(table.drawn, max(grid, 2))
-    first, second = np.meshgrid(np.arange(len(places)), np.arange(len(places)), indexing="ij")
-    valid = first <= second
-    pairs = np.column_stack([places[first[valid]], places[second[valid]]])
-    errors, cost = np.full(valid.shape, np.nan), np.full(valid.shape, np.nan)
-    errors[valid] = table.loss(pairs)
-    cost[valid] = table.cost(pairs, np.array([float(price) for price in plan.costs]))
-    template = losses.evidence(plan, np.zeros(1))
     # Errors that people could not mend stay in the data set: then the pool is what can be bounded.
     target = "pool" if calibration.unanswered and plan.target == "dataset" else plan.target
-    allowed = plan.bound_rule().largest_count(template, plan.exact_epsilon, float(plan.alpha), target=target)
-    feasible = valid & (errors <= allowed)
+    losses = observed_losses(calibration, loss=plan.loss_function(), sources=plan.sources)
+    return region_of(plan, calibration.u, losses, target=target, grid=grid)
+
+
+def region_of(plan: Plan, u: Floats, losses: ObservedLosses, *, target: str, grid: int = LARGEST) -> Region:
+    """`feasible_region` on computed losses and the scores ``u`` (m,) of all calibration items."""
+    bound = plan.bound_rule()
+    binary = plan.loss_function().binary
+    refusal = bound.refusal(target=target, binary=binary, constant_p=plan.constant_p)
+    if refusal:
+        raise ValueError(refusal)
+    full = score_grid(plan, u, losses)
+    table = full.at(_spread(full.drawn, min(max(grid, 2), LARGEST)))
+    places = np.arange(len(table.scores) + 1)
+    first, second = np.nonzero(places[:, None] <= places)
+    pairs = np.column_stack([first, second])
+    errors, cost = np.full((len(places),) * 2, np.nan), np.full((len(places),) * 2, np.nan)
+    errors[first, second] = table.totals(pairs)[0]
+    cost[first, second] = table.cost(pairs)
+    feasible = np.zeros(errors.shape, dtype=np.bool_)
+    feasible[first, second] = Search(plan, losses, bound, target, table).passes(first, second)
     feasible[0, 0] = True  # people alone
-    edges = np.concatenate([[-1.0], table.scores])[places]
+    edges = np.concatenate([[-1.0], table.scores])
     return Region(edges, edges, feasible, errors, cost)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from routing.core.arrays import Floats, Ints
 from routing.core.rules.base import Rule
 
@@ -20,4 +22,4 @@ def choose(thresholds: Ints, cost: Floats) -> int:
     """Row of the feasible ``thresholds`` (r, S - 1) with the largest last one, then the one before it, and so
     on.
     """
-    return max(range(len(thresholds)), key=lambda row: tuple(thresholds[row, ::-1].tolist()))
+    return int(np.lexsort(thresholds.T)[-1])

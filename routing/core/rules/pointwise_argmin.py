@@ -19,8 +19,8 @@ RULE = Rule(
 
 
 def choose(thresholds: Ints, cost: Floats) -> int:
-    """Row of least ``cost`` (r,) among the feasible ``thresholds`` (r, S - 1), the last of equals in their
-    order.
+    """Row of least ``cost`` (r,) among the feasible ``thresholds`` (r, S - 1); of equals, the one with the
+    largest first threshold, then the largest second, and so on.
     """
     least = np.flatnonzero(cost == cost.min())
-    return int(least[-1])
+    return int(least[np.lexsort(thresholds[least, ::-1].T)[-1]])
