@@ -1,5 +1,6 @@
 """The models of a project: add, change and remove them."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -10,9 +11,17 @@ from django.db.models import Max, Q, RestrictedError
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User
 from annotation.services import audit
-from routing.backends import BACKENDS, open_backend
+from routing.backends import BACKENDS, Backend, open_backend
+from routing.core.costs import COSTS, SECONDS, TOKENS_IN, TOKENS_OUT, CostError, read_prices
+from routing.core.registry import UnknownNameError
 from routing.models import Run, Source
 from routing.services.states import BUSY, UNDER_WAY
+
+USAGE_WORDS = {
+    TOKENS_IN: "how many tokens were read",
+    TOKENS_OUT: "how many tokens were generated",
+    SECONDS: "how long they took",
+}
 
 __all__ = ["available_models", "backend_names", "delete_source", "move_source", "save_source"]
 
@@ -36,16 +45,23 @@ def save_source(
     backend: str,
     params: dict[str, Any],
     cost_per_label: Decimal,
+    cost_function: str = "flat",
+    prices: Mapping[str, Any] | None = None,
     position: int | None = None,
     source: Source | None = None,
 ) -> Source:
     """Add a model, or change `source`. Without `position` a new one comes last.
 
-    Raises InputError where a field cannot be used (`where` names it: a field, or a parameter of the backend)
+    `prices` are those that the cost function needs, as text; a flat cost is `cost_per_label` itself, which
+    for the others is the average that plans reckon with. Runs keep the prices they were started with.
+
+    Raises InputError where a field cannot be used (`where` names it: a field, a parameter of the
+    backend, or a price)
     and ConflictError where a run that is under way rests on what would be changed.
     """
     opened = open_backend(backend, params)
     _refuse_unknown_columns(project, backend, params)
+    stored_prices = _prices(opened, name, cost_function, prices or {})
     opened.check()
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)  # one change of positions at a time
@@ -56,6 +72,7 @@ def save_source(
         target = source or Source(project=project)
         target.name, target.backend, target.params = name.strip(), backend, params
         target.cost_per_label = cost_per_label
+        target.cost_function, target.prices = cost_function, stored_prices
         if position is None:
             last = project.sources.aggregate(last=Max("position"))["last"] or 0
             target.position = target.position or last + 1
@@ -68,7 +85,13 @@ def save_source(
             actor=user,
             action="source.changed" if source else "source.added",
             target=f"source:{target.pk}",
-            data={"name": target.name, "backend": backend, "cost_per_label": str(cost_per_label)},
+            data={
+                "name": target.name,
+                "backend": backend,
+                "cost_per_label": str(cost_per_label),
+                "cost_function": cost_function,
+                "prices": stored_prices,
+            },
         )
     return target
 
@@ -135,6 +158,35 @@ def _check(source: Source) -> None:
             raise InputError("Another source has this place.", where="position") from None
         field, messages = next(iter(error.message_dict.items()))
         raise InputError(" ".join(messages), where=field) from None
+
+
+def _prices(backend: Backend, name: str, cost_function: str, prices: Mapping[str, Any]) -> dict[str, str]:
+    """The prices as they are stored. Raises InputError where one cannot be used, and where the answers of the
+    backend do not tell what they would be multiplied with.
+    """
+    try:
+        function = COSTS.get(cost_function)
+    except UnknownNameError:
+        raise InputError(
+            f"There is no cost function {cost_function!r}; choose one of {', '.join(COSTS.names())}.",
+            where="cost_function",
+        ) from None
+    if function.name == "flat":
+        if prices:
+            raise InputError("The price of a flat cost is the price per label.", where="prices")
+        return {}
+    try:
+        read = read_prices(function, prices)
+    except CostError as error:
+        raise InputError(f"{str(error)[:1].upper()}{str(error)[1:]}.", where=error.where) from None
+    if missing := [USAGE_WORDS[entry] for entry in function.needs if entry not in backend.usage]:
+        raise InputError(
+            f"The answers of {name.strip() or 'this source'} do not tell {' and '.join(missing)}, which "
+            f"{function.title!r} needs. Name the column that does, if the data has one, or choose another "
+            "way of counting.",
+            where="cost_function",
+        )
+    return {key: f"{value:f}" for key, value in read.items()}
 
 
 def _refuse_in_use(source: Source) -> None:

@@ -9,9 +9,10 @@ from annotation.errors import HypacError
 from annotation.services.projects import update_project
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.forms import add_error
+from routing.core.costs import COSTS
 from routing.models import Source
 from routing.services.sources import available_models, delete_source, move_source, save_source
-from routing.views.forms import BACKENDS, PeopleForm, SourceForm
+from routing.views.source_forms import BACKENDS, PeopleForm, SourceForm
 
 
 @needs("sources.edit", "GET", "POST")
@@ -33,6 +34,7 @@ def sources(request: ProjectRequest) -> HttpResponseBase:
         {
             "sources": Source.objects.filter(project=project).order_by("position"),
             "backend_names": dict(BACKENDS),
+            "cost_titles": {cost.name: cost.title for cost in COSTS},
             "people": people,
             "step": "sources",
         },

@@ -11,4 +11,14 @@ from routing.core.registry import Registry
 
 COSTS: Registry[Cost] = Registry("cost", Flat(), Tokens(), ApiPrice(), Time())
 
-__all__ = ["COSTS", "PEOPLE_TOKENS", "SECONDS", "TOKENS_IN", "TOKENS_OUT", "Cost", "CostError", "Price", "read_prices"]
+__all__ = [
+    "COSTS",
+    "PEOPLE_TOKENS",
+    "SECONDS",
+    "TOKENS_IN",
+    "TOKENS_OUT",
+    "Cost",
+    "CostError",
+    "Price",
+    "read_prices",
+]

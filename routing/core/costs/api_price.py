@@ -8,11 +8,11 @@ from decimal import Decimal
 
 from routing.core.costs.base import TOKENS_IN, TOKENS_OUT, Price, price_of, used
 
-PRICE_IN = Price("input", "The price of the input tokens", "For as many tokens as stated below.")
-PRICE_OUT = Price("output", "The price of the output tokens", "For as many tokens as stated below.")
+PRICE_IN = Price("input", "price of the input tokens", "For as many tokens as stated below.")
+PRICE_OUT = Price("output", "price of the output tokens", "For as many tokens as stated below.")
 PER = Price(
     "per_tokens",
-    "The number of tokens that the prices are for",
+    "number of tokens that the prices are for",
     "1000000 for prices per million tokens, 1000 for prices per thousand.",
     default=Decimal(1_000_000),
     above_zero=True,

@@ -11,6 +11,9 @@ TOKENS_IN, TOKENS_OUT, SECONDS = "tokens_in", "tokens_out", "seconds"
 USAGE = (TOKENS_IN, TOKENS_OUT, SECONDS)
 """What can be known about a call: tokens read, tokens generated (a count each), duration in seconds."""
 
+MAGNITUDE = 12
+"""A price has its first digit at most this many places before or after the point."""
+
 
 class CostError(ValueError):
     """A cost that cannot be computed; ``where`` names the price or the usage at fault."""
@@ -64,11 +67,13 @@ def price_of(price: Price, prices: Mapping[str, Decimal]) -> Decimal:
     """The price among ``prices``, or its default; raises `CostError` where there is none that can be used."""
     value = prices.get(price.name, price.default)
     if value is None:
-        raise CostError(f"{price.title} is needed ({price.name!r})", price.name)
+        raise CostError(f"the {price.title} is needed ({price.name!r})", price.name)
     if not value.is_finite() or value < 0:
-        raise CostError(f"{price.title} must be a number of at least 0, not {value}", price.name)
+        raise CostError(f"the {price.title} must be a number of at least 0, not {value}", price.name)
+    if value and not -MAGNITUDE <= value.adjusted() <= MAGNITUDE:
+        raise CostError(f"the {price.title} must be 0, or between 1e-12 and 1e12, not {value}", price.name)
     if price.above_zero and value == 0:
-        raise CostError(f"{price.title} must be above 0", price.name)
+        raise CostError(f"the {price.title} must be above 0", price.name)
     return value
 
 
@@ -98,12 +103,12 @@ def read_prices(cost: Cost, stored: Mapping[str, Any]) -> dict[str, Decimal]:
         if value is None or value == "":
             continue
         if isinstance(value, bool | float):
-            raise CostError(f"{known[name].title} must be written as text, such as '0.002'", name)
+            raise CostError(f"the {known[name].title} must be written as text, such as '0.002'", name)
         try:
             read[name] = Decimal(str(value).strip())
         except InvalidOperation:
             raise CostError(
-                f"{known[name].title} must be a number such as 0.002, not {str(value)[:40]!r}", name
+                f"the {known[name].title} must be a number such as 0.002, not {str(value)[:40]!r}", name
             ) from None
     for price in cost.prices:
         price_of(price, read)

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from routing.core.costs.base import Price, price_of
 
-PER_LABEL = Price("per_label", "The price per label", "What every label costs, short or long.")
+PER_LABEL = Price("per_label", "price per label", "What every label costs, short or long.")
 
 
 @dataclass(frozen=True)

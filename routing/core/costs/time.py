@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from routing.core.costs.base import SECONDS, Price, price_of, used
 
-PER_HOUR = Price("per_hour", "The price of an hour", "What the machine costs while it works, per hour.")
+PER_HOUR = Price("per_hour", "price of an hour", "What the machine costs while it works, per hour.")
 HOUR = Decimal(3_600)
 
 

@@ -11,7 +11,7 @@ from routing.core.costs.base import TOKENS_OUT, Price, price_of, used
 PEOPLE_TOKENS = 32_768
 """What a label by a person costs in the paper: the largest number of new tokens that is allowed."""
 PER_TOKEN = Price(
-    "per_token", "The price of a token", "1 counts in tokens, as the paper does.", default=Decimal(1)
+    "per_token", "price of a token", "1 counts in tokens, as the paper does.", default=Decimal(1)
 )
 
 

@@ -1,0 +1,177 @@
+"""Forms of the sources of labels, models and people. They turn what was typed into values; the services
+say what is allowed."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django import forms
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from annotation.views.forms import price_field
+from routing.backends.recorded import PARAMS as RECORDED
+from routing.core.costs import COSTS, PEOPLE_TOKENS, Cost, Price
+from routing.models import Source
+
+BACKENDS = (
+    ("sklearn", _("A scikit-learn model on this server")),
+    ("recorded", _("Answers that came with the data")),
+)
+# Columns that most data has none of; shown when asked for.
+FURTHER = {
+    "probabilities_column": (
+        _("Column with the probabilities of the labels"),
+        _("A JSON object, or cat: 0.7; dog: 0.3. They may leave labels out."),
+    ),
+    "label_logprobs_column": (_("or with their logarithms"), _("The same, as natural logarithms.")),
+    "token_probabilities_column": (
+        _("Column with the probabilities of the generated tokens"),
+        _("A JSON list, or numbers separated by semicolons."),
+    ),
+    "token_logprobs_column": (_("or with their logarithms"), _("The same, as natural logarithms.")),
+    "samples_column": (
+        _("Column with several answers to the item"),
+        _("A JSON list, or labels separated by semicolons: how much they disagree is a score."),
+    ),
+    "verbalized_column": (
+        _("Column with the confidences that the model stated"),
+        _("A JSON list of its replies, or numbers separated by semicolons."),
+    ),
+    "tokens_in_column": (_("Column with the number of tokens read"), _("What an API counts as input.")),
+    "tokens_out_column": (
+        _("Column with the number of tokens generated"),
+        _("What an API counts as output, reasoning included."),
+    ),
+    "seconds_column": (_("Column with the seconds that the answer took"), _("Decimals are fine.")),
+    "finish_reason_column": (
+        _("Column with the reason why the model stopped"),
+        _("Where it says “length”, the answer was cut off and is not used."),
+    ),
+    "cost_column": (
+        _("Column with what the answer cost"),
+        _("Where it is known item by item. It goes before the way of counting chosen below."),
+    ),
+}
+
+
+def _price_field(price: Price) -> forms.CharField:
+    """The service reads what is typed, so that page and API refuse the same in the same words."""
+    default = (
+        "" if price.default is None else " " + _("Left empty: %(price)s.") % {"price": f"{price.default:f}"}
+    )
+    return forms.CharField(
+        label=price.title[:1].upper() + price.title[1:],
+        required=False,
+        max_length=40,
+        help_text=price.summary + default,
+        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
+    )
+
+
+class SourceForm(forms.Form):
+    """One model. Each backend and each way of counting has fields of its own; only those of the chosen ones
+    count.
+    """
+
+    name = forms.CharField(
+        label=_("Name"), max_length=100, help_text=_("As it is to be called in tables and deliveries.")
+    )
+    backend = forms.ChoiceField(
+        label=_("Where its answers come from"),
+        choices=BACKENDS,
+        widget=forms.Select(attrs={"data-shows": "backend"}),
+    )
+    model = forms.ChoiceField(
+        label=_("Model file"),
+        required=False,
+        help_text=_("Files that whoever runs this server put into its folder of models."),
+    )
+    label_column = forms.ChoiceField(label=_("Column with its label"), required=False)
+    confidence_column = forms.ChoiceField(
+        label=_("Column with its confidence"), required=False, help_text=_("From 0 to 1; 1 is sure.")
+    )
+    uncertainty_column = forms.ChoiceField(
+        label=_("or column with its uncertainty"), required=False, help_text=_("From 0 to 1; 0 is sure.")
+    )
+    cost_per_label = price_field(
+        label=_("Price of one label"),
+        help_text=_("On average, where it differs from item to item: plans reckon with it."),
+    )
+    cost_function = forms.ChoiceField(
+        label=_("What its labels cost"),
+        choices=[(cost.name, cost.title) for cost in COSTS],
+        initial="flat",
+        required=False,
+        widget=forms.Select(attrs={"data-shows": "cost_function"}),
+    )
+
+    def __init__(self, *args: Any, models: list[str], columns: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, (label, help_text) in FURTHER.items():
+            self.fields[name] = forms.ChoiceField(label=label, required=False, help_text=help_text)
+        for cost in counted():
+            for price in cost.prices:
+                self.fields[price.name] = _price_field(price)
+        self._offer("model", models, _("Choose a model"))
+        for name in RECORDED:
+            self._offer(name, columns, _("Choose a column") if name == "label_column" else _("None"))
+
+    @staticmethod
+    def initial_of(source: Source) -> dict[str, Any]:
+        return {
+            "name": source.name,
+            "cost_per_label": f"{source.cost_per_label.normalize():f}",
+            "cost_function": source.cost_function,
+            "backend": source.backend,
+            **source.prices,
+            **source.params,
+        }
+
+    def values(self) -> dict[str, Any]:
+        """Arguments of `save_source`."""
+        data = self.cleaned_data
+        names: Sequence[str] = ("model",) if data["backend"] == "sklearn" else RECORDED
+        function = data["cost_function"] or "flat"
+        prices = {price.name: data[price.name] for cost in counted(function) for price in cost.prices}
+        return {
+            "name": data["name"],
+            "backend": data["backend"],
+            "params": {name: data[name] for name in names if data[name]},
+            "cost_per_label": data["cost_per_label"],
+            "cost_function": function,
+            "prices": {name: value for name, value in prices.items() if value},
+        }
+
+    def further(self) -> list[forms.BoundField]:
+        return [self[name] for name in FURTHER]
+
+    def further_used(self) -> bool:
+        """Whether the less usual columns are to be shown at once."""
+        return any(self[name].value() or self[name].errors for name in FURTHER)
+
+    def costs(self) -> Iterator[tuple[Cost, list[forms.BoundField]]]:
+        """Each way of counting that has prices, and their fields."""
+        for cost in COSTS:
+            fields = [] if cost.name == "flat" else [self[price.name] for price in cost.prices]
+            yield cost, fields
+
+    def _offer(self, name: str, values: list[str], nothing: Any) -> None:
+        # What is stored stays a choice even where the file or column is gone: the service then says so.
+        stored = self.initial.get(name)
+        known = [*values, *([stored] if stored and stored not in values else [])]
+        self.fields[name].choices = [("", nothing), *((value, value) for value in known)]  # type: ignore[attr-defined]
+
+
+def counted(name: str | None = None) -> list[Cost]:
+    """The ways of counting that have prices beside the one per label: all, or the one called `name`."""
+    return [cost for cost in COSTS if cost.name != "flat" and name in (None, cost.name)]
+
+
+class PeopleForm(forms.Form):
+    human_cost = price_field(
+        label=_("Price of one label by a person"),
+        help_text=format_lazy(
+            _("In the unit of all prices. The paper counts in tokens, and a person at {tokens}."),
+            tokens=f"{PEOPLE_TOKENS:,}",
+        ),
+    )
