@@ -10,7 +10,7 @@ import numpy as np
 from routing.core.bins import Bins
 from routing.core.bounds.hypergeometric import Hypergeometric
 from routing.core.calibration import Calibration, CalibrationRow, ObservedLosses, observed_losses
-from routing.core.chain import Chain
+from routing.core.chain import Chain, Policy
 from routing.core.compare import Comparison, compare
 from routing.core.keys import Thresholds, increasing, pack_thresholds
 from routing.core.plan import Plan, validate
@@ -29,11 +29,13 @@ __all__ = [
     "Comparison",
     "Region",
     "RiskPoint",
+    "Selection",
     "certify",
     "certify_losses",
     "compare",
     "feasible_region",
     "risk_path",
+    "select",
 ]
 
 
@@ -92,6 +94,21 @@ class Certification:
 
 
 @dataclass(frozen=True)
+class Selection:
+    """The tests of one analysis and its choice: policy ``index`` of chain ``number``, 0 for people alone."""
+
+    trial: Trial
+    chains: tuple[Chain, ...]
+    tests: tuple[ChainTest, ...]
+    number: int
+    index: int
+
+    @property
+    def policy(self) -> Policy:
+        return self.chains[self.number].policies[self.index]
+
+
+@dataclass(frozen=True)
 class RiskPoint:
     """One policy for a figure: place in its chain, estimate of the pool's mean loss, pointwise bound."""
 
@@ -139,12 +156,9 @@ def certify_losses(
     slices: Bins | None = None,
 ) -> Certification:
     """`certify` on losses that are already computed; the plan is taken as valid."""
-    trial, chains = arrange(plan, chains, losses, slices)
-    _check_chains(plan, chains)
-    level = plan.exact_alpha / len(chains)
-    tests = tuple(trial.test(chain, level) for chain in chains)
-    number, index = _choose(chains, tests)
-    policy, test = chains[number].policies[index], tests[number]
+    selection = select(plan, chains, losses, slices=slices)
+    trial, chains, tests, index = selection.trial, selection.chains, selection.tests, selection.index
+    policy, test = selection.policy, tests[selection.number]
     outlay = expected(plan, policy, asked=trial.asked)
     least = smallest_n(plan, chains=len(chains))
     shown = max(index, 1) if len(test.upper) > 1 else 0
@@ -176,6 +190,18 @@ def certify_losses(
         reason=reason,
         sentence=sentence + _blanks(unanswered) + _dearer(outlay),
     )
+
+
+def select(
+    plan: Plan, chains: Sequence[Chain], losses: ObservedLosses, *, slices: Bins | None = None
+) -> Selection:
+    """The tests along the chains and the choice among what they certify, without words or further figures."""
+    trial, chains = arrange(plan, chains, losses, slices)
+    _check_chains(plan, chains)
+    level = plan.exact_alpha / len(chains)
+    tests = tuple(trial.test(chain, level) for chain in chains)
+    number, index = _choose(chains, tests)
+    return Selection(trial, chains, tests, number, index)
 
 
 def promise(plan: Plan) -> Promise:

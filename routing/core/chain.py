@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from routing.core.arrays import Bools, Floats, Ints, Keys
 from routing.core.bins import Bins, make_bins
 from routing.core.forecast import Costs, assumed, by_attribution, by_disagreement, by_labels, pass_on_costs
-from routing.core.keys import Thresholds
+from routing.core.keys import Thresholds, pack_thresholds
 from routing.core.pilot import PilotData
 from routing.core.plan import Plan
 from routing.core.rules import multi_chain, split_fixed_sequence
@@ -60,6 +61,11 @@ class Chain:
 
     name: str
     policies: tuple[Policy, ...]
+
+    @cached_property
+    def thresholds(self) -> Keys:
+        """Thresholds of all policies as sortable numbers (J, S - 1)."""
+        return pack_thresholds(policy.thresholds for policy in self.policies)
 
 
 def build_chains(

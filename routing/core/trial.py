@@ -13,7 +13,6 @@ from routing.core.bins import Bins
 from routing.core.bounds import Evidence
 from routing.core.calibration import ObservedLosses
 from routing.core.chain import Chain, Policy, learn_chain
-from routing.core.keys import pack_thresholds
 from routing.core.plan import Plan
 from routing.core.rules import split_fixed_sequence
 from routing.core.rules.fixed_sequence import Verdict
@@ -35,6 +34,8 @@ class ChainTest:
         Which policies are certified, and with which limits.
     taught : Taught or None
         The same of the items that taught the chain, where it was learnt from labels.
+    weighted : (J,) or None
+        Sum of Z l / p_i over the drawn items, where the p_i vary.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ChainTest:
     lower: Floats
     verdict: Verdict
     taught: Taught | None = None
+    weighted: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -86,11 +88,13 @@ class Trial:
         if self.first is None:
             return evidence
         # Given the first part, the tested items are a simple random sample, all of which was asked.
-        return replace(evidence, drawn=self.tested.asked, p=Fraction(1), pool_size=self.pool_size)
+        return replace(
+            evidence, drawn=self.tested.asked, p=Fraction(1), pool_size=self.pool_size, places=None
+        )
 
     def test(self, chain: Chain, level: Fraction) -> ChainTest:
         """The tests along ``chain``, each at ``level``."""
-        thresholds = pack_thresholds(policy.thresholds for policy in chain.policies)
+        thresholds = chain.thresholds
         taught, evidence = self._taught(thresholds), self.evidence(thresholds)
         lower = self.tested.totals(thresholds)[2]
         verdict = self.plan.target_rule().judge(
@@ -101,7 +105,7 @@ class Trial:
             level=level,
             taught=taught,
         )
-        return ChainTest(chain.name, level, evidence.total, lower, verdict, taught)
+        return ChainTest(chain.name, level, evidence.total, lower, verdict, taught, evidence.weighted)
 
     def upper_bounds(self, thresholds: Keys, *, unanswered: int) -> Floats:
         """Upper bounds (J,) on the target at level alpha, each as if its policy alone were looked at."""
