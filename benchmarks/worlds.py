@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -84,8 +83,8 @@ class Setting:
         U is rounded to so many decimals.
     unlabelled : float
         Share of the items with a wrong answer that nobody can label.
-    power : bool
-        Whether the world has a bar for the net saving.
+    bar : float or None
+        Points of net saving that a run may stay below the best chain in hindsight; None: reported only.
     """
 
     name: str
@@ -99,7 +98,6 @@ class Setting:
     decimals: int | None = None
     unlabelled: float = 0.0
     bar: float | None = None
-    notes: dict[str, str] = field(default_factory=dict)
 
     targets = ("dataset", "pool", "population")
 
@@ -281,23 +279,3 @@ def make_world(name: str, size: int, rng: np.random.Generator) -> World:
 def risk(name: str, thresholds: Thresholds) -> float:
     """R(theta) of a setting."""
     return SETTINGS[name].risk(thresholds)
-
-
-def paid(world: World, costs: Sequence[int], thresholds: Thresholds, asked: Ints, pilot: Ints) -> float:
-    """What a run really pays, each item once per source.
-
-    Source 1 on every item; the others on the pilot, the asked items and their band; people on the asked items
-    and their band.
-    """
-    size = len(world.u)
-    limits = pack_thresholds([thresholds])[0]
-    nominal = np.searchsorted(limits, pack(world.u, world.v), side="left")
-    prices = np.asarray(costs, dtype=np.float64)
-    total = size * prices[0]
-    for source in range(1, len(prices)):
-        runs = nominal == source
-        runs[asked] = True
-        if source < len(prices) - 1:
-            runs[pilot] = True
-        total += prices[source] * np.count_nonzero(runs)
-    return float(total)
