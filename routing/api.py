@@ -1,5 +1,5 @@
-"""The part of /api/v1/ that is about models and runs. Nothing that the analysis finds is in it before the
-analysis.
+"""The part of /api/v1/ that is about runs; that about models is in api_sources. Nothing that the analysis
+finds is in it before the analysis.
 
 `urlpatterns` is included by hypac_site.urls.
 """
@@ -14,7 +14,8 @@ from rest_framework.response import Response
 
 from annotation.api.base import KeysetPages, ProjectView
 from annotation.queue import BatchProgress
-from routing.models import Certificate, Run, Source
+from routing import api_sources
+from routing.models import Certificate, Run
 from routing.selectors.overview import overview
 from routing.selectors.runs import Threshold, run_report
 
@@ -129,16 +130,6 @@ class Overview(ProjectView):
         )
 
 
-class SourceList(ProjectView):
-    actions = {"GET": "runs.view"}
-
-    def get(self, request: Request, slug: str) -> Response:
-        sources = Source.objects.filter(project=self.access.project).order_by("position")
-        return Response(
-            {"results": list(sources.values("id", "position", "name", "backend", "cost_per_label"))}
-        )
-
-
 def _plan(run: Run) -> dict[str, Any]:
     names = (
         *("number", "state", "epsilon", "alpha", "target", "m", "p", "bound", "rule", "score", "loss"),
@@ -159,7 +150,7 @@ def _threshold(threshold: Threshold) -> dict[str, Any] | None:
 
 urlpatterns = [
     path("projects/<slug:slug>/overview/", Overview.as_view(), name="api_overview"),
-    path("projects/<slug:slug>/sources/", SourceList.as_view(), name="api_sources"),
+    *api_sources.urlpatterns,
     path("projects/<slug:slug>/runs/", RunList.as_view(), name="api_runs"),
     path("projects/<slug:slug>/runs/<int:number>/", RunDetail.as_view(), name="api_run"),
     path(
