@@ -134,12 +134,6 @@ def paper_cells(setting: Setting) -> list[Cell]:
     ]
 
 
-def is_default(cell: Cell) -> bool:
-    """Whether a plan that names neither rule nor bound gets these."""
-    plan = SETTINGS[cell.world].plan(cell.target)
-    return cell.rule == plan.rule and cell.bound == plan.bound_rule().name
-
-
 def run_job(job: Job) -> dict[Cell, Count]:
     """Make the draws of a job and count."""
     setting = SETTINGS[job.world]
@@ -171,11 +165,7 @@ def certified(draw: Draw, cells: Iterable[Cell], *, oracle: bool) -> Iterable[tu
         count = Count(draws=1, certified=int(results[key].index > 0))
         count.false = int(count.certified and draw.false(cell.target, thresholds))
         count.saving = draw.saving(cell.target, cell.rule, thresholds)
-        if (
-            oracle
-            and cell.rule == "fixed_sequence"
-            and cell.bound == default_bound(draw.setting, cell.target)
-        ):
+        if oracle and validity_report.is_default(cell):
             count.paired, count.below = 1, draw.hindsight(cell.target, cell.bound) - count.saving
         yield cell, count
 

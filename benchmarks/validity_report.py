@@ -108,7 +108,7 @@ def _defaults(outcome: Outcome) -> str:
     ]
     for target, world, cell in _ordered(outcome):
         count = outcome.counts[cell]
-        if not _is_default(cell):
+        if not is_default(cell):
             continue
         saving, below = 100 * count.saving / count.draws, 100 * count.below / count.paired
         bar = SETTINGS[world].bar
@@ -127,7 +127,7 @@ def _others(outcome: Outcome) -> str:
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for target, world, cell in _ordered(outcome):
-        if _is_default(cell):
+        if is_default(cell):
             continue
         lines.append(f"| {target} | {world} | {cell.rule} | {cell.bound} | {_row(outcome, cell)} |")
     return "\n".join(lines) + "\n"
@@ -173,7 +173,8 @@ def _paper(outcome: Outcome) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _is_default(cell: Cell) -> bool:
+def is_default(cell: Cell) -> bool:
+    """Whether a plan that names neither rule nor bound gets these."""
     plan = SETTINGS[cell.world].plan(cell.target)
     return (cell.rule, cell.bound) == (plan.rule, plan.bound_rule().name)
 
