@@ -69,7 +69,8 @@ class Split:
             return None
         items = self.pilot_items(target, size)
         own = table.u[items] if all(table.scored) else None
-        return PilotData(table.u[items, 0], self.v[items], table.answers[items], own)
+        costs = table.costs[items, :-1] if table.costs_vary else None
+        return PilotData(table.u[items, 0], self.v[items], table.answers[items], own, costs)
 
     @cached_property
     def losses(self) -> ObservedLosses:

@@ -87,6 +87,11 @@ class Table:
         return tuple(not np.isnan(self.u[:, k]).any() for k in range(self.models))
 
     @cached_property
+    def costs_vary(self) -> bool:
+        """Whether the answers of a model cost different amounts."""
+        return bool((self.costs != self.costs[:1]).any())
+
+    @cached_property
     def final(self) -> Ints:
         """Source (N, K + 1) that finally labels where the nominal one is k; K stands for people."""
         everyone = np.empty((self.size, self.models + 1), dtype=np.int64)

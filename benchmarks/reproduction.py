@@ -1,0 +1,209 @@
+"""The paper's experiments on the public tables: writes the tables of docs/reproduction.md and its figures.
+
+    python benchmarks/reproduction.py [--data FOLDER] [--repeats 100] [--only main,epsilon,...]
+
+A table stands in the page between two comments, "<!-- table NAME -->" and "<!-- end -->", and is replaced
+there; figures go to docs/figures.  The tables are those of the folder in the environment variable HYPAC_DATA
+where --data names none.
+"""
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import scipy
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from routing.core.experiment import plots
+from routing.core.experiment.reading import read_table
+from routing.core.experiment.reliability import reliability
+from routing.core.experiment.report import as_markdown
+from routing.core.experiment.run import run
+from routing.core.experiment.settings import Settings
+from routing.core.experiment.shift import weights
+from routing.core.experiment.summary import Row
+from routing.core.experiment.table import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "reproduction.md"
+FIGURES = ROOT / "docs" / "figures"
+
+IMAGENET, MATH, GSM = "imagenet_resnet34_resnet152", "zeroeval_math-l5_2tier", "zeroeval_gsm_2tier"
+SIZES = {IMAGENET: 1000, MATH: 300, GSM: 300}
+PAPER_BOUNDS = ("clt", "hoeffding", "empirical_bernstein", "betting")
+CERTIFYING = ("fixed_sequence", "multi_chain", "split_fixed_sequence")
+BASELINES = ("pac_labeling_1", "pac_labeling_2", "cse", "coannotating", "best_single_model", "people_only")
+SHOWN = ("fixed_sequence", "pointwise_argmin", "pac_labeling_1", "pac_labeling_2", "cse", "coannotating")
+SEVERITIES = (0.0, 0.5, 1.0, 1.5, 2.0)
+
+
+class Reproduction:
+    """The sections, and where their tables and figures go."""
+
+    def __init__(self, data: Path, repeats: int) -> None:
+        self.repeats = repeats
+        self.tables = {
+            IMAGENET: read_table(data / f"{IMAGENET}.csv"),
+            **{
+                name: read_table(
+                    data / f"{name}.csv", models=(1, 2), costs=(0.02, 0.2), human_cost=1, loss="numeric"
+                )
+                for name in (MATH, GSM)
+            },
+        }
+        self.page = PAGE.read_text(encoding="utf-8")
+        FIGURES.mkdir(exist_ok=True)
+
+    def rows(self, table: Table, *, epsilons: str, m: str = "", **settings: object) -> list[Row]:
+        """The rows of one experiment; ``epsilons`` and ``m`` are lists with commas."""
+        sizes = tuple(int(size) for size in m.split(",") if size) or (SIZES[table.name],)
+        given = Settings(
+            epsilons=tuple(Decimal(value) for value in epsilons.split(",")),
+            sizes=sizes,
+            repeats=self.repeats,
+            **settings,
+        )
+        return list(run(table, given).rows)
+
+    def write(self, name: str, text: str) -> None:
+        """Replace the table ``name`` of the page."""
+        start, end = f"<!-- table {name} -->", "<!-- end -->"
+        before, mark, rest = self.page.partition(start)
+        if not mark:
+            raise SystemExit(f"{PAGE} has no place for a table: {start}")
+        self.page = before + mark + "\n" + text + "\n" + end + rest.partition(end)[2]
+        PAGE.write_text(self.page, encoding="utf-8")
+
+    def save(self, name: str, figure: object) -> None:
+        figure.savefig(FIGURES / f"reproduction-{name}.png", dpi=90, facecolor="white")
+
+    def main(self) -> None:
+        """Every rule with every bound; targets "dataset" for the product's promise, "pool" beside it."""
+        for name, table in self.tables.items():
+            for target in ("dataset", "pool"):
+                shared = {"epsilons": "0.05,0.10", "targets": (target,)}
+                rows = self.rows(table, rules=CERTIFYING, **shared)
+                bounds = ("betting_upper", "hoeffding_bentkus", "hoeffding")
+                rows += self.rows(table, rules=("fixed_sequence",), bounds=bounds, **shared)
+                rows += self.rows(table, rules=("pointwise_argmin",), bounds=PAPER_BOUNDS, **shared)
+                rows += self.rows(table, rules=("lexicographic", *BASELINES), **shared)
+                self.write(f"{name} {target}", as_markdown(rows))
+
+    def population(self) -> None:
+        """The target for which the paper states its guarantee, and the bounds that serve it."""
+        bounds = ("binomial", "betting_upper", "hoeffding_bentkus", "empirical_bernstein", "hoeffding")
+        rows = self.rows(
+            self.tables[IMAGENET],
+            epsilons="0.05,0.10",
+            targets=("population",),
+            rules=("fixed_sequence",),
+            bounds=bounds,
+        )
+        self.write("population", as_markdown(rows))
+
+    def epsilon(self) -> None:
+        """Error and saving against epsilon."""
+        for name, table in self.tables.items():
+            rules = SHOWN if all(table.scored) else tuple(r for r in SHOWN if r not in BASELINES[1:3])
+            rows = self.rows(table, epsilons="0.02,0.03,0.05,0.075,0.10,0.15", rules=rules)
+            self.save(f"epsilon-{_short(name)}", plots.against_epsilon(rows))
+
+    def size(self) -> None:
+        """Saving against the size of the calibration set."""
+        rules = ("fixed_sequence", "pointwise_argmin", "pac_labeling_1")
+        for name, sizes in ((IMAGENET, "250,500,1000,2000,4000,8000"), (MATH, "100,150,200,300,400,500")):
+            rows = self.rows(self.tables[name], epsilons="0.05", m=sizes, rules=rules)
+            self.save(f"size-{_short(name)}", plots.against_size(rows))
+            self.write(f"size {name}", as_markdown(rows))
+
+    def bounds(self) -> None:
+        """The paper's four bounds side by side, as in its appendix, in its own rule."""
+        for name in (IMAGENET, MATH):
+            rows = self.rows(
+                self.tables[name],
+                epsilons="0.02,0.03,0.05,0.075,0.10,0.15",
+                targets=("pool",),
+                rules=("pointwise_argmin",),
+                bounds=PAPER_BOUNDS,
+            )
+            self.save(f"bounds-{_short(name)}", plots.bounds_side_by_side(rows))
+
+    def scores(self) -> None:
+        """Reliability diagrams, and the feasible region with the chains."""
+        lines = ["| table | model | ECE |", "| --- | --- | --- |"]
+        for name, table in self.tables.items():
+            self.save(f"reliability-{_short(name)}", plots.reliability_diagrams(table))
+            for k in range(table.models):
+                if table.scored[k]:
+                    found = reliability(table.u[:, k], table.loss[:, k])
+                    lines.append(f"| {name} | {table.numbers[k]} | {found.ece:.3f} |")
+        self.write("ece", "\n".join(lines))
+        settings = Settings(sizes=(SIZES[MATH],))
+        self.save("region-math", plots.feasible_region_figure(self.tables[MATH], settings))
+
+    def shift(self) -> None:
+        """Calibration on the table, deployment on harder and harder reweighted ones."""
+        table = self.tables[IMAGENET]
+        rows = self.rows(
+            table,
+            epsilons="0.05,0.10",
+            targets=("population",),
+            rules=("fixed_sequence", "pointwise_argmin", "pac_labeling_1"),
+            severities=SEVERITIES,
+        )
+        self.write("shift", as_markdown(rows))
+        self.save("shift", plots.against_severity(rows))
+        lines = [
+            "| severity | mean U | error of model 1 % | error of model 2 % |",
+            "| --- | --- | --- | --- |",
+        ]
+        for severity in SEVERITIES:
+            weight = weights(table, severity)
+            first, second = 100 * (weight @ table.loss)
+            lines.append(f"| {severity:g} | {weight @ table.u[:, 0]:.3f} | {first:.1f} | {second:.1f} |")
+        self.write("severities", "\n".join(lines))
+
+
+def _short(name: str) -> str:
+    return {IMAGENET: "imagenet", MATH: "math", GSM: "gsm"}[name]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    folder = os.environ.get("HYPAC_DATA", "")
+    parser.add_argument("--data", type=Path, default=Path(folder) if folder else None)
+    parser.add_argument("--repeats", type=int, default=100)
+    parser.add_argument("--only", default="", help="sections, with commas (default: all)")
+    options = parser.parse_args()
+    if options.data is None:
+        parser.error("name the folder of the tables with --data or HYPAC_DATA")
+    work = Reproduction(options.data, options.repeats)
+    sections: dict[str, Callable[[], None]] = {
+        name: getattr(work, name)
+        for name in ("main", "population", "epsilon", "size", "bounds", "scores", "shift")
+    }
+    chosen = [part for part in options.only.split(",") if part] or list(sections)
+    began = time.perf_counter()
+    for name in chosen:
+        start = time.perf_counter()
+        sections[name]()
+        print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
+    if not options.only:
+        work.write(
+            "how",
+            f"{date.today():%Y-%m-%d}, `python benchmarks/reproduction.py`, {options.repeats} draws a row, "
+            f"{time.perf_counter() - began:.0f} s on {platform.machine()} with {os.cpu_count()} cores, "
+            f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}.",
+        )
+
+
+if __name__ == "__main__":
+    main()
