@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Min, QuerySet
 from django.db.models.fields.json import KeyTextTransform
 
 from annotation.errors import InputError
@@ -116,19 +116,19 @@ def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
             "Leave the probability for all items empty where a column holds each item's own.", where="p"
         )
     text = KeyTextTransform(fields.p_column, "data")
-    counts = dict(items.order_by().values_list(text).annotate(count=Count("pk")))
+    rows = items.order_by().values_list(text).annotate(count=Count("pk"), first=Min("position"))
+    counts: dict[str, int] = {}
     by_text: dict[str, Decimal] = {}
-    for value in counts:
+    for value, count, first in rows:
         probability = _number(value)
         if probability is None or not 0 < probability <= 1 or _places(probability) > PLACES:
-            held = {"value__isnull": True} if value is None else {"value": value}
-            name = items.annotate(value=text).filter(**held).values_list("external_id", flat=True).first()
+            name = items.get(position=first).external_id
             raise InputError(
                 f"The column {fields.p_column!r} holds {value!r} for item {name!r}: each item needs a number "
                 f"above 0 and at most 1 with at most {PLACES} places after the point.",
                 where="p_column",
             )
-        by_text[value] = probability
+        counts[value], by_text[value] = count, probability
     total = sum(counts.values())
     if len(set(by_text.values())) < 2:
         # One probability for all is no varying one, and leaves every bound open.

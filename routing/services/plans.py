@@ -12,9 +12,9 @@ from annotation.models import Item, Label, Project
 from routing.backends import open_backend
 from routing.core import plan as core_plan
 from routing.core import planner
-from routing.core.scores import SCORES
 from routing.models import DrawItem, PilotItem, PoolItem, Run, Source
 from routing.services.plan_fields import Asking, PlanFields, asking_of, loss_of, refuse_too_fine
+from routing.services.scoring import resolve_score
 from routing.services.source_warnings import recorded_warnings
 
 
@@ -53,6 +53,17 @@ class Outlook:
     warnings: tuple[str, ...]
 
     @property
+    def binary(self) -> bool:
+        """Whether the loss counts errors."""
+        return self.plan.loss_function().binary
+
+    @property
+    def for_the_test(self) -> int | None:
+        """Labels that the test itself is made on, where the first ones teach the chain."""
+        tested = self.statistics.expected_tested_labels
+        return tested if tested < int(self.plan.expected_labels) else None
+
+    @property
     def committed(self) -> Decimal:
         """What is spent before the thresholds are known."""
         return self.calibration_cost + self.model_cost
@@ -64,7 +75,9 @@ def outlook(*, project: Project, **fields: Any) -> Outlook:
     Raises InputError, whose `where` names the field, for a plan that cannot be carried out.
     """
     sources = sources_of(project)
-    plan, _ = build_plan(project=project, sources=sources, fields=PlanFields(**fields))
+    wanted = PlanFields(**fields)
+    plan, _ = build_plan(project=project, sources=sources, fields=wanted)
+    score_for(project, sources[0], wanted)
     statistics = planner.outlook(plan, chains=chains_expected(plan))
     first, *later, people = plan.costs
     several = Decimal(plan.pilot) + plan.expected_labels
@@ -163,14 +176,15 @@ def build_plan(
     return plan, asking
 
 
-def score_name(source: Source, wanted: str | None) -> str:
-    """The uncertainty score of the first source: the one asked for, else the backend's own."""
-    name = wanted or open_backend(source.backend, source.params).default_score
-    if name not in SCORES:
-        raise InputError(
-            f"There is no score {name!r}; choose one of {', '.join(SCORES.names())}.", where="score"
-        )
-    return name
+def score_for(project: Project, source: Source, fields: PlanFields) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of the score of the first source that a run would freeze.
+
+    Nothing asked for means the backend's own; what its answers lack for that is a warning and no refusal.
+    Raises InputError, whose `where` names the field.
+    """
+    if fields.score or fields.score_params:
+        return resolve_score(project, source, fields.score or None, fields.score_params)
+    return open_backend(source.backend, source.params).default_score, {}
 
 
 def plan_of(run: Run) -> core_plan.Plan:

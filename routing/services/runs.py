@@ -15,7 +15,7 @@ from routing.models import Run, RunSource
 from routing.services import validity
 from routing.services.freeze import freeze
 from routing.services.plan_fields import PlanFields
-from routing.services.plans import Outlook, build_plan, outlook, score_name, sources_of
+from routing.services.plans import Outlook, build_plan, outlook, score_for, sources_of
 from routing.services.run_sources import changed_sources, fingerprint_now
 from routing.services.states import BUSY, CANCELLABLE, UNDER_WAY, State, move
 
@@ -34,7 +34,7 @@ def start_run(*, project: Project, user: User | None, entropy: int | None = None
     wanted = PlanFields(**fields)
     sources = sources_of(project)
     fingerprints = [fingerprint_now(source) for source in sources]
-    score, score_params = score_name(sources[0], wanted.score), dict(wanted.score_params)
+    score, score_params = score_for(project, sources[0], wanted)
     seed = sampling.new_entropy() if entropy is None else entropy
     if seed < 0 or seed >= 2**128:
         raise InputError("The entropy is a whole number of at most 128 bits.", where="entropy")

@@ -11,32 +11,36 @@ from annotation.views.forms import add_error
 from routing.models import Source
 from routing.services.runs import Outlook, outlook, start_run
 from routing.services.states import UNDER_WAY
-from routing.views.forms import PlanForm, suggested_m
+from routing.views.plan_form import PlanForm, suggested_m
 
 
 @needs("runs.edit", "GET", "POST")
 def plan(request: ProjectRequest) -> HttpResponseBase:
-    """The form, with its outlook. A POST starts the run."""
+    """The form, with its outlook. A POST starts the run, or with "look" shows what the plan would mean:
+    for whoever has no JavaScript, by which the outlook follows the fields.
+    """
     project = request.access.project
-    form = PlanForm(request.POST or None, initial={"m": suggested_m(project)})
+    form = PlanForm(request.POST or None, project=project, initial={"m": suggested_m(project)})
     values: dict[str, Any] | None = None if form.is_bound else form.initial_values()
     if request.method == "POST" and form.is_valid():
         values = form.values()
         try:
-            if form.cleaned_data["anyway"] or outlook(project=project, **values).statistics.certifiable:
-                run = start_run(project=project, user=request.user, **values)
-                return redirect("run", project.slug, run.number)
+            seen = outlook(project=project, **values)
+            if "look" not in request.POST:
+                if form.cleaned_data["anyway"] or seen.statistics.certifiable:
+                    run = start_run(project=project, user=request.user, **values)
+                    return redirect("run", project.slug, run.number)
+                form.ask_whether_anyway()
         except HypacError as error:
             values = None  # what is wrong stands beside its field
             add_error(form, error)
-        else:
-            form.ask_whether_anyway()
     ready = project.items.exists() and Source.objects.filter(project=project).exists()
     return render(
         request,
         "routing/plan.html",
         {
             "form": form,
+            "options": form.options,
             "step": "plan",
             "open_run": project.runs.filter(state__in=UNDER_WAY).first(),
             "has_items": project.items.exists(),
@@ -48,23 +52,25 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
 
 @needs("runs.edit", "GET")
 def plan_outlook(request: ProjectRequest) -> HttpResponseBase:
-    """What the plan as typed would mean: the part of the page that follows the fields."""
-    form = PlanForm(request.GET)
-    context: dict[str, Any] = {"problems": []}
+    """What the plan as typed would mean: the parts of the page that follow the fields."""
+    form = PlanForm(request.GET, project=request.access.project)
+    context: dict[str, Any] = {"form": form, "problems": []}
     if form.is_valid():
-        context |= _outlook(request, form.values())
+        context |= _outlook(request, form.values(), form)
     else:
         context["problems"] = [
             (form.fields[name].label if name in form.fields else "", " ".join(str(error) for error in errors))
             for name, errors in form.errors.items()
         ]
-    return render(request, "routing/_outlook.html", context)
+    return render(request, "routing/_outlook_live.html", context | {"options": form.options})
 
 
-def _outlook(request: ProjectRequest, values: dict[str, Any]) -> dict[str, Any]:
+def _outlook(request: ProjectRequest, values: dict[str, Any], form: PlanForm | None = None) -> dict[str, Any]:
     try:
         found: Outlook = outlook(project=request.access.project, **values)
     except (InputError, ConflictError) as error:
+        if form is not None:
+            add_error(form, error)
         label = PlanForm.base_fields[error.where].label if error.where in PlanForm.base_fields else ""
         return {"problems": [(label, error.message)]}
     return {

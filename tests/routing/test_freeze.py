@@ -96,7 +96,7 @@ def test_the_outlook_counts_labels_and_money():
     )
     assert seen.statistics.expected_human_labels == 40
     assert seen.calibration_cost == 320
-    assert seen.model_cost == 200 + 2 * (40 + 40)  # pilot and asked items
+    assert seen.model_cost == 200 + 2 * (seen.pilot_size + 40)
     assert seen.people_only == 1600
     assert seen.warnings == ()
     assert not Run.objects.exists()

@@ -1,0 +1,119 @@
+"""What can be chosen for a run: each option with one sentence, and why some do not fit the rest."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from annotation.errors import HypacError
+from annotation.models import Project
+from routing.backends import open_backend
+from routing.core.bounds import BOUNDS
+from routing.core.choices import DEFAULT_TARGET, Choice, choices
+from routing.core.losses import LOSSES, LossError, make_loss
+from routing.core.registry import UnknownNameError
+from routing.core.rules import RULES
+from routing.core.targets import TARGETS
+from routing.models import Source
+from routing.services.plan_fields import losses_of_project
+from routing.services.scoring import offered_scores
+
+
+@dataclass(frozen=True)
+class Option:
+    """`refusal` says why it cannot be chosen beside the rest, "" where it can; `parameters` are sentences by
+    name."""
+
+    name: str
+    title: str
+    summary: str
+    refusal: str = ""
+    recommended: bool = False
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """The menus of a plan. Only what can yield a certificate is in them."""
+
+    target: tuple[Option, ...]
+    rule: tuple[Option, ...]
+    bound: tuple[Option, ...]
+    loss: tuple[Option, ...]
+    score: tuple[Option, ...]
+
+    def of(self, name: str) -> tuple[Option, ...]:
+        options: tuple[Option, ...] = getattr(self, name)
+        return options
+
+    def recommended(self, name: str) -> str:
+        """Name of the option that is taken where nothing is chosen."""
+        return next((option.name for option in self.of(name) if option.recommended), "")
+
+
+def plan_options(
+    project: Project,
+    *,
+    target: str = "",
+    loss: str = "",
+    loss_params: Mapping[str, Any] | None = None,
+    p_varies: bool = False,
+) -> PlanOptions:
+    """The menus beside a target, a loss and a way of asking, each "" or anything else that was typed: what is
+    unknown counts as the default.
+    """
+    suited = losses_of_project(project)
+    offered = choices(
+        target if target in TARGETS else DEFAULT_TARGET,
+        binary=_binary(loss if loss in suited else suited[0], loss_params or {}),
+        constant_p=not p_varies,
+    )
+    return PlanOptions(
+        target=tuple(_option(choice) for choice in offered.targets),
+        rule=tuple(_option(choice) for choice in offered.rules if RULES.get(choice.name).holds_level),
+        bound=tuple(_option(choice) for choice in offered.bounds if BOUNDS.get(choice.name).certifies),
+        loss=tuple(_loss(name, recommended=name == suited[0]) for name in suited),
+        score=_scores(project),
+    )
+
+
+def _option(choice: Choice) -> Option:
+    return Option(choice.name, choice.title, choice.summary, choice.refusal, choice.default)
+
+
+def _loss(name: str, *, recommended: bool) -> Option:
+    titles = {"zero_one": _("Right or wrong"), "numeric": _("A number within a tolerance")}
+    if name not in LOSSES:
+        return Option(name, name, _("A loss of this installation."))
+    kind = LOSSES.get(name)
+    return Option(name, titles[name], kind.summary, "", recommended, kind.parameters)
+
+
+def _scores(project: Project) -> tuple[Option, ...]:
+    first = Source.objects.filter(project=project).order_by("position").first()
+    if first is None:
+        return ()
+    try:
+        own = open_backend(first.backend, first.params).default_score
+        offered = offered_scores(first)
+    except HypacError:
+        return ()  # the outlook says what is wrong with the source
+    return tuple(
+        Option(
+            entry.kind.name,
+            entry.kind.title,
+            entry.kind.summary,
+            entry.refusal,
+            entry.kind.name == own,
+            entry.kind.parameters,
+        )
+        for entry in offered
+    )
+
+
+def _binary(name: str, params: Mapping[str, Any]) -> bool:
+    try:
+        return make_loss(name, params).binary
+    except (LossError, UnknownNameError):
+        return True  # beside the loss stands what is wrong with it

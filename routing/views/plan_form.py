@@ -1,0 +1,170 @@
+"""The form of a plan. It turns what was typed into values; the services say what is allowed."""
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from annotation.models import Project
+from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
+from routing.selectors.plan_options import PlanOptions, plan_options
+from routing.services.plan_fields import DEFAULT_SHARE
+
+MENUS = ("target", "rule", "bound", "loss", "score")
+
+
+def _described(name: str, **attrs: Any) -> dict[str, Any]:
+    """Attributes of a control whose help, and what is wrong with it, may change while it is filled in."""
+    return {"aria-describedby": f"id_{name}_helptext id_{name}_error", **attrs}
+
+
+def _share(name: str, **options: Any) -> forms.DecimalField:
+    return forms.DecimalField(
+        max_digits=9,
+        decimal_places=8,
+        localize=False,
+        widget=forms.TextInput(attrs=_described(name, inputmode="decimal", autocomplete="off")),
+        error_messages={"invalid": _("Write a number such as 0.05.")},
+        **options,
+    )
+
+
+class ParametersField(forms.CharField):
+    """Parameters as lines "name = value", or as a JSON object; the value is a mapping."""
+
+    def __init__(self, name: str, **options: Any) -> None:
+        widget = forms.Textarea(attrs=_described(name, rows=2, spellcheck="false", autocomplete="off"))
+        super().__init__(required=False, widget=widget, **options)
+
+    def clean(self, value: Any) -> dict[str, Any]:
+        text = super().clean(value)
+        if text.startswith("{"):
+            try:
+                read = json.loads(text)
+            except ValueError as error:
+                raise forms.ValidationError(
+                    _("This is no JSON object: %(error)s"), params={"error": error}
+                ) from None
+            return dict(read)
+        found: dict[str, Any] = {}
+        for line in filter(None, map(str.strip, text.splitlines())):
+            name, sign, given = (part.strip() for part in line.partition("="))
+            if not sign or not name or not given:
+                raise forms.ValidationError(_("Write one parameter on each line, as name = value."))
+            found[name] = _value(given)
+        return found
+
+
+def _value(text: str) -> Any:
+    """Numbers stay text where they have a point, so that they are read exactly."""
+    try:
+        return json.loads(text, parse_float=str)
+    except ValueError:
+        return text
+
+
+class PlanForm(forms.Form):
+    epsilon = _share(
+        "epsilon",
+        label=_("At most this share of wrong labels"),
+        initial=Decimal("0.05"),
+        help_text=_("0.05 means that at most 5 % of the delivered labels may be wrong."),
+    )
+    alpha = _share(
+        "alpha",
+        label=_("Accepted risk that this does not hold"),
+        initial=Decimal("0.05"),
+        help_text=_("0.05: of a hundred such draws at most five may lead to a wrong promise."),
+    )
+    target = forms.CharField(label=_("What the promise is about"), initial=DEFAULT_TARGET, required=False)
+    m = forms.IntegerField(
+        label=_("Items drawn at random for calibration"),
+        min_value=1,
+        help_text=_("More of them allow thresholds that save more, and cost labels by people."),
+        widget=forms.TextInput(attrs=_described("m", inputmode="numeric", autocomplete="off")),
+    )
+    p = _share(
+        "p",
+        label=_("Share of the drawn items that people are asked about"),
+        initial=Decimal("0.9"),
+        required=False,
+        help_text=_("0.9: people label about nine of ten drawn items."),
+    )
+    p_column = forms.ChoiceField(
+        label=_("or the column that holds each item's own"),
+        required=False,
+        help_text=_(
+            "For data in which some items should be looked at more often. Leave the share empty then."
+        ),
+        widget=forms.Select(attrs=_described("p_column")),
+    )
+    rule = forms.CharField(label=_("How thresholds are chosen"), initial=DEFAULT_RULE, required=False)
+    split_share = _share(
+        "split_share",
+        label=_("Part of the labels that a chain is learnt from"),
+        initial=DEFAULT_SHARE,
+        required=False,
+        help_text=_("Only for the rule that learns its chain from labels."),
+    )
+    bound = forms.CharField(label=_("Bound"), initial="", required=False)
+    loss = forms.CharField(label=_("What counts as an error"), initial="", required=False)
+    loss_params = ParametersField("loss_params", label=_("Parameters of the loss"))
+    score = forms.CharField(label=_("Uncertainty of the first source"), initial="", required=False)
+    score_params = ParametersField("score_params", label=_("Parameters of the score"))
+    anyway = forms.BooleanField(
+        label=_("Start anyway: people will label everything"),
+        required=False,  # asked for only where nothing can be certified; see `ask_whether_anyway`
+        widget=forms.CheckboxInput(attrs={"required": True}),
+    )
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.project = project
+        columns = [("", _("One share for all items")), *((name, name) for name in project.columns)]
+        self.fields["p_column"].choices = columns  # type: ignore[attr-defined]
+
+    @property
+    def options(self) -> PlanOptions:
+        """The menus beside what is chosen so far, be it valid or not."""
+        parameters = self.fields["loss_params"]
+        try:
+            loss_params: Mapping[str, Any] = parameters.clean(self["loss_params"].value() or "")
+        except forms.ValidationError:
+            loss_params = {}
+        return plan_options(
+            self.project,
+            target=self["target"].value() or "",
+            loss=self["loss"].value() or "",
+            loss_params=loss_params,
+            p_varies=bool(self["p_column"].value()),
+        )
+
+    def values(self) -> dict[str, Any]:
+        """Arguments of `outlook` and `start_run`: what was left out is left to its default."""
+        named = {name: value for name, value in self.cleaned_data.items() if name != "anyway"}
+        return {name: value for name, value in named.items() if value not in (None, "")}
+
+    def initial_values(self) -> dict[str, Any]:
+        """The same of a form that nobody has filled in yet."""
+        named = {name: field for name, field in self.fields.items() if name != "anyway"}
+        given = {name: self.get_initial_for_field(field, name) for name, field in named.items()}
+        return {name: value for name, value in given.items() if value not in (None, "")}
+
+    def ask_whether_anyway(self) -> None:
+        self.add_error(
+            "anyway",
+            _(
+                "Nothing was started: with this plan too few labels come together to certify anything, so no "
+                "model may label and people get every item. Draw more items, or accept more errors or a "
+                "higher risk; otherwise confirm that you want this."
+            ),
+        )
+
+
+def suggested_m(project: Project) -> int:
+    """A draw that is worth its labels: a fifth of the items, 100 to 1,000, and no more than there are."""
+    count = project.items.count()
+    return max(1, min(max(100, min(1000, count // 5)), count))
