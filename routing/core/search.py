@@ -6,13 +6,15 @@ observed loss never falls as the last threshold rises.
 * Errors counted, or the mean alone: the last thresholds that pass are those up to one place, found by
   bisection.  Nothing is assumed of the costs: the cheapest of them is looked up, whatever their shape.
 * Anything else (the normal approximation with losses between 0 and B may fall as a loss is added): block by
-  block of all tuples, the cheapest possible first, up to where the rest cannot be cheaper.
+  block of all tuples, the cheapest possible first, up to where the rest cannot be cheaper; left out are
+  those whose observed mean is above epsilon already.
 * Bounds that bet along the draw read every row for every tuple: block by block on fewer scores.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 
@@ -34,6 +36,9 @@ CELLS = 2**18
 BETTING_CELLS = 128
 GUESSES = 10_000
 """Tuples of the first guess at the least cost."""
+HALF = Decimal("0.5")
+ROUNDING = 1e-9
+"""By how much a sum of losses may miss its true value, as a share."""
 
 
 @dataclass(frozen=True)
@@ -139,12 +144,27 @@ class Search:
     def _cells(self) -> int:
         return BETTING_CELLS if self.bound.sequential else CELLS
 
+    @cached_property
+    def _limit(self) -> Ints:
+        """The largest last place (h,) that may pass for each head; below its end where none may."""
+        heads, last = self.grid.heads, self.grid.last
+        if not self.bound.above_mean or self.plan.alpha > HALF:
+            return np.full(len(heads.ends), last.shape[1] - 1)
+        if self.plan.constant_p:
+            row, share = 0, self.plan.exact_p
+        else:
+            row, share = 2, Fraction(1)
+        most = float(self.plan.exact_epsilon * share * self.losses.drawn) * (1 + ROUNDING)
+        within = np.searchsorted(last[row], most - heads.sums[row], side="right")
+        return np.asarray(within - 1, dtype=np.int64)
+
     def _cheapest_by_blocks(self) -> tuple[Ints, Ints]:
         """Heads and last places of the cheapest tuples that pass."""
         heads, gain = self.grid.heads, self.grid.gain
         places = np.arange(len(gain))
-        final = np.full(len(heads.ends), len(gain) - 1)
-        least = heads.cost + gain[self.grid.least.within(heads.ends, final)]
+        possible = np.flatnonzero(self._limit >= heads.ends)
+        ends, limit = heads.ends[possible], self._limit[possible]
+        least = heads.cost[possible] + gain[self.grid.least.within(ends, limit)]
         order = np.argsort(least, kind="stable")
         best = self._first_guess()
         found_heads, found_last = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -153,11 +173,12 @@ class Search:
             block = order[start : start + step]
             if least[block[0]] > best:
                 break
-            cost = heads.cost[block, None] + gain
-            row, last = np.nonzero((places >= heads.ends[block, None]) & (cost <= best))
-            good = self.passes(block[row], last) if len(row) else np.zeros(0, dtype=np.bool_)
+            cost = heads.cost[possible[block], None] + gain
+            may = (places >= ends[block, None]) & (places <= limit[block, None]) & (cost <= best)
+            row, last = np.nonzero(may)
+            good = self.passes(possible[block[row]], last)
             if good.any():
-                found_heads = np.concatenate([found_heads, block[row[good]]])
+                found_heads = np.concatenate([found_heads, possible[block[row[good]]]])
                 found_last = np.concatenate([found_last, last[good]])
                 paid = heads.cost[found_heads] + gain[found_last]
                 best = float(paid.min())
@@ -174,11 +195,11 @@ class Search:
 
     def _furthest_by_blocks(self) -> tuple[Ints, Ints]:
         """Heads and last places of the tuples that pass with the largest last place."""
-        heads = self.grid.heads
+        heads, limit = self.grid.heads, self._limit
         step = max(1, self._cells // len(heads.ends))
-        for stop in range(len(self.grid.scores) + 1, 0, -step):
+        for stop in range(int(limit.max()) + 1, 0, -step):
             columns = np.arange(max(stop - step, 0), stop)
-            head, column = np.nonzero(heads.ends[:, None] <= columns)
+            head, column = np.nonzero((heads.ends[:, None] <= columns) & (columns <= limit[:, None]))
             good = self.passes(head, columns[column])
             if good.any():
                 last = columns[column[good]]

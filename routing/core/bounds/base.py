@@ -22,6 +22,8 @@ BISECTIONS = 60
 """Halvings of [0, B]: 2**-60 is below the spacing of a float64 near any risk that matters."""
 LARGEST_SAMPLE = 1 << 40
 """Where the search for a sample that certifies gives up."""
+LONGEST_PATH = 1 << 18
+"""The same where a bound has to walk along the sample."""
 
 Risk = Fraction | Floats
 """A risk level: exact where it is a plan's epsilon, an array (J,) inside a bisection."""
@@ -142,6 +144,9 @@ class Bound(ABC):
     mean_only: ClassVar[bool] = False
     """Whether, for every loss, its p-value depends on the mean loss alone (the weighted one where p varies)
     and never falls as that grows: along a rising loss one bisection then finds the furthest policy."""
+    above_mean: ClassVar[bool] = False
+    """Whether, at a level of at most 1/2, its upper bound is never below the observed mean (the weighted one):
+    policies beyond that then need no test."""
 
     @abstractmethod
     def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
@@ -200,8 +205,8 @@ class Bound(ABC):
     ) -> int:
         """Least number of asked items with which an observed loss of zero rejects "target > epsilon".
 
-        By bisection, unless a bound knows better.  May exceed the pool, where nothing can be certified at
-        all.  Where ``p_min`` is given p varies, and ``p`` is its mean.
+        By bisection, unless a bound knows better.  More than the pool holds where nothing can be certified
+        at all.  Where ``p_min`` is given p varies, and ``p`` is its mean.
         """
         none = np.zeros(1)
 
@@ -214,14 +219,15 @@ class Bound(ABC):
             observed = full_losses(sizes, 0)
             return bool(self.p_values(observed, epsilon, target=target, level=alpha)[0] <= alpha)
 
+        most = LARGEST_SAMPLE
+        if self.sequential:
+            most = LONGEST_PATH if target == "population" else pool_size
         low, high = 0, 1
-        while not certifies(high):
+        while not certifies(min(high, most)):
+            if high >= most:
+                return most + 1
             low, high = high, 2 * high
-            if self.sequential and target != "population" and high >= pool_size:
-                high = pool_size  # who has asked about every item knows
-                break
-            if high > LARGEST_SAMPLE:
-                return high
+        high = min(high, most)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if certifies(middle) else (middle, high)

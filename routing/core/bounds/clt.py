@@ -28,6 +28,7 @@ class CentralLimit(Bound):
         "For comparison with the paper only: it passes bad thresholds more often than it says."
     )
     certifies: ClassVar[bool] = False
+    above_mean: ClassVar[bool] = True
 
     def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
         use = recommended(target=target, binary=binary, constant_p=constant_p)

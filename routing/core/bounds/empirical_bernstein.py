@@ -24,6 +24,7 @@ class EmpiricalBernstein(Bound):
         "Safe for new items and every loss, but it needs more labels than the betting bound."
     )
     certifies: ClassVar[bool] = True
+    above_mean: ClassVar[bool] = True
 
     def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
         if target == "population":

@@ -26,6 +26,7 @@ class Hoeffding(Bound):
     title: ClassVar[str] = "Hoeffding's bound"
     summary: ClassVar[str] = "Safe for everything and simple to explain, but it needs the most labels."
     certifies: ClassVar[bool] = True
+    mean_only: ClassVar[bool] = True
 
     def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
         return ""

@@ -31,6 +31,7 @@ class HoeffdingBentkus(Bound):
         "Safe for every loss, and the one to use where items differ in their chance of being asked about."
     )
     certifies: ClassVar[bool] = True
+    mean_only: ClassVar[bool] = True
 
     def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
         return ""
