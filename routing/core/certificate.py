@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from routing.core.bins import Bins
 from routing.core.calibration import Calibration, CalibrationRow
 from routing.core.certify import Certification, ChainTest
 from routing.core.chain import Chain
 from routing.core.exact import plain
 from routing.core.keys import Threshold, Thresholds
 from routing.core.plan import Plan
+from routing.core.rules import split_fixed_sequence
 from routing.core.sampling import make_salt
 
 FORMAT = "hypac-certificate"
-VERSION = 1
+VERSION = 2
+"""1 counted an answer on a pilot item twice in the expected costs where people were asked about it, too."""
 
 Document = dict[str, Any]
 
 
 def certificate_document(
     plan: Plan,
-    chains: Sequence[Chain],
     calibration: Calibration,
     certification: Certification,
     *,
     provenance: Mapping[str, Any],
+    slices: Bins | None = None,
 ) -> Document:
     """The certificate of one analysis.
 
     Parameters
     ----------
+    slices
+        Those that `certify` learnt a chain along, if it did.
     provenance
         ``entropy`` (required): the number all randomness of the run came from.  ``pool_hash``: SHA-256 of the
         pool's item ids.  Everything else (run, model fingerprints, the ledger of alpha, ...) is kept under
@@ -45,7 +50,7 @@ def certificate_document(
     """
     entropy = _entropy(provenance)
     kept = {key: value for key, value in provenance.items() if key not in {"entropy", "pool_hash"}}
-    return {
+    document = {
         "format": FORMAT,
         "version": VERSION,
         "plan": plan_document(plan),
@@ -59,11 +64,15 @@ def certificate_document(
             "sha256": draw_hash(calibration),
         },
         "chains": [
-            _chain_document(chain, test) for chain, test in zip(chains, certification.tests, strict=True)
+            _chain_document(chain, test)
+            for chain, test in zip(certification.chains, certification.tests, strict=True)
         ],
         "result": _result_document(certification),
         "provenance": kept,
     }
+    if slices is not None:
+        document["slices"] = slices_document(slices)
+    return document
 
 
 def _entropy(provenance: Mapping[str, Any]) -> int:
@@ -76,8 +85,11 @@ def _entropy(provenance: Mapping[str, Any]) -> int:
 
 
 def plan_document(plan: Plan) -> Document:
-    """The plan; decimals as text, the bound by name even where it is the default, the pilot as a number."""
-    return {
+    """The plan; decimals as text, the bound by name even where it is the default, the pilot as a number.
+
+    What only some plans have is left out of the others.
+    """
+    document = {
         "epsilon": plain(plan.epsilon),
         "alpha": plain(plan.alpha),
         "target": plan.target,
@@ -90,10 +102,28 @@ def plan_document(plan: Plan) -> Document:
         "loss": plan.loss,
         "pilot_size": plan.pilot,
     }
+    if plan.loss_params:
+        document["loss_params"] = dict(plan.loss_params)
+    if plan.p_min is not None:
+        document["p_min"] = plain(plan.p_min)
+    if plan.rule == split_fixed_sequence.RULE.name:
+        document["split_share"] = plain(plan.split_share)
+    if plan.data_set_size is not None:
+        document["data_set_size"] = plan.data_set_size
+    return document
+
+
+def slices_document(slices: Bins) -> Document:
+    """What a chain is learnt along: upper ends, sizes and mid-ranks of the slices of the pool."""
+    return {
+        "ends": [threshold_document(end) for end in slices.ends],
+        "sizes": [int(size) for size in slices.sizes],
+        "rho": [float(rank) for rank in slices.rho],
+    }
 
 
 def _chain_document(chain: Chain, test: ChainTest) -> Document:
-    return {
+    document: Document = {
         "name": chain.name,
         "level": f"{test.level.numerator}/{test.level.denominator}",
         "limits": dict(test.verdict.limits),
@@ -113,6 +143,16 @@ def _chain_document(chain: Chain, test: ChainTest) -> Document:
             )
         ],
     }
+    if test.weighted is not None:
+        for policy, total in zip(document["policies"], test.weighted, strict=True):
+            policy["weighted"] = float(total)
+    if test.taught is not None:
+        document["taught_by"] = test.taught.size
+        for policy, upper, lower in zip(
+            document["policies"], test.taught.upper, test.taught.lower, strict=True
+        ):
+            policy["observed_first"], policy["observed_first_low"] = _number(upper), _number(lower)
+    return document
 
 
 def _result_document(certification: Certification) -> Document:

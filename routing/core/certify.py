@@ -39,6 +39,10 @@ __all__ = [
 ]
 
 
+DEARER = " People only is cheaper: this run is expected to cost more than having people label every item."
+"""What a certificate says at its end where the run costs more than it saves."""
+
+
 @dataclass(frozen=True)
 class Certification:
     """The outcome of one analysis.
@@ -134,7 +138,7 @@ def certify(
         From `build_chains`; empty for the rule `split_fixed_sequence`.
     slices
         Only for that rule, which learns its chain along them from the first asked items: the pool (target
-        "population": the items outside the calibration set), cut by `make_bins` before the draw was labelled.
+        "population": the items outside the calibration set), from `cut_slices` before the draw was labelled.
 
     Raises
     ------
@@ -288,9 +292,7 @@ def _blanks(unanswered: int) -> str:
 
 
 def _dearer(outlay: Expected) -> str:
-    if outlay.net_saving >= 0:
-        return ""
-    return " People only is cheaper: this run is expected to cost more than having people label every item."
+    return "" if outlay.net_saving >= 0 else DEARER
 
 
 def risk_path(plan: Plan, chain: Chain, calibration: Calibration, *, chains: int = 1) -> list[RiskPoint]:

@@ -22,8 +22,10 @@ from routing.core.plan import Plan
 from routing.core.rules import multi_chain, split_fixed_sequence
 
 BINS = 200
+NOTHING = (-np.inf, 0.0)
+"""Worth of a move that saves nothing."""
 
-__all__ = ["BINS", "Chain", "ChainError", "PilotData", "Policy", "build_chains", "learn_chain"]
+__all__ = ["BINS", "Chain", "ChainError", "PilotData", "Policy", "build_chains", "cut_slices", "learn_chain"]
 
 
 class ChainError(ValueError):
@@ -67,6 +69,11 @@ class Chain:
         """Thresholds of all policies as sortable numbers (J, S - 1)."""
         return pack_thresholds(policy.thresholds for policy in self.policies)
 
+    @cached_property
+    def expected_costs(self) -> Floats:
+        """Expected cost of each policy (J,), as `Policy.expected_cost`."""
+        return np.array([policy.model_cost + policy.people_cost for policy in self.policies])
+
 
 def build_chains(
     plan: Plan,
@@ -99,11 +106,10 @@ def build_chains(
     ChainError
         Shapes, scores or the reference do not fit the plan.
     """
-    u, v = np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.int64)
-    _check(plan, u, v, pilot, reference)
-    if plan.target == "population" and reference is not None:
-        u, v = u[reference], v[reference]
-    slices = make_bins(u, v, count=bins, whole_ties=plan.target == "population")
+    slices = cut_slices(plan, u=u, v=v, reference=reference, bins=bins)
+    problem = pilot.problem(plan.sources) if pilot is not None and len(pilot.u) else ""
+    if problem:
+        raise ChainError(problem)
     prices = np.array([float(cost) for cost in plan.costs])
     pilot = pilot if pilot is not None and len(pilot.u) else None
     costs = pass_on_costs(slices, prices, pilot)
@@ -120,6 +126,24 @@ def build_chains(
         greedy_chain("first model", slices, losses, costs, use=(0,)),
         greedy_chain("last model", slices, losses, costs, use=(plan.sources - 2,)),
     )
+
+
+def cut_slices(plan: Plan, *, u: Floats, v: Ints, reference: Bools | None = None, bins: int = BINS) -> Bins:
+    """The slices of the pool that a chain of ``plan`` moves along: what `learn_chain` needs to be told.
+
+    Parameters as in `build_chains`, which cuts the same.
+
+    Raises
+    ------
+    ChainError
+        Shapes, scores or the reference do not fit the plan.
+    """
+    u, v = np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.int64)
+    _check(plan, u, v, reference)
+    whole_ties = plan.target == "population"
+    if whole_ties and reference is not None:
+        u, v = u[reference], v[reference]
+    return make_bins(u, v, count=bins, whole_ties=whole_ties)
 
 
 def _foretold(slices: Bins, plan: Plan, pilot: PilotData | None) -> tuple[str, Floats]:
@@ -167,7 +191,7 @@ def learn_chain(plan: Plan, slices: Bins, keys: Keys, losses: Floats) -> Chain:
     return greedy_chain("learnt", slices, forecast, pass_on_costs(slices, prices, None))
 
 
-def _check(plan: Plan, u: Floats, v: Ints, pilot: PilotData | None, reference: Bools | None) -> None:
+def _check(plan: Plan, u: Floats, v: Ints, reference: Bools | None) -> None:
     if u.shape != (plan.pool_size,) or v.shape != (plan.pool_size,):
         raise ChainError(
             f"the pool has {plan.pool_size} items, but {u.size} scores and {v.size} tie-breaks came"
@@ -187,10 +211,6 @@ def _check(plan: Plan, u: Floats, v: Ints, pilot: PilotData | None, reference: B
             raise ChainError(
                 "`reference` must mark items outside the calibration set, at least one, at most N - m"
             )
-    if pilot is not None and len(pilot.u):
-        problem = pilot.problem(plan.sources)
-        if problem:
-            raise ChainError(problem)
 
 
 def greedy_chain(
@@ -208,44 +228,58 @@ def greedy_chain(
     use
         The models, counted from 0, that may get items; all of them by default.
     """
-    total = (costs.models + costs.people).tolist()
-    risk = loss.tolist()
     sizes = bins.sizes.tolist()
-    people = len(total) - 1
+    people = len(loss) - 1
     movers = range(people) if use is None else use
-    model_cost, people_cost = costs.models.tolist(), costs.people.tolist()
+    worth = _worth(bins, loss, costs)
+    model_cost = (costs.models * bins.sizes).tolist()
+    people_cost = (costs.people * bins.sizes).tolist()
     size = sum(sizes)
+    ends = (None, *bins.ends)
     level = [0] * people
     counts = [0] * people + [size]
-    paid_models = sum(n * c for n, c in zip(sizes, model_cost[people], strict=True))
-    paid_people = sum(n * c for n, c in zip(sizes, people_cost[people], strict=True))
+    paid_models, paid_people = sum(model_cost[people]), sum(people_cost[people])
     policies = [Policy((None,) * people, tuple(counts), paid_models / size, paid_people / size)]
     while True:
-        best: tuple[float, float] | None = None
+        best = NOTHING
         move = (0, 0)
         for k in movers:
             b = level[k]
             if b == len(sizes):
                 continue
-            last = k
-            while last + 1 < people and level[last + 1] == b:
-                last += 1
-            saved = total[last + 1][b] - total[k][b]
-            if saved <= 0:
-                continue
-            added = risk[k][b] - risk[last + 1][b]
-            value = (saved / added if added > 0 else np.inf, saved * sizes[b])
-            if best is None or value > best:
-                best, move = value, (k, last)
-        if best is None:
+            source = k + 1
+            while source < people and level[source] == b:
+                source += 1
+            value = worth[k][source][b]
+            if value > best:
+                best, move = value, (k, source)
+        if best is NOTHING:
             return Chain(name, tuple(policies))
-        k, last = move
+        k, source = move
         b = level[k]
-        counts[last + 1] -= sizes[b]
+        counts[source] -= sizes[b]
         counts[k] += sizes[b]
-        paid_models += sizes[b] * (model_cost[k][b] - model_cost[last + 1][b])
-        paid_people += sizes[b] * (people_cost[k][b] - people_cost[last + 1][b])
-        for raised in range(k, last + 1):
-            level[raised] = b + 1
-        thresholds = tuple(bins.ends[end - 1] if end else None for end in level)
+        paid_models += model_cost[k][b] - model_cost[source][b]
+        paid_people += people_cost[k][b] - people_cost[source][b]
+        level[k:source] = [b + 1] * (source - k)
+        thresholds = tuple([ends[end] for end in level])
         policies.append(Policy(thresholds, tuple(counts), paid_models / size, paid_people / size))
+
+
+def _worth(bins: Bins, loss: Floats, costs: Costs) -> list[list[list[tuple[float, float]]]]:
+    """What moving slice b from source l to the cheaper k is worth, at [k][l][b], in the order of the moves.
+
+    Cost saved per item and predicted new loss, infinite where no new loss is predicted; then the cost saved
+    in all.  Moves that save nothing are worth `NOTHING`.
+    """
+    total = costs.models + costs.people
+    sources = len(loss)
+    table: list[list[list[tuple[float, float]]]] = [[[] for _ in range(sources)] for _ in range(sources - 1)]
+    for k in range(sources - 1):
+        for source in range(k + 1, sources):
+            saved, added = total[source] - total[k], loss[k] - loss[source]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.where(added > 0, saved / added, np.inf)
+            gains = zip(ratio.tolist(), (saved * bins.sizes).tolist(), strict=True)
+            table[k][source] = [gain if gain[1] > 0 else NOTHING for gain in gains]
+    return table

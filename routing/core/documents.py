@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, NoReturn
 
+import numpy as np
+
+from routing.core.bins import Bins
 from routing.core.calibration import CalibrationRow
 from routing.core.certificate import FORMAT, VERSION
 from routing.core.chain import Chain, Policy
 from routing.core.exact import to_decimal
 from routing.core.keys import V_MAX, Key, Threshold
-from routing.core.plan import Plan
+from routing.core.plan import SPLIT_SHARE, Plan
 
 
 class DocumentError(ValueError):
@@ -32,9 +36,10 @@ def parse_document(data: bytes) -> dict[str, Any]:
         raise DocumentError("certificate: no JSON object")
     if document.get("format") != FORMAT:
         raise DocumentError(f"certificate: its format is {document.get('format')!r}, expected {FORMAT!r}")
-    if document.get("version") != VERSION:
+    if type(document.get("version")) is not int or not 1 <= document["version"] <= VERSION:
         raise DocumentError(
-            f"certificate: version {document.get('version')!r} is unknown here; this program reads {VERSION}"
+            f"certificate: version {document.get('version')!r} is unknown here; this program reads 1 to "
+            f"{VERSION}"
         )
     return document
 
@@ -72,6 +77,10 @@ def parse_plan(document: Mapping[str, Any]) -> Plan:
             rule=_text(plan, "rule"),
             loss=_text(plan, "loss"),
             pilot_size=_whole(plan, "pilot_size"),
+            loss_params=_mapping(plan, "loss_params") if "loss_params" in plan else {},
+            p_min=to_decimal(_text(plan, "p_min")) if "p_min" in plan else None,
+            split_share=to_decimal(_text(plan, "split_share")) if "split_share" in plan else SPLIT_SHARE,
+            data_set_size=_whole(plan, "data_set_size") if "data_set_size" in plan else None,
         )
     except KeyError as error:
         raise DocumentError(f"certificate: the plan lacks {error}") from None
@@ -95,6 +104,28 @@ def parse_chains(document: Mapping[str, Any]) -> tuple[Chain, ...]:
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise DocumentError(f"{where} cannot be read: {type(error).__name__}: {error}") from None
     return tuple(result)
+
+
+def parse_slices(document: Mapping[str, Any]) -> Bins | None:
+    """The slices that a chain was learnt along; None where the certificate has none."""
+    return read_slices(_mapping(document, "slices")) if "slices" in document else None
+
+
+def read_slices(slices: Mapping[str, Any]) -> Bins:
+    """Slices from what `slices_document` made of them; enough to learn a chain along."""
+    try:
+        ends = tuple(_parse_threshold(end) for end in slices["ends"])
+        sizes = np.array([_whole({"sizes": size}, "sizes") for size in slices["sizes"]], dtype=np.int64)
+        rho = np.array([float(rank) for rank in slices["rho"]], dtype=np.float64)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise DocumentError(f"certificate: slices: {type(error).__name__}: {error}") from None
+    keys = [end for end in ends if end is not None]
+    rising = all(first < second for first, second in pairwise(keys))
+    if not keys or not len(keys) == len(ends) == len(sizes) == len(rho) or not rising or sizes.min() < 1:
+        raise DocumentError(
+            "certificate: slices: there must be equally many ends, rising, sizes of at least 1, and ranks"
+        )
+    return Bins(tuple(keys), sizes, rho, np.empty(0))
 
 
 def _parse_policy(policy: Mapping[str, Any]) -> Policy:

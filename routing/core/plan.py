@@ -17,6 +17,7 @@ from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES, split_fixed_sequence
 from routing.core.targets import TARGETS, Target
 
+SPLIT_SHARE = Decimal("0.3")
 PILOT_LIMIT = 200
 PILOT_SHARE = 5
 PILOT_PRICE = Decimal("0.01")
@@ -81,7 +82,7 @@ class Plan:
     pilot_size: int | None = None
     loss_params: Mapping[str, Any] = field(default_factory=dict)
     p_min: Decimal | None = None
-    split_share: Decimal = Decimal("0.3")
+    split_share: Decimal = SPLIT_SHARE
     data_set_size: int | None = None
 
     def __post_init__(self) -> None:

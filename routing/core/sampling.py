@@ -8,7 +8,8 @@ draw:
 * ``SeedSequence(entropy).spawn(3)`` seeds the streams of the pilot, the draw and the salt, in this order.
 * The draw gives each of the N items, in pool order, one raw number; the m items with the smallest, in
   increasing order, are the calibration set in draw order: a simple random sample without replacement.
-* The next m raw numbers r decide, in draw order, who is asked: exactly where floor(r / 2**11) < p * 2**53.
+* The next m raw numbers r decide, in draw order, who is asked: exactly where floor(r / 2**11) < p * 2**53,
+  with the p of the item where the items have probabilities of their own.
 * The salt is the first two raw numbers of its stream as 32 hexadecimal digits; the tie-break V of an item is
   the first 53 bits of SHA-256(salt, a zero byte, item id), all in UTF-8.
 """
@@ -52,25 +53,48 @@ def _raw(entropy: int, stream: int, count: int) -> NDArray[np.uint64]:
     return np.atleast_1d(np.asarray(np.random.PCG64(seed).random_raw(count), dtype=np.uint64))
 
 
-def draw_calibration(*, pool_size: int, m: int, p: Number, entropy: int) -> CalibrationDraw:
-    """Draw m of ``pool_size`` items and, for each, whether people are asked (probability ``p``, exactly).
+def draw_calibration(
+    *, pool_size: int, m: int, p: Number | Sequence[Number], entropy: int
+) -> CalibrationDraw:
+    """Draw m of ``pool_size`` items and, for each, whether people are asked, exactly with its probability.
+
+    Which items are drawn does not depend on the probabilities, which may have been chosen with regard to the
+    items.
+
+    Parameters
+    ----------
+    p
+        One probability for all, or one for each of the N items in pool order.
 
     Raises
     ------
     ValueError
-        m is not in 1 .. pool_size, p is not in (0, 1], or the entropy is negative.
+        m is not in 1 .. pool_size, a probability is not in (0, 1] or not one per item, or the entropy is
+        negative.
     """
     if not 1 <= m <= pool_size:
         raise ValueError(f"m = {m} items cannot be drawn from a pool of {pool_size}")
-    share = to_fraction(p)
-    if not 0 < share <= 1:
-        raise ValueError(f"p = {p} is not a probability in (0, 1]")
     raw = _raw(entropy, DRAW, pool_size + m)
     positions = np.argsort(raw[:pool_size], kind="stable")[:m].astype(np.int64)
-    # For an integer k, k < p * 2**53 is k < ceil(p * 2**53): exact also where p is no binary fraction.
-    limit = np.uint64(ceil(share * 2**V_BITS))
-    asked = (raw[pool_size:] >> np.uint64(64 - V_BITS)) < limit
+    if isinstance(p, Sequence) and not isinstance(p, str):
+        if len(p) != pool_size:
+            raise ValueError(f"{len(p)} probabilities of asking came for a pool of {pool_size} items")
+        limits = np.array([_limit(p[place], f"pool position {place}: ") for place in positions.tolist()])
+    else:
+        limits = np.full(m, _limit(p))
+    asked = (raw[pool_size:] >> np.uint64(64 - V_BITS)) < limits
     return CalibrationDraw(positions=positions, asked=asked)
+
+
+def _limit(p: Number, where: str = "") -> np.uint64:
+    """Below which whole numbers of 53 bits people are asked.
+
+    For an integer k, k < p * 2**53 is k < ceil(p * 2**53): exact also where p is no binary fraction.
+    """
+    share = to_fraction(p)
+    if not 0 < share <= 1:
+        raise ValueError(f"{where}p = {p} is not a probability in (0, 1]")
+    return np.uint64(ceil(share * 2**V_BITS))
 
 
 def draw_pilot(

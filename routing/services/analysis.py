@@ -11,6 +11,7 @@ from annotation.jobs import JobContext
 from routing.core.calibration import Calibration, CalibrationRow
 from routing.core.certificate import canonical_bytes, certificate_document, draw_line
 from routing.core.certify import Certification, certify
+from routing.core.documents import read_slices
 from routing.core.exact import plain
 from routing.models import Certificate, DrawItem, Run, RunSource
 from routing.selectors.ledger import ledger
@@ -30,10 +31,15 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     context.progress(stage="Certificate")
     plan, calibration = plan_of(run), load_calibration(run, run_sources)
     chains = chains_from_json(run.chains or [])
-    certification = certify(plan, chains, calibration)
+    slices = None if run.slices is None else read_slices(run.slices)
+    certification = certify(plan, chains, calibration, slices=slices)
     document = canonical_bytes(
         certificate_document(
-            plan, chains, calibration, certification, provenance=_provenance(run, run_sources, certification)
+            plan,
+            calibration,
+            certification,
+            provenance=_provenance(run, run_sources, certification),
+            slices=slices,
         )
     )
     shown = figures(plan, chains, calibration, certification)

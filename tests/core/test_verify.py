@@ -63,7 +63,6 @@ def make_files(target: str = "dataset", *, certified: bool = True, shuffle: bool
     assert certification.certified is certified
     document = certificate_document(
         plan,
-        chains,
         calibration,
         certification,
         provenance={"entropy": ENTROPY, "pool_hash": pool_hash(ids), "run": "digits/1", "ledger": ["0.05"]},
@@ -213,7 +212,7 @@ def edit(document: dict[str, Any], path: str, value: object) -> None:
         ("result.pointwise_upper_bound", 0.001),
         ("chains.0.policies.50.observed", 99),
         ("chains.0.policies.50.certified", False),
-        ("chains.0.policies.200.thresholds.0", None),
+        ("chains.0.policies.200.thresholds.1", None),
         ("chains.0.level", "1/2"),
         ("draw.entropy", str(ENTROPY + 1)),
         ("draw.asked", 299),
@@ -303,4 +302,4 @@ def test_the_command_line(files: Files, tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_certificate_needs_the_entropy() -> None:
     plan = plan_of(1000, 1, p="1")
     with pytest.raises(ValueError, match="entropy"):
-        certificate_document(plan, [], Calibration(()), None, provenance={})  # type: ignore[arg-type]
+        certificate_document(plan, Calibration(()), None, provenance={})  # type: ignore[arg-type]
