@@ -23,7 +23,7 @@ BISECTIONS = 60
 LARGEST_SAMPLE = 1 << 40
 """Where the search for a sample that certifies gives up."""
 LONGEST_PATH = 1 << 18
-"""The same where a bound has to walk along the sample."""
+"""The same where a bound has to walk along the sample, in a pool that is no larger."""
 
 Risk = Fraction | Floats
 """A risk level: exact where it is a plan's epsilon, an array (J,) inside a bisection."""
@@ -145,8 +145,8 @@ class Bound(ABC):
     """Whether, for every loss, its p-value depends on the mean loss alone (the weighted one where p varies)
     and never falls as that grows: along a rising loss one bisection then finds the furthest policy."""
     above_mean: ClassVar[bool] = False
-    """Whether, at a level of at most 1/2, its upper bound is never below the observed mean (the weighted one):
-    policies beyond that then need no test."""
+    """Whether, at a level of at most 1/2, its upper bound is never below the observed mean (the weighted
+    one): policies beyond that then need no test."""
 
     @abstractmethod
     def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
@@ -221,7 +221,7 @@ class Bound(ABC):
 
         most = LARGEST_SAMPLE
         if self.sequential:
-            most = LONGEST_PATH if target == "population" else pool_size
+            most = max(LONGEST_PATH, pool_size) if target == "population" else pool_size
         low, high = 0, 1
         while not certifies(min(high, most)):
             if high >= most:
