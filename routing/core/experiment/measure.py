@@ -79,7 +79,7 @@ def measure(split: Split, decision: Decision, terms: Terms) -> Measured:
     if decision.pilot:
         needed[split.pilot_items(terms.target, terms.pilot_size), :-1] = True
     people = table.costs[:, -1]
-    spent = float((table.costs * needed).sum())
+    spent = _paid(table, needed)
     routed = table.path_cost[rows, nominal]
     return Measured(
         error=total / table.size,
@@ -109,7 +109,7 @@ def measure_deployment(split: Split, decision: Decision, deployment: Deployment,
     if decision.pilot:
         before[split.pilot_items(terms.target, terms.pilot_size), :-1] = True
     people = table.costs[:, -1]
-    spent = float((table.costs * needed).sum() + (own.costs * before).sum())
+    spent = _paid(table, needed) + _paid(own, before)
     return Measured(
         error=total / table.size,
         test_error=total / table.size,
@@ -125,11 +125,16 @@ def _tried(table: Table, nominal: Ints, ran: Bools) -> Bools:
     nominal one to the one that finally labels.
     """
     final = table.final[np.arange(table.size), nominal]
-    needed = np.empty((table.size, table.models + 1), dtype=np.bool_)
+    needed = np.empty((table.size, table.models + 1), dtype=np.bool_, order="F")
     for source in range(table.models + 1):
         needed[:, source] = (nominal <= source) & (final >= source)
     needed[:, :-1] |= ran
     return needed
+
+
+def _paid(table: Table, needed: Bools) -> float:
+    """Cost of all labels that are marked (n, K + 1)."""
+    return float(sum(table.costs[needed[:, source], source].sum() for source in range(table.models + 1)))
 
 
 def _saving(paid: Floats, people: Floats) -> float:

@@ -7,12 +7,13 @@ from typing import Protocol
 
 import numpy as np
 
+from routing.core.arrays import Bools
 from routing.core.baselines import BASELINES, Baseline, Labelled
-from routing.core.bins import Bins, make_bins
+from routing.core.bins import Bins
 from routing.core.bounds import BOUNDS
 from routing.core.cascade import Decision
-from routing.core.certify import certify_losses
-from routing.core.chain import BINS, Chain, build_chains
+from routing.core.certify import select
+from routing.core.chain import Chain, build_chains, cut_slices
 from routing.core.compare import Comparison, compare_losses
 from routing.core.experiment.split import Split
 from routing.core.experiment.table import Table
@@ -63,13 +64,13 @@ class Certifying:
         # Chains depend on neither epsilon nor bound: one set serves all of a draw.
         if self.name == split_fixed_sequence.RULE.name:
             slices = split.once(("slices", plan.target), lambda: _slices(split, plan))
-            return Decision.of_thresholds(certify_losses(plan, (), split.losses, slices=slices).thresholds)
+            return Decision.of_thresholds(select(plan, (), split.losses, slices=slices).policy.thresholds)
         chains = split.once((self.name, plan.target), lambda: chains_of(split, plan))
-        chosen = certify_losses(plan, chains, split.losses)
+        chosen = select(plan, chains, split.losses).policy
         return Decision.of_thresholds(chosen.thresholds, pilot=plan.pilot > 0)
 
 
-def _reference(split: Split, plan: Plan) -> np.ndarray | None:
+def _reference(split: Split, plan: Plan) -> Bools | None:
     return split.outside if plan.target == "population" else None
 
 
@@ -85,11 +86,7 @@ def chains_of(split: Split, plan: Plan) -> tuple[Chain, ...]:
 
 
 def _slices(split: Split, plan: Plan) -> Bins:
-    reference = _reference(split, plan)
-    u, v = split.table.u[:, 0], split.v
-    if reference is not None:
-        u, v = u[reference], v[reference]
-    return make_bins(u, v, count=BINS, whole_ties=plan.target == "population")
+    return cut_slices(plan, u=split.table.u[:, 0], v=split.v, reference=_reference(split, plan))
 
 
 @dataclass(frozen=True)
