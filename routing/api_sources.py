@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.api.base import ProjectView
+from annotation.errors import InputError
 from annotation.models import User
 from routing.models import Source
 from routing.services.scoring import offered_scores
@@ -73,15 +74,19 @@ class SourceDetail(ProjectView):
 def _content(source: Source) -> dict[str, Any]:
     """All of a source, and which uncertainty scores its answers can have."""
     names = ("id", "position", "name", "backend", "params", "cost_per_label", "cost_function", "prices")
+    try:
+        offered = offered_scores(source)
+    except InputError:
+        offered = []  # the file that it rests on is gone; the source can still be read
     scores = [
         {
-            "name": offered.kind.name,
-            "title": offered.kind.title,
-            "summary": offered.kind.summary,
-            "params": dict(offered.kind.parameters),
-            "refusal": offered.refusal,
+            "name": score.kind.name,
+            "title": score.kind.title,
+            "summary": score.kind.summary,
+            "params": dict(score.kind.parameters),
+            "refusal": score.refusal,
         }
-        for offered in offered_scores(source)
+        for score in offered
     ]
     return {name: getattr(source, name) for name in names} | {"scores": scores}
 

@@ -13,7 +13,7 @@ _SEPARATORS = re.compile(r"[;\s]+")
 LARGEST = 10**8
 
 
-def numbers(cell: Any) -> list[Any] | str:
+def numbers(cell: Any) -> list[Any]:
     """Numbers of a JSON list, or separated by semicolons or blanks."""
     value = _json(cell)
     if value is None:
@@ -21,13 +21,13 @@ def numbers(cell: Any) -> list[Any] | str:
     return value if isinstance(value, list) else [value]
 
 
-def listed(cell: Any) -> list[Any] | str:
-    """Texts of a JSON list, or separated by semicolons."""
+def listed(cell: Any) -> list[Any]:
+    """Texts of a JSON list, or separated by semicolons; none where the cell is the beginning of a list."""
     value = _json(cell)
     if isinstance(value, list):
         return [entry if isinstance(entry, str) or entry is None else json.dumps(entry) for entry in value]
     text = str(cell).strip()
-    return [part.strip() for part in text.split(";")] if text else []
+    return [part.strip() for part in text.split(";")] if text and text[0] not in "[{" else []
 
 
 def label_numbers(cell: Any) -> dict[str, Any] | list[Any]:
@@ -50,18 +50,29 @@ def decimal_cell(cell: Any) -> Decimal | None:
 
 
 def _json(cell: Any) -> Any:
-    """The value of a cell that is JSON and that a database can store as JSON; None where it is not."""
+    """The value of a cell that is JSON and that a database can store as JSON; None where it is not.
+
+    What lies deeper than the entries of a list or an object stays text.
+    """
     text = str(cell)
     if "\\u0000" in text:
         return None
     try:
         # NaN and infinity are no JSON; as text the scores still say what they are.
         value = json.loads(text, parse_constant=str, parse_float=_number)
+        if isinstance(value, list):
+            value = [_shallow(entry) for entry in value]
+        elif isinstance(value, dict):
+            value = {key: _shallow(entry) for key, entry in value.items()}
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()  # fails on lone halves of surrogate pairs
     except (ValueError, RecursionError):
         return None
     return value
+
+
+def _shallow(entry: Any) -> Any:
+    return json.dumps(entry, ensure_ascii=False) if isinstance(entry, list | dict) else entry
 
 
 def _number(text: str) -> float | str:

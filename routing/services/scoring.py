@@ -16,13 +16,13 @@ from routing.core.scores import (
     ScoreKind,
     fields_read,
     fit_score,
-    make_score,
     score_key,
 )
 from routing.models import Prediction, Run, RunSource, Source
 from routing.services.score_fields import fields_of, keys_by_name
 
-MAX_EXAMPLES = 20_000
+# More than enough for a few coefficients, and quick enough for a page that says at once what is missing.
+MAX_EXAMPLES = 5_000
 FIELDS = {
     "probabilities": "class probabilities",
     "label_logprobs": "log-probabilities of the labels",
@@ -70,7 +70,11 @@ def offered_scores(source: Source) -> list[OfferedScore]:
 
     Those that are made of others are offered where the source gives anything that one of them reads.
     """
-    return [OfferedScore(kind, _refusal(source, [kind.reads or tuple(FIELDS)], kind.name)) for kind in SCORES]
+    brings = open_backend(source.backend, source.params).fields
+    return [
+        OfferedScore(kind, _refusal(source, brings, [kind.reads or tuple(FIELDS)], kind.name))
+        for kind in SCORES
+    ]
 
 
 def resolve_score(
@@ -85,7 +89,8 @@ def resolve_score(
     Raises InputError, `where` being "score" or "score_params", where there is no such score, the source's
     answers do not bring what it reads, a parameter cannot be used, or too few labels are there to learn from.
     """
-    own = open_backend(first_source.backend, first_source.params).default_score
+    backend = open_backend(first_source.backend, first_source.params)
+    own = backend.default_score
     name, given = name or own, dict(params or {})
     if name == "calibrated":
         given.setdefault("scores", [own])
@@ -96,11 +101,10 @@ def resolve_score(
         raise InputError(f"{str(error)[:1].upper()}{str(error)[1:]}.", where=where) from None
     except ScoreError as error:
         raise _refused(error) from None
-    if refusal := _refusal(first_source, needed, name):
+    if refusal := _refusal(first_source, backend.fields, needed, name):
         raise InputError(refusal, where="score")
     try:
         resolved = fit_score(name, given, lambda: _examples(project, first_source))
-        make_score(name, resolved)
     except ScoreError as error:
         raise _refused(error) from None
     return name, resolved
@@ -110,13 +114,12 @@ def _refused(error: ScoreError) -> InputError:
     return InputError(f"This score cannot be used: {error}.", where="score_params")
 
 
-def _refusal(source: Source, needed: list[tuple[str, ...]], name: str) -> str:
-    """What the answers of the source lack for the score, in a sentence."""
-    brings = open_backend(source.backend, source.params).fields
+def _refusal(source: Source, brings: frozenset[str], needed: list[tuple[str, ...]], name: str) -> str:
+    """What the answers of the source, which bring these fields, lack for the score, in a sentence."""
     for fields in needed:
         if not brings.intersection(fields):
             wanted = " or ".join(FIELDS.get(entry, entry) for entry in fields)
-            has = " and ".join(FIELDS.get(entry, entry) for entry in sorted(brings)) or "no scores at all"
+            has = " and ".join(words for entry, words in FIELDS.items() if entry in brings) or "none of them"
             if len(fields) == len(FIELDS):
                 return f"The answers of {source.name} come with nothing that a score can be computed from."
             return (

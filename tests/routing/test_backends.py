@@ -1,6 +1,8 @@
 """Backends: what they answer, and what they refuse."""
 
+import hashlib
 import io
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -182,3 +184,110 @@ def test_a_file_that_is_no_model_is_refused_in_words(models):
     items = make_items(make_project(), 1)
     with pytest.raises(BackendError, match="cannot be loaded"):
         open_backend("sklearn", {"model": "junk"}).predict(items)
+
+
+def test_recorded_probabilities_samples_and_usage_come_from_their_columns():
+    backend = recorded(
+        label_column="guess",
+        probabilities_column="p",
+        token_logprobs_column="l",
+        samples_column="s",
+        verbalized_column="v",
+        tokens_in_column="in",
+        tokens_out_column="out",
+        seconds_column="t",
+        finish_reason_column="f",
+    )
+    cells = {"guess": "cat", "p": "cat: 0.7; dog: 0.3", "l": "-0.1; -0.2", "s": "cat; ; dog", "v": "80%; 0.9"}
+    usage = {"in": "120", "out": "7", "t": "0.25", "f": " STOP "}
+    answer = backend.predict([Item(data=cells | usage)])[0]
+    assert answer.raw == {
+        "probabilities": {"cat": 0.7, "dog": 0.3},
+        "token_logprobs": [-0.1, -0.2],
+        "samples": ["cat", "", "dog"],
+        "verbalized": ["80%", "0.9"],
+    }
+    assert (answer.tokens_in, answer.tokens_out, answer.latency_ms, answer.finish_reason) == (
+        120,
+        7,
+        250,
+        "stop",
+    )
+    assert backend.usage == {"tokens_in", "tokens_out", "seconds"}
+    assert backend.hidden_columns() == set(cells) | set(usage)
+    json_cells = {"guess": "cat", "p": '{"cat": 0.7, "dog": 0.3}', "l": "[-0.1, -0.2]"}
+    json_cells |= {"s": '["cat", null, "dog"]', "v": '["80%", 0.9]'}
+    again = backend.predict([Item(data=json_cells)])[0]
+    assert again.raw == answer.raw | {"samples": ["cat", None, "dog"]}
+    assert (again.tokens_in, again.latency_ms) == (None, None)
+
+
+def texts(value):
+    """Every text within a JSON value."""
+    if isinstance(value, dict):
+        return [text for pair in value.items() for part in pair for text in texts(part)]
+    if isinstance(value, list):
+        return [text for part in value for text in texts(part)]
+    return [value] if isinstance(value, str) else []
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "",
+        "x",
+        "{",
+        "[1",
+        "NaN",
+        "[NaN, 1e999]",
+        '"\\u0000"',
+        '["\\ud800"]',
+        "[" * 9_999,
+        "[" * 400 + "]" * 400,
+    ],
+)
+def test_a_cell_that_cannot_be_read_gives_a_reason_and_can_be_stored(cell):
+    columns = ("probabilities", "token_probabilities", "token_logprobs", "samples", "verbalized")
+    backend = recorded(label_column="guess", **{f"{name}_column": "c" for name in columns})
+    project = make_project()
+    item = make_items(project, 1)[0]
+    item.data = {"guess": "cat", "c": cell}
+    answer = backend.predict([item])[0]
+    # What PostgreSQL refuses in JSON: NaN, infinity, NUL, and halves of surrogate pairs.
+    json.dumps(answer.raw, allow_nan=False)
+    assert "\0" not in "".join(texts(answer.raw))
+    "".join(texts(answer.raw)).encode()
+    for name in ("max_softmax", "label_probability", "logits", "verbalized", "ensemble"):
+        result = make_score(name)(answer.raw | {"label": "cat"})
+        assert result.u == 1.0
+        assert result.reason or name == "ensemble"  # any two texts are samples, and these are no cats
+
+
+@pytest.mark.parametrize(
+    ("columns", "score"),
+    [
+        ({}, "recorded"),
+        ({"samples_column": "s", "token_logprobs_column": "l"}, "logits"),
+        ({"samples_column": "s", "confidence_column": "c"}, "recorded"),
+        ({"probabilities_column": "p", "verbalized_column": "v"}, "label_probability"),
+        ({"verbalized_column": "v"}, "verbalized"),
+    ],
+)
+def test_the_score_of_recorded_answers_follows_their_columns(columns, score):
+    assert recorded(label_column="guess", **columns).default_score == score
+
+
+def test_columns_that_are_not_named_leave_the_fingerprint_as_it_was():
+    # SHA-256 of a source that was saved before these columns could be named.
+    parts = {"backend": "recorded", "label": "a", "confidence": "b", "uncertainty": "", "cost": ""}
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    plain = recorded(label_column="a", confidence_column="b").fingerprint()
+    assert plain == hashlib.sha256(text.encode()).hexdigest()
+    assert recorded(label_column="a", confidence_column="b", samples_column="s").fingerprint() != plain
+
+
+def test_sklearn_tells_how_long_an_answer_took(models):
+    image_model(models)
+    items = make_image_items(make_project(), [grey_png(10), grey_png(240)])
+    first, second = open_backend("sklearn", {"model": "shades"}).predict(items)
+    assert first.latency_ms == second.latency_ms > 0

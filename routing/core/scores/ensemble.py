@@ -23,12 +23,12 @@ Answers = list[str | None]
 
 
 def _against_answer(samples: Answers, label: str) -> float:
-    return 1.0 - samples.count(label) / len(samples)
+    return (len(samples) - samples.count(label)) / len(samples)
 
 
 def _against_majority(samples: Answers, label: str) -> float:
     counts = Counter(sample for sample in samples if sample is not None)
-    return 1.0 - max(counts.values(), default=0) / len(samples)
+    return (len(samples) - max(counts.values(), default=0)) / len(samples)
 
 
 def _entropy(samples: Answers, label: str) -> float:
