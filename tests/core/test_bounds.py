@@ -12,7 +12,7 @@ from scipy import stats
 
 from routing.core.bounds import BOUNDS, Bound, Evidence
 from routing.core.bounds.base import Bound as Base
-from routing.core.bounds.hypergeometric import largest_self_consistent, smallest_wrong
+from routing.core.bounds.hypergeometric import largest_count, largest_self_consistent, smallest_wrong
 from routing.core.bounds.tails import tail
 from routing.core.exact import error_budget
 from routing.core.targets.dataset import two_levels
@@ -128,6 +128,23 @@ def test_the_hypergeometric_tail_takes_arrays_of_all_its_arguments() -> None:
     assert np.all(got[2] == 0.0)  # no pool of forty holds forty-one wrong labels, whatever is asked
     assert got[0, 1] == pytest.approx(float(exact_tail(40, 3, 5, [2])[0]), rel=1e-12)
     assert got[0, 2] == got[1, 0] == 1.0
+
+
+@pytest.mark.parametrize(("size", "asked"), [(1, 1), (12, 5), (40, 17), (40, 39), (40, 40), (61, 3)])
+def test_searches_find_what_trying_every_number_finds(size: int, asked: int) -> None:
+    counts = np.arange(asked + 1)
+    hypergeometric = BOUNDS.get("hypergeometric")
+    for budget in range(size):
+        in_the_set = tail(size, budget + 1 + counts, asked, counts)
+        in_the_pool = tail(size, budget + 1, asked, counts)
+        for level in (0.01, 0.05, 0.3, 0.9):
+            failures = np.flatnonzero(np.append(in_the_set > level, True))
+            assert largest_self_consistent(size, budget, asked, level) == failures[0] - 1
+            assert largest_count(size, budget + 1, asked, level) == np.count_nonzero(in_the_pool <= level) - 1
+            least = hypergeometric.smallest_sample(
+                epsilon=Fraction(budget, size), alpha=level, p=Fraction(1), pool_size=size, loss_bound=1.0
+            )
+            assert least == np.argmax(tail(size, budget + 1, np.arange(size + 1), 0) <= level)
 
 
 def test_the_least_wrong_labels_that_a_count_speaks_against() -> None:

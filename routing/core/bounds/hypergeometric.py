@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from math import floor
@@ -17,28 +18,22 @@ SECTIONS = 32
 """Parts into which one step of a search cuts its interval: one call of `tail` costs little more for many."""
 
 
-@lru_cache(maxsize=1024)
-def largest_count(pool_size: int, wrong: int, asked: int, level: float) -> int:
-    """Largest k with P[Hyp(N, T, n) <= k] <= ``level``; -1 where not even k = 0 qualifies."""
-    if tail(pool_size, wrong, asked, asked) <= level:
-        return asked
-    low, high = -1, asked  # `low` qualifies (vacuously at first); the tail never falls in k
+def last_true(holds: Callable[[Ints], Bools], low: int, high: int) -> int:
+    """Largest k in ``low`` .. ``high`` - 1 that ``holds`` (true up to some k, false beyond; ``low`` is taken
+    to be true and ``high`` to be false).
+    """
     while high - low > 1:
         tried = np.unique(np.linspace(low, high, SECTIONS + 1).astype(np.int64)[1:-1])
         tried = tried[tried > low]
-        good = int(np.count_nonzero(tail(pool_size, wrong, asked, tried) <= level))
+        good = int(np.count_nonzero(holds(tried)))
         low, high = int(tried[good - 1]) if good else low, int(tried[good]) if good < len(tried) else high
     return low
 
 
-def smallest_wrong(pool_size: int, asked: int, counts: Ints, level: float) -> Ints:
-    """Least T (J,), at most N + 1, with P[Hyp(N, T, n) <= k] <= ``level`` for each k of ``counts`` (J,)."""
-    low, high = np.zeros(len(counts), np.int64), np.full(len(counts), pool_size + 1, np.int64)
-    while np.any(high - low > 1):  # the tail never rises in T
-        middle = (low + high) // 2
-        rejected = tail(pool_size, middle, asked, counts) <= level
-        high, low = np.where(rejected, middle, high), np.where(rejected, low, middle)
-    return high
+@lru_cache(maxsize=1024)
+def largest_count(pool_size: int, wrong: int, asked: int, level: float) -> int:
+    """Largest k with P[Hyp(N, T, n) <= k] <= ``level``; -1 where not even k = 0 qualifies."""
+    return last_true(lambda counts: tail(pool_size, wrong, asked, counts) <= level, -1, asked + 1)
 
 
 @lru_cache(maxsize=1024)
@@ -48,20 +43,28 @@ def largest_self_consistent(pool_size: int, budget: int, asked: int, level: floa
     With T wrong labels, K of them among the asked, the delivered data set holds T - K wrong ones.  For one
     policy "T - K > E" is rejected where K <= k: if T - E - 1 <= k this errs only where K <= T - E - 1, and
     else at most as often as T = E + k + 1 would.
+
+    The probability never falls in j, because one more wrong label is at most one more among the asked.
     """
-    start, step = 0, SECTIONS
-    while start <= asked:
-        counts = np.arange(start, min(start + step, asked + 1))
-        passes: Bools = tail(pool_size, budget + counts + 1, asked, counts) <= level
-        if not passes.all():
-            return start + int(np.argmin(passes)) - 1
-        start, step = start + step, 2 * step
-    return asked
+    return last_true(
+        lambda counts: tail(pool_size, budget + counts + 1, asked, counts) <= level, -1, asked + 1
+    )
+
+
+def smallest_wrong(pool_size: int, asked: int, counts: Ints, level: float) -> Ints:
+    """Least T (J,), at most N + 1, with P[Hyp(N, T, n) <= k] <= ``level`` for each k of ``counts`` (J,)."""
+    low, high = np.zeros(len(counts), np.int64), np.full(len(counts), pool_size + 1, np.int64)
+    parts = int(np.clip(16 * SECTIONS // max(len(counts), 1), 2, SECTIONS))
+    each = np.arange(len(counts))
+    while np.any(high - low > 1):  # the tail never rises in T
+        tried = low[:, None] + (high - low)[:, None] * np.arange(parts + 1) // parts
+        kept = np.count_nonzero(tail(pool_size, tried[:, 1:-1], asked, counts[:, None]) > level, axis=1)
+        low, high = tried[each, kept], tried[each, kept + 1]
+    return high
 
 
 class Hypergeometric(Bound):
-    """Pool: p = P[Hyp(N, floor(r N) + 1, n) <= K].  Data set: the largest such p along j <= K with r N + j
-    wrong.
+    """Pool: p = P[Hyp(N, floor(r N) + 1, n) <= K].  Data set: the same with K more wrong labels.
 
     Given n, the asked items are a simple random sample of the pool, so the probabilities are exact.
     """
@@ -93,15 +96,8 @@ class Hypergeometric(Bound):
 
     def p_values_of_budget(self, evidence: Evidence, counts: Ints, budget: Ints, *, target: str) -> Floats:
         """P-values (J,) of "more than ``budget`` wrong labels", each policy with a budget of its own (J,)."""
-        size, asked = evidence.pool_size, evidence.asked
-        if target != "dataset":
-            return tail(size, budget + 1, asked, counts)
-        result = np.zeros(len(counts))
-        for e in np.unique(budget):
-            here = budget == e
-            steps = np.arange(int(counts[here].max(initial=0)) + 1)
-            result[here] = np.maximum.accumulate(tail(size, e + steps + 1, asked, steps))[counts[here]]
-        return result
+        extra = counts if target == "dataset" else 0
+        return tail(evidence.pool_size, budget + 1 + extra, evidence.asked, counts)
 
     def largest_count(self, evidence: Evidence, r: Fraction, alpha: float, *, target: str) -> int:
         """As for every bound, straight from the tail."""
@@ -114,13 +110,9 @@ class Hypergeometric(Bound):
         """Exactly: the least budget of wrong labels that is rejected, divided by N."""
         counts = np.rint(evidence.total).astype(np.int64)
         size, asked = evidence.pool_size, evidence.asked
-        if target == "dataset":  # rejected where E + j + 1 wrong labels are for every j up to the count
-            steps = np.arange(int(counts.max(initial=0)) + 1)
-            budgets = np.maximum.accumulate(smallest_wrong(size, asked, steps, alpha) - steps - 1)[counts]
-        else:
-            distinct, where = np.unique(counts, return_inverse=True)
-            budgets = (smallest_wrong(size, asked, distinct, alpha) - 1)[where]
-        return np.asarray(budgets / size, dtype=np.float64)
+        distinct, where = np.unique(counts, return_inverse=True)
+        budgets = smallest_wrong(size, asked, distinct, alpha) - 1 - (distinct if target == "dataset" else 0)
+        return np.asarray(np.maximum(budgets, 0)[where] / size, dtype=np.float64)
 
     def smallest_sample(
         self,
@@ -135,11 +127,4 @@ class Hypergeometric(Bound):
     ) -> int:
         """Least n with P[Hyp(N, E + 1, n) = 0] <= alpha, by bisection: the probability falls with n."""
         marked = floor(epsilon * pool_size) + 1
-        low, high = 0, pool_size
-        while high - low > 1:
-            middle = (low + high) // 2
-            if tail(pool_size, marked, middle, 0) <= alpha:
-                high = middle
-            else:
-                low = middle
-        return high
+        return last_true(lambda asked: tail(pool_size, marked, asked, 0) > alpha, 0, pool_size) + 1

@@ -90,21 +90,11 @@ def _ratios(size: float, marked: Floats, drawn: Floats, start: Floats, below: Bo
 def _probability(size: float, marked: Floats, drawn: Floats, j: Floats) -> Floats:
     """P[Hyp(N, T, n) = j] within the support, (J,)."""
     unmarked, left = size - marked, size - drawn
-    logarithm = (
-        _factorial_rest(marked)
-        + _factorial_rest(unmarked)
-        + _factorial_rest(drawn)
-        + _factorial_rest(left)
-        - _factorial_rest(np.array([size]))
-    )
-    cells = (
-        (j, marked * drawn / size),
-        (marked - j, marked * left / size),
-        (drawn - j, unmarked * drawn / size),
-        (unmarked - drawn + j, unmarked * left / size),
-    )
-    for seen, expected in cells:
-        logarithm -= _factorial_rest(seen) + _deviance(seen, expected)
+    seen = np.stack([j, marked - j, drawn - j, unmarked - drawn + j])
+    expected = np.stack([marked * drawn, marked * left, unmarked * drawn, unmarked * left]) / size
+    sizes = np.stack([marked, unmarked, drawn, left, np.full_like(j, size)])
+    of_sizes, of_seen = np.split(_factorial_rest(np.concatenate([sizes, seen])), [len(sizes)])
+    logarithm = of_sizes[:-1].sum(axis=0) - of_sizes[-1] - (of_seen + _deviance(seen, expected)).sum(axis=0)
     return np.asarray(np.exp(logarithm), dtype=np.float64)
 
 
