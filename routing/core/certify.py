@@ -12,7 +12,7 @@ from routing.core.bounds.hypergeometric import Hypergeometric
 from routing.core.calibration import Calibration, CalibrationRow, ObservedLosses, observed_losses
 from routing.core.chain import Chain, Policy
 from routing.core.compare import Comparison, compare
-from routing.core.keys import Thresholds, increasing, pack_thresholds
+from routing.core.keys import Thresholds, pack_thresholds
 from routing.core.plan import Plan, validate
 from routing.core.planner import smallest_n
 from routing.core.region import Region, feasible_region
@@ -227,18 +227,9 @@ def _check_chains(plan: Plan, chains: Sequence[Chain]) -> None:
     if len({chain.name for chain in chains}) != len(chains):
         raise ValueError("two chains have the same name")
     for chain in chains:
-        for index, policy in enumerate(chain.policies):
-            where = f"policy {index} of chain {chain.name!r}"
-            if len(policy.thresholds) != plan.sources - 1:
-                raise ValueError(
-                    f"{where} has {len(policy.thresholds)} thresholds for {plan.sources} sources"
-                )
-            if not increasing(policy.thresholds):
-                raise ValueError(f"{where}: its thresholds fall from one source to the next")
-        if not chain.policies or any(threshold is not None for threshold in chain.policies[0].thresholds):
-            raise ValueError(
-                f"chain {chain.name!r} must start with people alone, where nothing goes to a model"
-            )
+        fault = chain.fault(plan.sources)
+        if fault:
+            raise ValueError(f"chain {chain.name!r}: {fault}")
 
 
 def _choose(chains: Sequence[Chain], tests: Sequence[ChainTest]) -> tuple[int, int]:
@@ -247,9 +238,9 @@ def _choose(chains: Sequence[Chain], tests: Sequence[ChainTest]) -> tuple[int, i
     The net cost of a run grows with the expected cost of its policy, the rest being the same for all; so this
     is also the least net cost.  Any choice among certified policies is valid.
     """
-    number, index, least = 0, 0, chains[0].policies[0].expected_cost
+    number, index, least = 0, 0, float(chains[0].expected_costs[0])
     for candidate, (chain, test) in enumerate(zip(chains, tests, strict=True)):
-        cost = np.array([policy.expected_cost for policy in chain.policies])
+        cost = chain.expected_costs
         best = cheapest(test.verdict.eligible, cost)
         if cost[best] < least:
             number, index, least = candidate, best, float(cost[best])

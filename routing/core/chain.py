@@ -25,7 +25,17 @@ BINS = 200
 NOTHING = (-np.inf, 0.0)
 """Worth of a move that saves nothing."""
 
-__all__ = ["BINS", "Chain", "ChainError", "PilotData", "Policy", "build_chains", "cut_slices", "learn_chain"]
+__all__ = [
+    "BINS",
+    "Chain",
+    "ChainError",
+    "PilotData",
+    "Policy",
+    "build_chains",
+    "cut_slices",
+    "learn_chain",
+    "number_of_chains",
+]
 
 
 class ChainError(ValueError):
@@ -68,6 +78,21 @@ class Chain:
     def thresholds(self) -> Keys:
         """Thresholds of all policies as sortable numbers (J, S - 1)."""
         return pack_thresholds(policy.thresholds for policy in self.policies)
+
+    def fault(self, sources: int) -> str:
+        """Why this is no chain for so many sources, in words; '' if it is one."""
+        if not self.policies:
+            return "it has no policy; it must start with people alone, where nothing goes to a model"
+        lengths = [len(policy.thresholds) for policy in self.policies]
+        if min(lengths) != sources - 1 or max(lengths) != sources - 1:
+            index = next(index for index, length in enumerate(lengths) if length != sources - 1)
+            return f"policy {index} has {lengths[index]} thresholds for {sources} sources"
+        falls = np.flatnonzero((self.thresholds[:, :-1] > self.thresholds[:, 1:]).any(axis=1))
+        if len(falls):
+            return f"the thresholds of policy {falls[0]} fall from one source to the next"
+        if any(threshold is not None for threshold in self.policies[0].thresholds):
+            return "it must start with people alone, where nothing goes to a model"
+        return ""
 
     @cached_property
     def expected_costs(self) -> Floats:
@@ -126,6 +151,11 @@ def build_chains(
         greedy_chain("first model", slices, losses, costs, use=(0,)),
         greedy_chain("last model", slices, losses, costs, use=(plan.sources - 2,)),
     )
+
+
+def number_of_chains(plan: Plan) -> int:
+    """How many chains the rule of ``plan`` tests, each at alpha divided by it."""
+    return 3 if plan.rule == multi_chain.RULE.name and plan.sources > 2 else 1
 
 
 def cut_slices(plan: Plan, *, u: Floats, v: Ints, reference: Bools | None = None, bins: int = BINS) -> Bins:

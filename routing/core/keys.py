@@ -28,6 +28,8 @@ class Key(NamedTuple):
 
 
 Threshold = Key | None
+NOWHERE = (-np.inf, 0.0)
+"""The threshold None in numbers: below every item."""
 Thresholds = tuple[Threshold, ...]
 
 
@@ -42,12 +44,15 @@ def pack(u: ArrayLike, v: ArrayLike) -> Keys:
 
 def pack_threshold(threshold: Threshold) -> complex:
     """A threshold as such a number; None lies below every item."""
-    return complex(-np.inf, 0.0) if threshold is None else complex(threshold.u + 0.0, float(threshold.v))
+    return complex(*NOWHERE) if threshold is None else complex(threshold.u + 0.0, float(threshold.v))
 
 
 def pack_thresholds(policies: Iterable[Sequence[Threshold]]) -> Keys:
     """Thresholds of J policies with S - 1 sources before people, shape (J, S - 1)."""
-    return np.array([[pack_threshold(t) for t in policy] for policy in policies], dtype=np.complex128)
+    rows = list(policies)
+    pairs = [NOWHERE if threshold is None else threshold for policy in rows for threshold in policy]
+    numbers = np.array(pairs, dtype=np.float64).reshape(-1, 2) + 0.0  # -0.0 and 0.0 are one score
+    return numbers.view(np.complex128).reshape(len(rows), -1 if rows else 0)
 
 
 def unpack(key: complex) -> Key:
