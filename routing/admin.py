@@ -28,9 +28,9 @@ class Blind(ReadOnly):
 
 @admin.register(models.Source)
 class SourceAdmin(ReadOnly):
-    list_display = ("name", "project", "position", "backend", "cost_per_label")
+    list_display = ("name", "project", "position", "backend", "cost_per_label", "cost_function")
     list_select_related = ("project",)
-    list_filter = ("backend",)
+    list_filter = ("backend", "cost_function")
     search_fields = ("name", "project__slug")
 
 
@@ -38,7 +38,7 @@ class RunSourceInline(admin.TabularInline):
     model = models.RunSource
     extra = 0
     can_delete = False
-    fields = ("position", "source", "fingerprint", "cost_per_label")
+    fields = ("position", "source", "fingerprint", "cost_per_label", "cost_function", "prices")
     readonly_fields = fields
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -79,7 +79,7 @@ class CertificateAdmin(Blind):
 @admin.register(models.Prediction)
 class PredictionAdmin(Blind):
     project_path = "source__project_id"
-    list_display = ("item", "source", "value", "reason", "cost", "created_at")
+    list_display = ("item", "source", "value", "reason", "cost", "cost_note", "created_at")
     list_select_related = ("item", "source")
     search_fields = ("=item__external_id",)
     deferred = ("raw",)

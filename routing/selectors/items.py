@@ -13,6 +13,7 @@ from annotation.errors import InputError
 from annotation.hooks import hidden_batches
 from annotation.models import Item, Label, Project, WorkItem
 from annotation.permissions import Access
+from routing.core.scores import SCORES
 from routing.models import ItemScore, Prediction, Route, Run
 from routing.selectors.visibility import hidden_columns, may_see_model_output
 
@@ -66,16 +67,25 @@ class LabelVersion:
 
 
 @dataclass(frozen=True)
+class ScoreView:
+    """`unscored` says why `value` is 1 only for want of a score; it is "" where there is one."""
+
+    title: str
+    value: float
+    unscored: str
+
+
+@dataclass(frozen=True)
 class PredictionView:
-    """`unscored` says why `uncertainty` is 1 only for want of a score; it is "" where there is one."""
+    """`cost_note` says why the price per label was charged instead of what was used; "" where it was not."""
 
     source: str
     value: str | None
     name: str
     reason: str
-    uncertainty: float | None
-    unscored: str
+    scores: list[ScoreView]
     cost: Any
+    cost_note: str
     raw: dict[str, Any]
 
 
@@ -248,9 +258,12 @@ def _titles(run: Run) -> dict[int, str]:
 
 
 def _predictions(item: Item, names: dict[str, str]) -> list[PredictionView]:
-    scores: dict[int, ItemScore] = {}
+    scores: dict[int, list[ScoreView]] = {}
     for score in ItemScore.objects.filter(prediction__item=item).order_by("id"):
-        scores.setdefault(score.prediction_id, score)
+        kind, _, digest = score.name.partition("#")
+        title = SCORES.get(kind).title if kind in SCORES else kind
+        view = ScoreView(f"{title} ({digest[:6]})" if digest else title, score.value, score.reason)
+        scores.setdefault(score.prediction_id, []).append(view)
     rows = Prediction.objects.filter(item=item).select_related("source").order_by("source__position", "id")
     return [
         PredictionView(
@@ -258,9 +271,9 @@ def _predictions(item: Item, names: dict[str, str]) -> list[PredictionView]:
             value=row.value,
             name=names.get(row.value, str(row.value)) if row.value is not None else "",
             reason=row.reason,
-            uncertainty=scores[row.pk].value if row.pk in scores else None,
-            unscored=scores[row.pk].reason if row.pk in scores else "",
+            scores=scores.get(row.pk, []),
             cost=row.cost,
+            cost_note=row.cost_note,
             raw=row.raw,
         )
         for row in rows

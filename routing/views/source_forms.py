@@ -149,11 +149,15 @@ class SourceForm(forms.Form):
         """Whether the less usual columns are to be shown at once."""
         return any(self[name].value() or self[name].errors for name in FURTHER)
 
-    def costs(self) -> Iterator[tuple[Cost, list[forms.BoundField]]]:
-        """Each way of counting that has prices, and their fields."""
+    def costs(self) -> Iterator[dict[str, Any]]:
+        """Each way of counting in words, with the fields of its prices."""
         for cost in COSTS:
-            fields = [] if cost.name == "flat" else [self[price.name] for price in cost.prices]
-            yield cost, fields
+            # Not the cost itself: it can be called, and templates call what they can.
+            words = {"name": cost.name, "title": cost.title, "summary": cost.summary}
+            yield {
+                **words,
+                "fields": [self[price.name] for price in cost.prices if price.name in self.fields],
+            }
 
     def _offer(self, name: str, values: list[str], nothing: Any) -> None:
         # What is stored stays a choice even where the file or column is gone: the service then says so.

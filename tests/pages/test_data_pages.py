@@ -126,8 +126,63 @@ class TestSources:
         assert "Run 1 is under way with the models in this order." in page
         assert page.index("<bdi>Model 2") < page.index("<bdi>Model 1")
 
+    def test_a_price_list_is_asked_for_beside_its_fields(self, client_of) -> None:
+        world = make_world(10, change=lambda index, row: row.update(read="50", written=str(index)))
+        client = client_of(world.manager)
+        source = world.project.sources.get(position=1)
+        path = reverse("source_edit", args=[world.project.slug, source.pk])
+        page = text(client.get(path))
+        for words in ("One price per label", "Generated tokens", "Price list of an API", "Measured time"):
+            assert f"<strong>{words}</strong>" in page
+        assert "Left empty: 1000000." in page
+        form = {
+            "name": source.name,
+            "backend": "recorded",
+            **source.params,
+            "cost_per_label": "2",
+            "cost_function": "api_price",
+            "input": "0.15",
+        }
+        page = text(client.post(path, form))
+        assert "do not tell" not in page
+        assert page.index('id="id_output_error"') > page.index('name="output"')
+        assert "The price of the output tokens is needed" in page
+        page = text(client.post(path, form | {"output": "0.6"}))
+        assert page.index('id="id_cost_function_error"') > page.index('name="cost_function"')
+        assert "do not tell how many tokens were read and how many tokens were generated" in page
+        page = text(client.post(path, form | {"output": "0,6"}))
+        assert "The price of the output tokens must be a number such as 0.002, not &#x27;0,6&#x27;" in page
+        whole = form | {"output": "0.6", "tokens_in_column": "read", "tokens_out_column": "written"}
+        page = text(client.post(path, whole, follow=True))
+        assert "on average; price list of an api: 0.15, 0.6" in page
+        page = text(client.get(path))
+        assert 'name="output" value="0.6"' in page
+        assert '<details class="part" open>' in page
+
+    def test_prices_of_another_way_of_counting_are_left_out(self, client_of) -> None:
+        world = make_world(10)
+        source = world.project.sources.get(position=1)
+        path = reverse("source_edit", args=[world.project.slug, source.pk])
+        form = {"name": source.name, "backend": "recorded", **source.params, "cost_per_label": "2"}
+        client_of(world.manager).post(path, form | {"cost_function": "flat", "per_hour": "9"})
+        source.refresh_from_db()
+        assert (source.cost_per_label, source.cost_function, source.prices) == (2, "flat", {})
+
 
 class TestItem:
+    def test_a_cost_that_was_not_measured_says_so(self, client_of) -> None:
+        world = make_world(60, change=lambda index, row: row.update(written=""))
+        source = world.project.sources.get(position=1)
+        form = {"name": source.name, "backend": "recorded", **source.params, "tokens_out_column": "written"}
+        client = client_of(world.manager)
+        path = reverse("source_edit", args=[world.project.slug, source.pk])
+        client.post(path, form | {"cost_per_label": "3", "cost_function": "tokens"})
+        world.analysed(m=40)
+        item = world.project.items.first()
+        page = text(client.get(reverse("item", args=[world.project.slug, item.pk])))
+        assert "the number of tokens generated is not known; the price per label was charged" in page
+        assert "Recorded confidence" in page
+
     def test_an_answer_without_a_confidence_shows_no_number_for_it(self, client_of) -> None:
         world = make_world(60, change=lambda index, row: row.update(confidence2=""))
         world.analysed(m=40)
