@@ -181,7 +181,7 @@ def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="not UTF-8"):
         read_table(tmp_path / "latin.csv")
     (tmp_path / "latin2.csv").write_bytes(b"y_true,pred1,conf1\ncaf\xe9,b,0.5\n")
-    with pytest.raises(TableError, match="UTF8|UTF-8"):
+    with pytest.raises(TableError, match=r"UTF8|UTF-8"):
         read_table(tmp_path / "latin2.csv")
     (tmp_path / "text.parquet").write_text("y_true,pred1\n")
     with pytest.raises(TableError, match="no Parquet file"):

@@ -1,0 +1,136 @@
+"""The command: what it writes, what it says, and that Django adds nothing to it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from routing.core.experiment.cli import main
+from tests.core.tables import made_up, write_csv
+
+ROOT = Path(__file__).parents[2]
+
+KEYS = {
+    "rule",
+    "target",
+    "bound",
+    "epsilon",
+    "alpha",
+    "m",
+    "p",
+    "repeats",
+    "error_mean",
+    "error_sd",
+    "violation_rate",
+    "violation_low",
+    "violation_high",
+    "routing_saving_mean",
+    "routing_saving_sd",
+    "net_saving_mean",
+    "human_labels_mean",
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    return str(write_csv(tmp_path / "outputs.csv", made_up(300)))
+
+
+def test_the_rows_are_written_as_json_csv_and_markdown(file: str, tmp_path: Path, capfd) -> None:
+    out = tmp_path / "deep"
+    arguments = ["--epsilon", "0.1,0.2", "--m", "100", "--repeats", "3", "--rules", "fixed_sequence", "cse"]
+    files = ["--json", f"{out}/rows.json", "--csv", f"{out}/rows.csv", "--markdown", f"{out}/rows.md"]
+    assert main([file, *arguments, *files]) == 0
+    printed = capfd.readouterr().out
+    rows = json.loads((out / "rows.json").read_text())
+    assert [(row["rule"], row["epsilon"]) for row in rows] == [
+        ("fixed_sequence", 0.1),
+        ("fixed_sequence", 0.2),
+        ("cse", 0.1),
+        ("cse", 0.2),
+    ]
+    assert all(set(row) >= KEYS for row in rows)
+    assert rows[0]["violation_low"] <= rows[0]["violation_rate"] <= rows[0]["violation_high"]
+    table = list(csv.DictReader(io.StringIO((out / "rows.csv").read_text())))
+    assert [float(row["error_mean"]) for row in table] == [row["error_mean"] for row in rows]
+    markdown = (out / "rows.md").read_text()
+    assert markdown in printed
+    assert "m 100, N 300, alpha 0.05, p 0.9, 3 repeats, seed 0" in markdown
+    assert f"| 0.1 | fixed_sequence | hypergeometric | {100 * rows[0]['error_mean']:.2f} (" in markdown
+    assert "cse *" in markdown
+
+
+def test_what_is_left_out_is_said_once(file: str, capfd) -> None:
+    arguments = ["--bound", "hypergeometric,binomial", "--rules", "fixed_sequence", "--repeats", "1"]
+    assert main([file, *arguments, "--m", "100,120"]) == 0
+    assert capfd.readouterr().out.count("use 'hypergeometric'") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--epsilon", "many"], "--epsilon many: this is no number"),
+        (["--m", "10.5"], "--m 10.5: this is no whole number"),
+        (["--columns", "y_true"], "--columns y_true: write NAME=COLUMN"),
+        (["--loss-params", "{"], "--loss-params is no JSON"),
+        (["--loss-params", "[1]"], "--loss-params must be a JSON object"),
+        (["--rules", "magic"], "there is no rule 'magic'; choose one of: fixed_sequence"),
+        (["--bound", "magic", "--rules", "pointwise_argmin"], "there is no bound 'magic'"),
+        (["--bound", "clt", "--rules", "fixed_sequence"], "nothing that was asked for can be run"),
+        (["--loss", "numeric"], "row 1 (item 'item-0'), column 'y_true', with pred1"),
+        (["--json", "/dev/null/rows.json", "--m", "50"], "/dev/null/rows.json cannot be written"),
+        (["--plots", "/dev/null/figures", "--m", "50"], "/dev/null/figures cannot be written"),
+    ],
+)
+def test_a_wrong_command_ends_with_one_sentence(file: str, arguments: list[str], words: str, capfd) -> None:
+    assert main([file, "--repeats", "1", "--quiet", *arguments]) == 1
+    assert words in capfd.readouterr().err
+
+
+def test_figures_are_drawn_where_they_have_something_to_show(file: str, tmp_path: Path) -> None:
+    several = ["--epsilon", "0.1,0.2", "--m", "80,100", "--bound", "hypergeometric,hoeffding_bentkus"]
+    shared = ["--repeats", "2", "--rules", "fixed_sequence,pointwise_argmin", "--quiet"]
+    assert main([file, *several, *shared, "--plots", str(tmp_path / "a")]) == 0
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {
+        "error-saving-dataset.png",
+        "saving-m-dataset.png",
+        "bounds-dataset.png",
+        "reliability.png",
+        "region.png",
+    }
+    assert main([file, "--m", "80", "--shift", "0,1", *shared, "--plots", str(tmp_path / "b")]) == 0
+    assert {path.name for path in (tmp_path / "b").iterdir()} == {
+        "shift-dataset.png",
+        "reliability.png",
+        "region.png",
+    }
+    for path in (*(tmp_path / "a").iterdir(), *(tmp_path / "b").iterdir()):
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert path.stat().st_size > 5_000
+
+
+def test_manage_py_and_python_m_write_the_same_rows(file: str, tmp_path: Path) -> None:
+    arguments = ["--m", "100", "--repeats", "2", "--rules", "fixed_sequence,coannotating", "--quiet"]
+    call_command(
+        "experiment", file, *arguments, "--json", str(tmp_path / "django.json"), stdout=io.StringIO()
+    )
+    command = [sys.executable, "-m", "routing.core.experiment", file, *arguments]
+    subprocess.run([*command, "--json", str(tmp_path / "plain.json")], cwd=ROOT, check=True)
+    assert (tmp_path / "django.json").read_bytes() == (tmp_path / "plain.json").read_bytes()
+    with pytest.raises(CommandError, match=r"outputs.csv: there is no column 'gold'"):
+        call_command("experiment", file, "--columns", "y_true=gold")
+
+
+def test_heavy_libraries_are_not_imported_before_they_are_needed() -> None:
+    script = (
+        "import sys, routing.core.experiment.cli, routing.core.experiment.plots\n"
+        "assert not {'matplotlib', 'pyarrow', 'tqdm', 'django'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
