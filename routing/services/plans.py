@@ -12,10 +12,12 @@ from annotation.models import Item, Label, Project
 from routing.backends import open_backend
 from routing.core import plan as core_plan
 from routing.core import planner
+from routing.core.chain import number_of_chains
 from routing.models import DrawItem, PilotItem, PoolItem, Run, Source
 from routing.services.plan_fields import Asking, PlanFields, asking_of, loss_of, refuse_too_fine
 from routing.services.scoring import resolve_score
 from routing.services.source_warnings import recorded_warnings
+from routing.services.whole import data_set_size
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def outlook(*, project: Project, **fields: Any) -> Outlook:
     wanted = PlanFields(**fields)
     plan, _ = build_plan(project=project, sources=sources, fields=wanted)
     score_for(project, sources[0], wanted)
-    statistics = planner.outlook(plan, chains=chains_expected(plan))
+    statistics = planner.outlook(plan, chains=number_of_chains(plan))
     first, *later, people = plan.costs
     several = Decimal(plan.pilot) + plan.expected_labels
     calibration = plan.expected_labels * people
@@ -95,12 +97,6 @@ def outlook(*, project: Project, **fields: Any) -> Outlook:
         plan=plan,
         warnings=(*core_plan.cost_warnings(plan), *recorded_warnings(project, sources)),
     )
-
-
-def chains_expected(plan: core_plan.Plan) -> int:
-    """How many chains such a plan tests at most."""
-    several = plan.rule == "multi_chain" and plan.sources > 2
-    return 2 if several else 1
 
 
 def sources_of(project: Project) -> list[Source]:
@@ -167,6 +163,7 @@ def build_plan(
             loss_params=dict(fields.loss_params),
             pilot_size=fields.pilot_size,
             split_share=fields.split_share,
+            data_set_size=data_set_size(project, target=fields.target, pool_size=pool_size),
         )
         core_plan.validate(plan)
     except core_plan.PlanError as error:
@@ -205,4 +202,5 @@ def plan_of(run: Run) -> core_plan.Plan:
         loss_params=run.loss_params,
         pilot_size=run.pilot_items.count(),
         split_share=run.split_share.normalize(),
+        data_set_size=run.whole_size,
     )

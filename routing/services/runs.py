@@ -58,6 +58,7 @@ def start_run(*, project: Project, user: User | None, entropy: int | None = None
                     bound=plan.bound_rule().name,
                     rule=plan.rule,
                     split_share=plan.split_share,
+                    whole_size=plan.data_set_size,
                     score=score,
                     score_params=score_params,
                     loss=plan.loss,

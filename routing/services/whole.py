@@ -1,0 +1,23 @@
+"""A second draw: what the data set that it completes holds beside its own pool."""
+
+from django.db.models import Exists, OuterRef
+
+from annotation.hooks import hidden_batches
+from annotation.models import Label, Project
+from routing.models import Run
+
+
+def data_set_size(project: Project, *, target: str, pool_size: int) -> int | None:
+    """N_all: items of the data set that a run on the `pool_size` items without a label would complete.
+
+    The other items of the delivery carry labels that people gave before. For the target `dataset` these count
+    as right, so the pool may hold as many wrong labels as are allowed in the whole data set. None where there
+    are no such items, and for the other targets, which speak about the pool or its source alone.
+
+    An item whose labels may not be shown yet is delivered blank, so it is not counted.
+    """
+    if target != Run.Target.DATASET:
+        return None
+    labels = Label.objects.filter(item=OuterRef("pk")).exclude(work_item__batch__in=hidden_batches(project))
+    labelled = project.items.filter(Exists(labels)).count()
+    return pool_size + labelled if labelled else None
