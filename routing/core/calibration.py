@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -14,7 +14,7 @@ from routing.core.arrays import Bools, Floats, Ints, Keys
 from routing.core.bounds import Evidence
 from routing.core.keys import V_MAX, count_at_or_below, pack
 from routing.core.losses import Loss
-from routing.core.losses.base import LossError
+from routing.core.losses.base import BatchLoss, LossError
 from routing.core.plan import Plan
 
 
@@ -271,16 +271,21 @@ def observed_losses(calibration: Calibration, *, loss: Loss, sources: int) -> Ob
 
     A model without a usable answer passes the item on, at last to people, whose loss is 0; so its loss is
     that of whoever finally labels.
+
+    Raises
+    ------
+    CalibrationError
+        A loss cannot be computed, or lies outside its range.
     """
     rows = [row for row in calibration.rows if row.asked]
+    values = _losses_of_answers(rows, loss, sources - 1)
     upper = np.zeros((len(rows), sources - 1))
     lower = np.zeros_like(upper)
     for index, row in enumerate(rows):
         above = below = 0.0
         for source in range(sources - 2, -1, -1):
-            answer = row.answers[source]
-            if answer is not None:
-                above = loss.bound if row.label is None else _bounded(loss, row, answer)
+            if row.answers[source] is not None:
+                above = loss.bound if row.label is None else values[index, source]
                 below = 0.0 if row.label is None else above
             upper[index, source], lower[index, source] = above, below
     return sorted_losses(
@@ -292,6 +297,52 @@ def observed_losses(calibration: Calibration, *, loss: Loss, sources: int) -> Ob
         order=[row.order for row in rows],
         weights=np.array([1 / float(row.p) for row in rows]),
     )
+
+
+def _losses_of_answers(rows: Sequence[CalibrationRow], loss: Loss, models: int) -> Floats:
+    """Loss of each model's own answer (n, S - 1); 0 where there is no answer or no label."""
+    values = np.zeros((len(rows), models))
+    places, labels, answers = [], [], []
+    for index, row in enumerate(rows):
+        for source, answer in enumerate(row.answers):
+            if answer is not None and row.label is not None:
+                places.append((index, source))
+                labels.append(row.label)
+                answers.append(answer)
+    if places:
+        computed = _all_at_once(loss, labels, answers) if isinstance(loss, BatchLoss) else None
+        for pair, (index, source) in enumerate(places):
+            where = f"item {rows[index].item_id!r}"
+            value = _value(loss, labels[pair], answers[pair], where) if computed is None else computed[pair]
+            values[index, source] = _bounded(loss, float(value), where)
+    return values
+
+
+def _all_at_once(loss: BatchLoss, labels: list[str], answers: list[str]) -> Floats | None:
+    """Losses of all pairs; None where one has none, so that it is looked for pair by pair."""
+    try:
+        return loss.many(labels, answers)
+    except LossError:
+        return None
+
+
+def _value(loss: Loss, label: str, answer: str, where: str) -> float:
+    try:
+        return loss(label, answer)
+    except LossError as error:
+        raise CalibrationError(f"{where}: {error}") from error
+
+
+def _bounded(loss: Loss, value: float, where: str) -> float:
+    if not 0.0 <= value <= loss.bound:
+        raise CalibrationError(
+            f"{where}: the loss {loss.name!r} gave {value}, outside its range [0, {loss.bound}]"
+        )
+    if loss.binary and value not in (0.0, 1.0):
+        raise CalibrationError(
+            f"{where}: the loss {loss.name!r} gave {value}, but says that it is 0 or 1 only"
+        )
+    return value
 
 
 def sorted_losses(
@@ -319,19 +370,3 @@ def sorted_losses(
         places.astype(np.int64)[by_key],
         None if weights is None else weights[by_key],
     )
-
-
-def _bounded(loss: Loss, row: CalibrationRow, answer: str) -> float:
-    try:
-        value = loss(row.label or "", answer)
-    except LossError as error:
-        raise CalibrationError(f"item {row.item_id!r}: {error}") from error
-    if not 0.0 <= value <= loss.bound:
-        raise CalibrationError(
-            f"item {row.item_id!r}: the loss {loss.name!r} gave {value}, outside its range [0, {loss.bound}]"
-        )
-    if loss.binary and value not in (0.0, 1.0):
-        raise CalibrationError(
-            f"item {row.item_id!r}: the loss {loss.name!r} gave {value}, but says that it is 0 or 1 only"
-        )
-    return value
