@@ -126,7 +126,7 @@ class BettingUpper(Betting):
     name: ClassVar[str] = "betting_upper"
     title: ClassVar[str] = "Betting bound"
     summary: ClassVar[str] = (
-        "The best choice where a label can be more or less wrong, as with a distance between numbers."
+        "The usual choice where a label can be more or less wrong, as with a distance between numbers."
     )
     certifies: ClassVar[bool] = True
     hedges: ClassVar[int] = 1

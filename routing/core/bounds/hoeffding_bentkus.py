@@ -28,7 +28,7 @@ class HoeffdingBentkus(Bound):
     name: ClassVar[str] = "hoeffding_bentkus"
     title: ClassVar[str] = "Hoeffding-Bentkus bound"
     summary: ClassVar[str] = (
-        "Safe for every loss, and the one to use where items differ in their chance of being asked about."
+        "Safe for every loss; best with few labels, or where some items are asked about more often."
     )
     certifies: ClassVar[bool] = True
     mean_only: ClassVar[bool] = True
