@@ -7,68 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from routing.core.calibration import Calibration, CalibrationRow
-from routing.core.certificate import canonical_bytes, certificate_document, draw_line
-from routing.core.certify import certify
-from routing.core.chain import build_chains
+from routing.core.calibration import Calibration
+from routing.core.certificate import canonical_bytes, certificate_document
 from routing.core.documents import DocumentError
-from routing.core.sampling import draw_calibration, draw_pilot, make_salt, pool_hash, tie_breaks
 from routing.core.verify import main, verify
-from tests.core.worlds import World, make_world, plan_of
-
-SIZE, DRAWN, ENTROPY = 1200, 300, 2**70 + 1
-
-Files = tuple[bytes, bytes]
-
-
-def make_files(target: str = "dataset", *, certified: bool = True, shuffle: bool = False) -> Files:
-    rng = np.random.default_rng(4)
-    ids = [f"item-{k}-ä" for k in range(SIZE)]
-    world = make_world("power", SIZE, rng)
-    world = World(world.u, tie_breaks(make_salt(ENTROPY), ids), world.answers, world.losses)
-    plan = plan_of(SIZE, DRAWN, target=target, epsilon="0.05" if certified else "0.004")
-    draw = draw_calibration(pool_size=SIZE, m=DRAWN, p=plan.p, entropy=ENTROPY)
-    free = np.ones(SIZE, dtype=bool)
-    if target == "population":
-        free[draw.positions] = False
-    pilot = draw_pilot(
-        pool_size=SIZE,
-        size=plan.pilot,
-        entropy=ENTROPY,
-        exclude=draw.positions if target == "population" else None,
-    )
-    chains = build_chains(plan, u=world.u, v=world.v, pilot=world.pilot(pilot), reference=free)
-    unlabelled = int(np.flatnonzero(draw.asked)[16])
-    rows = [
-        CalibrationRow(
-            item_id=ids[position],
-            position=position,
-            order=order,
-            asked=asked,
-            p=plan.p,
-            u=float(world.u[position]),
-            v=int(world.v[position]),
-            label=None if not asked or order == unlabelled else "0",
-            answers=tuple(world.answers[position]) if asked else (),
-        )
-        for order, (position, asked) in enumerate(
-            zip(draw.positions.tolist(), draw.asked.tolist(), strict=True)
-        )
-    ]
-    calibration = Calibration.from_rows(reversed(rows) if shuffle else rows)
-    certification = certify(plan, chains, calibration)
-    assert certification.certified is certified
-    document = certificate_document(
-        plan,
-        calibration,
-        certification,
-        provenance={"entropy": ENTROPY, "pool_hash": pool_hash(ids), "run": "digits/1", "ledger": ["0.05"]},
-    )
-    lines = "".join(draw_line(row) + "\n" for row in calibration.rows)
-    return canonical_bytes(document), lines.encode()
+from tests.core.certificates import DRAWN, ENTROPY, SIZE, Files, make_files
+from tests.core.worlds import plan_of
 
 
 @pytest.fixture(scope="module")
