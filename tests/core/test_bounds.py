@@ -285,3 +285,23 @@ def test_the_smallest_sample_that_certifies_anything() -> None:
         )[0]
         > 0.05
     )
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.05", "0.3"])
+def test_the_smallest_sample_is_right_where_alpha_is_just_reached(epsilon: str) -> None:
+    """alpha = (1 - epsilon)**n: logarithms rounded up or down would be one off."""
+    for n in range(2, 120):
+        reached = float(
+            BOUNDS.get("binomial").p_values(
+                evidence([0], asked=n, size=10**6), Fraction(epsilon), target="population"
+            )[0]
+        )
+        assert smallest(BOUNDS.get("binomial"), epsilon, 10**6, alpha=reached) == n
+        missed = float(np.nextafter(reached, 0.0))
+        assert smallest(BOUNDS.get("binomial"), epsilon, 10**6, alpha=missed) == n + 1
+
+
+def test_clt_passes_without_a_loss_whatever_the_sample() -> None:
+    assert smallest(BOUNDS.get("clt"), "0.01", 1000) == 1
+    passes = BOUNDS.get("clt").upper(evidence([0], asked=1, size=1000), 0.05, target="population")
+    assert passes[0] <= 0.01

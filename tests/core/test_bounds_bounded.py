@@ -68,7 +68,7 @@ def test_hoeffding_bentkus_is_what_the_formula_says(loss_bound: float) -> None:
     evidence = constant(rows, size=500, drawn=80, p="0.9", bound=loss_bound)
     for target in ("pool", "population"):
         for risk in (0.02, 0.2, 0.7):
-            got = BOUNDS.get("hoeffding_bentkus").p_values(evidence, Fraction(risk) * 1, target=target)
+            got = BOUNDS.get("hoeffding_bentkus").p_values(evidence, Fraction(risk), target=target)
             for value, row in zip(got, rows, strict=True):
                 x, r = row.mean() / loss_bound, risk / loss_bound
                 first = exp(-n * divergence(min(x, r), r))
