@@ -59,6 +59,10 @@ class Baseline(Protocol):
         """The bound that it uses, '' for none."""
 
     @property
+    def holds_level(self) -> bool:
+        """Whether the error of what is delivered exceeds epsilon with probability at most alpha, by proof."""
+
+    @property
     def summary(self) -> str:
         """One plain sentence."""
 

@@ -21,11 +21,12 @@ class CoAnnotating:
     """The thresholds of least calibration cost among those whose observed mean loss is at most epsilon.
 
     For each u_1 among the calibration scores the largest u_2 is taken.  The mean is over the asked items,
-    the only ones with a label.  Without a feasible pair people label everything.
+    the only ones with a label, weighted by 1 / p_i.  Without a feasible pair people label everything.
     """
 
     name: str = "coannotating"
     bound: str = ""
+    holds_level: bool = False
     summary: str = "The cheapest thresholds whose observed error is at most epsilon, without any bound."
 
     def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> str:
@@ -36,9 +37,11 @@ class CoAnnotating:
         scores = sample.u[order, 0]
         last = np.flatnonzero(np.append(np.diff(scores) > 0, True)) + 1
         ends = np.concatenate([[0], last])
-        loss = cumulative(np.where(sample.asked[order, None], sample.loss[order], 0.0))[ends]
+        weight = np.where(sample.asked, 1 / sample.p, 0.0)
+        weighted = np.where(sample.asked[:, None], weight[:, None] * sample.loss, 0.0)
+        loss = cumulative(weighted[order])[ends]
         cost = cumulative(sample.cost[order])[ends]
-        places = _pairs(loss, epsilon * sample.asked.sum() + 1e-9)
+        places = _pairs(loss, epsilon * weight.sum() + 1e-9)
         models = tuple(range(sample.models))
         if not len(places):
             return Decision(models, tuple(Stage(k, 0, -np.inf) for k in models))

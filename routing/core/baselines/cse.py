@@ -27,6 +27,7 @@ class CascadedSelectiveEvaluation:
 
     name: str = "cse"
     bound: str = "binomial"
+    holds_level: bool = False
     summary: str = "Each model labels what it is sure enough of by its own score; people label the rest."
 
     def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> str:

@@ -16,6 +16,7 @@ class PeopleOnly:
 
     name: str = "people_only"
     bound: str = ""
+    holds_level: bool = True
     summary: str = "People label everything."
 
     def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> str:
@@ -31,6 +32,7 @@ class BestSingleModel:
 
     name: str = "best_single_model"
     bound: str = ""
+    holds_level: bool = False
     summary: str = "The model with the fewest errors on the asked items labels everything."
 
     def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> str:

@@ -24,6 +24,7 @@ class PacLabeling:
     name: str
     model: int
     bound: str = "clt"
+    holds_level: bool = False
 
     @property
     def summary(self) -> str:

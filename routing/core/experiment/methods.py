@@ -17,9 +17,11 @@ from routing.core.chain import Chain, build_chains, cut_slices
 from routing.core.compare import Comparison, compare_losses
 from routing.core.experiment.split import Split
 from routing.core.experiment.table import Table
+from routing.core.grid import score_grid
 from routing.core.plan import Plan, PlanError, validate
 from routing.core.registry import Registry
 from routing.core.rules import RULES, split_fixed_sequence
+from routing.core.targets import TARGETS
 
 PAPER_BOUND = "clt"
 """With which the paper's rules run where no bound is asked for, as in its experiments."""
@@ -100,13 +102,11 @@ class OfThePaper:
         return requested or (PAPER_BOUND,)
 
     def refusal(self, table: Table, plan: Plan) -> str:
-        targets = ("pool", "population")
-        certain = {"binary": table.binary, "constant_p": table.p is None}
         bound = BOUNDS.get(plan.bound)
-        refusals = [bound.refusal(target=target, **certain) for target in targets]
-        if all(refusals) and bound.certifies:
-            return refusals[-1]
-        return ""
+        known = {"binary": table.binary, "constant_p": table.p is None}
+        refusals = [bound.refusal(target=target.name, **known) for target in TARGETS]
+        # A bound that never certifies is refused everywhere, and is what these rules are reproduced with.
+        return refusals[-1] if all(refusals) and bound.certifies else ""
 
     def decide(self, split: Split, plan: Plan) -> Decision:
         both = split.once(("paper", plan.bound, plan.epsilon), lambda: _comparisons(split, plan))
@@ -115,7 +115,10 @@ class OfThePaper:
 
 
 def _comparisons(split: Split, plan: Plan) -> list[Comparison]:
-    return compare_losses(plan, split.table.u[split.drawn, 0], split.losses, bound=plan.bound)
+    table, drawn = split.table, split.drawn
+    u, costs = table.u[drawn, 0], table.path_cost[drawn]
+    grid = split.once("grid", lambda: score_grid(plan, u, split.losses, costs=costs))
+    return compare_losses(plan, u, split.losses, bound=plan.bound, grid=grid)
 
 
 @dataclass(frozen=True)
@@ -123,11 +126,14 @@ class FromLiterature:
     """A baseline."""
 
     baseline: Baseline
-    holds_level: bool = False
 
     @property
     def name(self) -> str:
         return self.baseline.name
+
+    @property
+    def holds_level(self) -> bool:
+        return self.baseline.holds_level
 
     def bounds(self, requested: tuple[str, ...]) -> tuple[str, ...]:
         """Its own, whatever is asked for."""
