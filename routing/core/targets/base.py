@@ -107,8 +107,9 @@ class Target(ABC):
             What the part that taught the chain says about it; its known losses are taken off what is allowed.
         """
         size = len(evidence.total)
-        whole = evidence.pool_size + (taught.size if taught else 0)
-        spent = taught.upper if taught and self.finite else np.zeros(size)
+        known = taught if self.finite else None  # of a source that never ends, nothing is used up
+        whole = evidence.pool_size + (known.size if known else 0)
+        spent = known.upper if known else np.zeros(size)
         limits = {}
         if counted(bound, evidence):
             allowed = self._allowed(bound, evidence, epsilon * whole, spent, level)
