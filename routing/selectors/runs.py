@@ -5,9 +5,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation import queue
 from annotation.queue import BatchProgress
+from routing.core.bounds import BOUNDS
 from routing.core.exact import percent, plain
+from routing.core.rules import RULES
 from routing.models import Certificate, Run
 from routing.selectors.counts import SourceCount, blanks, labels_by_source
 from routing.selectors.ledger import LedgerEntry, ledger
@@ -26,16 +30,33 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a rule of the paper would choose on the same labels. It does not hold its stated level."""
+    """What another rule would choose on the same labels; `refusal` says why there is nothing to show.
+
+    `everything` names the source that takes whatever is left, `own_scores` whether a later model is limited
+    on its own score.
+    """
 
     rule: str
+    title: str
     bound: str
     thresholds: list[Threshold]
     routing_saving: float
     observed_errors: float
-    upper_bound: float
+    upper_bound: float | None
     holds_level: bool
     sentence: str
+    own_scores: bool = False
+    everything: str = ""
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How often a source was right by how sure it was; `bins` as in routing.services.figures."""
+
+    name: str
+    ece: float
+    bins: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -117,7 +138,15 @@ class RunReport:
     region: Region | None = None
     chain_name: str = ""
     chain: list[PolicyRow] = field(default_factory=list)
+    saving_by_epsilon: dict[str, Any] = field(default_factory=dict)
+    reliability: list[Reliability] = field(default_factory=list)
+    rule_titles: dict[str, str] = field(default_factory=dict)
     blanks: int = 0
+    binary: bool = True
+
+    @property
+    def rule_title(self) -> str:
+        return self.rule_titles.get(self.run.rule, self.run.rule)
 
     @property
     def routing_saving(self) -> Decimal | None:
@@ -151,7 +180,9 @@ def run_report(run: Run) -> RunReport:
     document = json.loads(certificate.document)
     result, figures = document["result"], certificate.figures
     names = list(run.run_sources.order_by("position").values_list("source__name", flat=True))
-    region, chain = figures["region"], figures["chain"]
+    # An analysis of an earlier version stored fewer figures.
+    region, chain = figures.get("region"), figures.get("chain") or {"name": "", "policies": []}
+    titles = rule_titles()
     return RunReport(
         **base,
         certificate=certificate,
@@ -169,10 +200,7 @@ def run_report(run: Run) -> RunReport:
         expected_routing_saving=result["expected_routing_saving"],
         expected_net_saving=result["expected_net_saving"],
         counts=labels_by_source(run),
-        comparisons=[
-            Comparison(**{**row, "thresholds": _thresholds(names, row["thresholds"])})
-            for row in figures["comparisons"]
-        ],
+        comparisons=[_comparison(names, titles, row) for row in figures.get("comparisons", [])],
         region=Region(**region) if region else None,
         chain_name=chain["name"],
         chain=[
@@ -182,7 +210,39 @@ def run_report(run: Run) -> RunReport:
             )
             for row in chain["policies"]
         ],
+        saving_by_epsilon=figures.get("savings") or {},
+        reliability=[
+            Reliability(names[row["position"] - 1], row["ece"], row["bins"])
+            for row in figures.get("reliability", [])
+        ],
+        rule_titles=titles,
         blanks=blanks(run),
+        binary=document["result"]["allowed_errors"] is not None,
+    )
+
+
+def rule_titles() -> dict[str, str]:
+    """The names of rules and baselines in words."""
+    return {rule.name: rule.title or rule.name for rule in RULES} | {
+        "pac_labeling_1": _("PAC labeling with the first model"),
+        "pac_labeling_2": _("PAC labeling with the second model"),
+        "cse": _("Cascaded selective evaluation"),
+        "coannotating": _("CoAnnotating"),
+        "best_single_model": _("Best single model"),
+        "people_only": _("People only"),
+    }
+
+
+def _comparison(names: list[str], titles: dict[str, str], row: dict[str, Any]) -> Comparison:
+    limits = row["thresholds"] or [None] * len(names)
+    everything = names[row["everything"] - 1] if row.get("everything") else ""
+    return Comparison(
+        **{
+            **row,
+            "thresholds": _thresholds(names, limits),
+            "title": titles.get(row["rule"], row["rule"]),
+            "everything": everything,
+        }
     )
 
 
@@ -194,14 +254,33 @@ def _thresholds(names: list[str], values: list[dict[str, Any] | None]) -> list[T
 
 
 def _plan_in_words(run: Run) -> list[tuple[str, str]]:
-    return [
-        ("At most so many labels may be wrong (epsilon)", percent(run.epsilon)),
-        ("How often that may be missed (alpha)", percent(run.alpha)),
-        ("What it is promised of (target)", run.get_target_display()),
-        ("Items (N)", f"{run.pool_size:,}"),
-        ("Calibration set (m)", f"{run.m:,}"),
-        ("People are asked with probability (p)", plain(run.p)),
-        ("Bound", run.bound),
-        ("Uncertainty score", run.score),
-        ("Price of a label by a person", f"{plain(run.human_cost)} {run.project.currency}"),
+    people = (
+        _("with the probability in the column %(column)s; %(least)s at the least, %(mean)s on average")
+        % {"column": run.p_column, "least": plain(run.p_min), "mean": plain(run.p)}
+        if run.p_min is not None
+        else plain(run.p)
+    )
+    terms = [
+        (_("At most so many labels may be wrong (epsilon)"), percent(run.epsilon)),
+        (_("How often that may be missed (alpha)"), percent(run.alpha)),
+        (_("What it is promised of (target)"), run.get_target_display()),
+        (_("Items (N)"), f"{run.pool_size:,}"),
+        (_("Calibration set (m)"), f"{run.m:,}"),
+        (_("People are asked with probability (p)"), people),
+        (_("How thresholds are chosen (rule)"), f"{rule_titles().get(run.rule, run.rule)} ({run.rule})"),
+        (_("Bound"), f"{BOUNDS.get(run.bound).title} ({run.bound})" if run.bound in BOUNDS else run.bound),
+        (_("What counts as an error (loss)"), _with_params(run.loss, run.loss_params)),
+        (_("Uncertainty score"), _with_params(run.score, run.score_params)),
+        (_("Price of a label by a person"), f"{plain(run.human_cost)} {run.project.currency}"),
     ]
+    if run.slices is not None:
+        terms.insert(7, (_("Part of the labels that the chain is learnt from"), plain(run.split_share)))
+    return terms
+
+
+def _with_params(name: str, params: dict[str, Any]) -> str:
+    """Parameters that were chosen; what was fitted is in the certificate."""
+    given = ", ".join(
+        f"{key} = {value}" for key, value in params.items() if not isinstance(value, dict | list)
+    )
+    return f"{name} ({given})" if given else name

@@ -1,13 +1,16 @@
 """The job "analyse_run": from the locked calibration labels to the certificate. Once per draw."""
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from django.utils import timezone
 
 from annotation.errors import JobFailedError
 from annotation.jobs import JobContext
+from routing.core.arrays import Floats
 from routing.core.calibration import Calibration, CalibrationRow
 from routing.core.certificate import canonical_bytes, certificate_document, draw_line
 from routing.core.certify import Certification, certify
@@ -17,10 +20,12 @@ from routing.models import Certificate, DrawItem, Run, RunSource
 from routing.selectors.ledger import ledger
 from routing.services.answers import table_of_answers
 from routing.services.chains import chains_from_json, thresholds_to_json
-from routing.services.figures import figures
+from routing.services.figures import Analysis, figures
 from routing.services.labels import given_up, labels_at
 from routing.services.plans import plan_of
 from routing.services.states import State, move
+
+logger = logging.getLogger(__name__)
 
 
 def analyse_run(context: JobContext) -> dict[str, Any]:
@@ -29,7 +34,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
         return {"state": run.state}
     run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
     context.progress(stage="Certificate")
-    plan, calibration = plan_of(run), load_calibration(run, run_sources)
+    plan, (calibration, own_scores) = plan_of(run), load_calibration(run, run_sources)
     chains = chains_from_json(run.chains or [])
     slices = None if run.slices is None else read_slices(run.slices)
     certification = certify(plan, chains, calibration, slices=slices)
@@ -42,7 +47,8 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
             slices=slices,
         )
     )
-    shown = figures(plan, chains, calibration, certification)
+    analysis = Analysis(plan, calibration, certification, chains, slices, own_scores)
+    shown = _figures_of(run, analysis)
     with context.chunk():
         Certificate.objects.create(
             run=run,
@@ -63,8 +69,19 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     return {"certified": certification.certified}
 
 
-def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> Calibration:
-    """The draw with its labels as they were when the batch was locked.
+def _figures_of(run: Run, analysis: Analysis) -> dict[str, Any]:
+    """The figures, or nothing: what is only shown beside a certificate must not stand in its way, since the
+    draw is spent."""
+    try:
+        return figures(analysis)
+    except Exception:
+        logger.exception("The figures of run %s could not be computed", run.pk)
+        return {}
+
+
+def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibration, Floats]:
+    """The draw with its labels as they were when the batch was locked, and each model's own score (m, S - 1)
+    in draw order, NaN where it has none.
 
     Raises JobFailedError where one is missing.
     """
@@ -77,7 +94,7 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> Calibration:
         .order_by("order")
         .values_list("item_id", "item__external_id", "order", "asked", "probability")
     )
-    answers, _ = table_of_answers(run, run_sources, [item for item, _, _, asked, _ in rows if asked])
+    answers, scores = table_of_answers(run, run_sources, [item for item, _, _, asked, _ in rows if asked])
     keys: dict[int, tuple[int, float, int]] = {}
     ids = [item for item, *_ in rows]
     for start in range(0, len(ids), 500):
@@ -103,7 +120,9 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> Calibration:
                 answers=tuple(answers[item]) if asked else (),
             )
         )
-    return Calibration.from_rows(result)
+    nothing = [None] * len(run_sources)
+    own = np.array([scores.get(item, nothing) for item in ids], dtype=np.float64)  # None becomes NaN
+    return Calibration.from_rows(result), own
 
 
 def _provenance(run: Run, run_sources: Sequence[RunSource], certification: Certification) -> dict[str, Any]:
@@ -130,6 +149,8 @@ def _provenance(run: Run, run_sources: Sequence[RunSource], certification: Certi
         ],
         "people_cost_per_label": plain(run.human_cost),
         "score": run.score,
+        **({"score_params": run.score_params} if run.score_params else {}),
+        **({"p_column": run.p_column} if run.p_column else {}),
         "entropy": run.entropy,
         "pool_hash": run.pool_hash,
         "alpha_ledger": [{"run": entry.number, "alpha": plain(entry.alpha)} for entry in entries],

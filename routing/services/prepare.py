@@ -2,6 +2,8 @@
 up again.
 """
 
+from typing import Any
+
 import numpy as np
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from numpy.typing import NDArray
@@ -11,7 +13,9 @@ from annotation.errors import JobFailedError
 from annotation.jobs import JobContext
 from annotation.models import Item
 from routing.core import sampling
-from routing.core.chain import PilotData, build_chains
+from routing.core.certificate import slices_document
+from routing.core.chain import PilotData, build_chains, cut_slices
+from routing.core.rules import split_fixed_sequence
 from routing.models import DrawItem, ItemScore, PilotItem, PoolItem, Run, RunSource, Spend
 from routing.services.answers import table_of_answers
 from routing.services.chains import chains_to_json
@@ -79,7 +83,7 @@ def _fill_keys(context: JobContext, run: Run, first: RunSource) -> None:
 
 
 def _build_chains(context: JobContext, run: Run, run_sources: list[RunSource]) -> None:
-    """Fix the chains, before the first label can exist."""
+    """Fix the chains, or the slices along which one is to be learnt, before the first label can exist."""
     run.refresh_from_db()
     if run.chains is not None:
         return
@@ -91,12 +95,15 @@ def _build_chains(context: JobContext, run: Run, run_sources: list[RunSource]) -
         reference = np.ones(run.pool_size, dtype=np.bool_)
         drawn = run.pool_items.filter(Exists(DrawItem.objects.filter(draw__run=run, item=OuterRef("item"))))
         reference[list(drawn.values_list("position", flat=True))] = False
-    pilot = _pilot(run, run_sources) if len(run_sources) > 1 else None
-    chains = build_chains(
-        plan, u=keys.real.copy(), v=keys.imag.astype(np.int64), pilot=pilot, reference=reference
-    )
+    u, v = keys.real.copy(), keys.imag.astype(np.int64)
+    if plan.rule == split_fixed_sequence.RULE.name:
+        slices = slices_document(cut_slices(plan, u=u, v=v, reference=reference))
+        fixed: dict[str, Any] = {"chains": [], "slices": slices}
+    else:
+        pilot = _pilot(run, run_sources) if len(run_sources) > 1 else None
+        fixed = {"chains": chains_to_json(build_chains(plan, u=u, v=v, pilot=pilot, reference=reference))}
     with context.chunk():
-        Run.objects.filter(pk=run.pk, chains__isnull=True).update(chains=chains_to_json(chains))
+        Run.objects.filter(pk=run.pk, chains__isnull=True).update(**fixed)
     run.refresh_from_db()
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from annotation.templatetags.hypac import percent
+
 SIZE = 420
 LEFT, TOP, RIGHT, BOTTOM = 66, 12, 14, 56
 # More cells than this in a row are thinned out: they would be smaller than the pointer.
@@ -59,7 +61,7 @@ class Figure:
     top: int
     bottom: int
     y_label_x: int
-    cells: list[Cell]
+    bands: list[list[Cell]]
     path: str
     steps: list[Mark]
     chosen: Mark | None
@@ -69,7 +71,9 @@ class Figure:
     rows: list[Row]
 
 
-def region_figure(figures: dict[str, Any], thresholds: Sequence[Any] | None) -> Figure | None:
+def region_figure(
+    figures: dict[str, Any], thresholds: Sequence[Any] | None, titles: dict[str, str]
+) -> Figure | None:
     """From the stored figures of an analysis and its thresholds; None but for two models and people."""
     region = figures.get("region")
     if not region:
@@ -88,7 +92,8 @@ def region_figure(figures: dict[str, Any], thresholds: Sequence[Any] | None) -> 
         x, y = LEFT + middle(pair[0]) * side, TOP + SIZE - middle(pair[1]) * side
         return Mark(round(x, 1), round(y, 1), title)
 
-    cells, rows = [], []
+    bands: list[list[Cell]] = [[] for _line in keep]
+    rows = []
     for column, i in enumerate(keep):
         best: int | None = None
         for line, j in enumerate(keep):
@@ -96,7 +101,7 @@ def region_figure(figures: dict[str, Any], thresholds: Sequence[Any] | None) -> 
                 continue
             good = bool(region["feasible"][i][j])
             best = j if good else best
-            cells.append(
+            bands[line].append(
                 Cell(
                     round(LEFT + column * side, 1),
                     round(TOP + SIZE - (line + 1) * side, 1),
@@ -116,8 +121,17 @@ def region_figure(figures: dict[str, Any], thresholds: Sequence[Any] | None) -> 
     policies = figures["chain"]["policies"]
     steps = [mark(policy["thresholds"], _step_title(policy)) for policy in policies]
     others = [
-        mark(row["thresholds"], _("%(rule)s: does not hold its stated level") % {"rule": row["rule"]})
+        mark(
+            row["thresholds"],
+            _("%(rule)s\nsaves %(saving)s\ndoes not hold its stated level")
+            % {"rule": titles.get(row["rule"], row["rule"]), "saving": percent(row["routing_saving"], 1)},
+        )
         for row in figures["comparisons"]
+        # Marks of the rules that put thresholds on the first score, as the axes do.
+        if row["thresholds"]
+        and not row.get("own_scores")
+        and not row.get("refusal")
+        and any(row["thresholds"])
     ]
     return Figure(
         width=LEFT + SIZE + RIGHT,
@@ -127,7 +141,7 @@ def region_figure(figures: dict[str, Any], thresholds: Sequence[Any] | None) -> 
         top=TOP,
         bottom=TOP + SIZE,
         y_label_x=-TOP,
-        cells=cells,
+        bands=bands,
         path=" ".join(f"{step.x},{step.y}" for step in steps),
         steps=steps[:: max(1, len(steps) // 40)],
         chosen=mark(thresholds, _("The thresholds of this run")) if thresholds else None,
@@ -150,7 +164,7 @@ def _cell_title(region: dict[str, Any], i: int, j: int, good: bool) -> str:
         "errors": _whole(region["errors"][i][j]),
         "verdict": _("passes its own test") if good else _("does not pass"),
     }
-    return _("u1 = %(u1)s, u2 = %(u2)s: %(errors)s errors observed, %(verdict)s") % words
+    return _("u₁ = %(u1)s, u₂ = %(u2)s\n%(errors)s errors observed\n%(verdict)s") % words
 
 
 def _step_title(policy: dict[str, Any]) -> str:
@@ -159,7 +173,7 @@ def _step_title(policy: dict[str, Any]) -> str:
         "errors": _whole(policy["observed_errors"]),
         "verdict": _("certified") if policy["certified"] else _("not certified"),
     }
-    return _("Step %(step)s of the chain: %(errors)s errors observed, %(verdict)s") % words
+    return _("Step %(step)s of the chain\n%(errors)s errors observed\n%(verdict)s") % words
 
 
 def _score(value: float) -> str:

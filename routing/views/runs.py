@@ -19,6 +19,7 @@ from routing.services import deliveries as delivery_service
 from routing.services import runs as service
 from routing.services.states import CANCELLABLE, UNDER_WAY
 from routing.views.figure import region_figure
+from routing.views.run_charts import run_charts
 
 
 @needs("runs.view", "GET")
@@ -42,7 +43,10 @@ def run(request: ProjectRequest, number: int) -> HttpResponseBase:
         "run": found,
         "report": report,
         "certificate": certificate,
-        "figure": region_figure(certificate.figures, certificate.thresholds) if certificate else None,
+        "figure": region_figure(certificate.figures, certificate.thresholds, report.rule_titles)
+        if certificate
+        else None,
+        "charts": run_charts(report) if certificate else [],
         "polls": busy or found.state == Run.State.LABELLING,
         "run_states": dict(Run.State.choices),
         "can_be_cancelled": found.state in CANCELLABLE,

@@ -1,0 +1,217 @@
+"""The baselines on the labels of one run: what each would have chosen, and what it would have shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from routing.core.arrays import Bools, Floats, Ints
+from routing.core.baselines import BASELINES, Baseline, Labelled
+from routing.core.bounds import BOUNDS, Evidence
+from routing.core.calibration import Calibration, CalibrationRow
+from routing.core.cascade import Decision
+from routing.core.plan import Plan
+
+TRIVIAL = "people_only"
+"""The one baseline that promises nothing it could break."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One baseline on the labels of a run.
+
+    Attributes
+    ----------
+    rule, bound : str
+        ``bound`` is '' where the baseline uses none.
+    limits : S - 1 scores or None
+        Up to which score each model labels; None where it labels nothing or everything.
+    own_scores : bool
+        Whether a later model is limited on its own score and not on that of the first.
+    everything : int or None
+        Place of the model that labels whatever is left, whatever its score.
+    routing_saving : float
+        1 - cost of whoever labels / cost of people, on the items it was computed on.
+    observed_errors : float
+        Summed loss on the asked items.
+    upper_bound : float or None
+        Its own bound of its choice, as if this were the only one looked at.
+    holds_level : bool
+    sentence : str
+    refusal : str
+        Why it cannot be computed here; everything else is then empty.
+    """
+
+    rule: str
+    bound: str = ""
+    limits: tuple[float | None, ...] = ()
+    own_scores: bool = False
+    everything: int | None = None
+    routing_saving: float = 0.0
+    observed_errors: float = 0.0
+    upper_bound: float | None = None
+    holds_level: bool = False
+    sentence: str = ""
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The labels of one run as baselines read them.
+
+    With one probability of asking for all, the asked items are a simple random sample, on which every model
+    ran: they alone are the sample then, each certain to be asked.  Where the probabilities vary, it is all
+    drawn items, and only the first model has a score on each.
+
+    Attributes
+    ----------
+    labelled : Labelled
+    v : (n,)
+        Tie-breaks.
+    usable : (n, S - 1)
+        Whether the model has an answer; False where nobody was asked.
+    scored : S - 1 flags
+    """
+
+    plan: Plan
+    labelled: Labelled
+    v: Ints
+    usable: Bools
+    scored: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, plan: Plan, calibration: Calibration, own_scores: Floats) -> Sample:
+        """``own_scores`` (m, S - 1) in draw order are each model's own; NaN where there is none."""
+        kept = calibration.asked if plan.constant_p else np.ones(len(calibration.rows), dtype=np.bool_)
+        rows = [row for row, keep in zip(calibration.rows, kept.tolist(), strict=True) if keep]
+        scores = np.where(np.isnan(own_scores[kept]), 1.0, own_scores[kept])
+        scores[:, 0] = calibration.u[kept]
+        loss, alone, usable = _losses(rows, plan)
+        prices = np.array([float(cost) for cost in plan.costs])
+        later = [plan.constant_p and bool(np.isfinite(column).any()) for column in own_scores.T[1:]]
+        p = [1.0 if plan.constant_p else float(row.p) for row in rows]
+        function = plan.loss_function()
+        labelled = Labelled(
+            u=scores,
+            asked=np.array([row.asked for row in rows], dtype=np.bool_),
+            p=np.array(p),
+            loss=loss,
+            alone=alone,
+            cost=np.broadcast_to(prices, (len(rows), len(prices))),
+            loss_bound=function.bound,
+            binary=function.binary,
+            constant_p=plan.constant_p,
+        )
+        return cls(plan, labelled, calibration.v[kept], usable, (True, *later))
+
+    def refusal(self, baseline: Baseline) -> str:
+        """Why the baseline cannot be computed on this sample, in words of a run; '' if it can."""
+        every = (True,) * len(self.scored)
+        known = {"binary": self.labelled.binary, "constant_p": self.plan.constant_p}
+        if refusal := baseline.refusal(scored=every, **known):
+            return refusal
+        if baseline.refusal(scored=self.scored, **known):
+            return "it needs an own score of a later model on every item that it looks at, and there is none"
+        return ""
+
+    def decide(self, baseline: Baseline, epsilon: Decimal) -> Decision:
+        return baseline.decide(self.labelled, epsilon=float(epsilon), alpha=float(self.plan.alpha))
+
+    def outcome(self, decision: Decision) -> tuple[Floats, float]:
+        """Losses (n,) of whoever finally labels under ``decision``, and its routing saving."""
+        nominal, _ = decision.apply(self.labelled.u, self.v)
+        rows = np.arange(len(nominal))
+        loss = np.zeros((len(nominal), len(decision.models) + 1))
+        paid = np.empty_like(loss)
+        paid[:, -1] = self.labelled.cost[:, -1]
+        for place in range(len(decision.models) - 1, -1, -1):
+            model = decision.models[place]
+            here = self.usable[:, model]
+            loss[:, place] = np.where(here, self.labelled.alone[:, model], loss[:, place + 1])
+            paid[:, place] = self.labelled.cost[:, model]
+        loss[~self.labelled.asked] = 0.0
+        people = float(self.labelled.cost[:, -1].sum())
+        saving = 1 - float(paid[rows, nominal].sum()) / people if people else 0.0
+        return loss[rows, nominal], saving
+
+
+def compare_baselines(sample: Sample) -> Iterator[Observed]:
+    """Every baseline of the registry on ``sample``, at the epsilon and alpha of its plan."""
+    for baseline in BASELINES:
+        if refusal := sample.refusal(baseline):
+            yield Observed(baseline.name, baseline.bound, refusal=refusal)
+            continue
+        decision = sample.decide(baseline, sample.plan.epsilon)
+        losses, saving = sample.outcome(decision)
+        limits, everything = _limits(decision, sample.plan.sources - 1)
+        holds = baseline.name == TRIVIAL
+        yield Observed(
+            rule=baseline.name,
+            bound=baseline.bound,
+            limits=limits,
+            own_scores=any(stage.score not in (None, 0) for stage in decision.stages),
+            everything=everything,
+            routing_saving=saving,
+            observed_errors=float(losses.sum()),
+            upper_bound=0.0 if holds else _upper(sample, baseline.bound, losses),
+            holds_level=holds,
+            sentence=baseline.summary
+            + ("" if holds else " It does not hold the stated level for the error of what is delivered."),
+        )
+
+
+def _limits(decision: Decision, models: int) -> tuple[tuple[float | None, ...], int | None]:
+    limits: list[float | None] = [None] * models
+    everything = None
+    for stage in decision.stages:
+        if stage.score is None:
+            everything = stage.source
+        elif np.isfinite(stage.limit):
+            limits[stage.source] = float(stage.limit)
+    return tuple(limits), everything
+
+
+def _upper(sample: Sample, bound: str, losses: Floats) -> float | None:
+    if not bound:
+        return None
+    labelled = sample.labelled
+    weighted = losses / labelled.p
+    evidence = Evidence(
+        total=np.array([losses.sum()]),
+        squares=np.array([(losses**2).sum()]),
+        asked=int(labelled.asked.sum()),
+        drawn=len(losses),
+        p=Fraction(1) if labelled.constant_p else Fraction(sample.plan.p),
+        pool_size=sample.plan.pool_size,
+        loss_bound=labelled.loss_bound,
+        binary=labelled.binary,
+        weighted=None if labelled.constant_p else np.array([weighted.sum()]),
+        weighted_squares=None if labelled.constant_p else np.array([(weighted**2).sum()]),
+        p_min=None if sample.plan.p_min is None else Fraction(sample.plan.p_min),
+    )
+    upper = BOUNDS.get(bound).upper(evidence, float(sample.plan.alpha), target="population")
+    return float(upper[0])
+
+
+def _losses(rows: Sequence[CalibrationRow], plan: Plan) -> tuple[Floats, Floats, Bools]:
+    """Losses (n, S - 1) where later models step in, where people step in at once, and who has an answer.
+
+    An item that nobody could label counts B where a model labels it.
+    """
+    models = plan.sources - 1
+    alone, usable = np.zeros((len(rows), models)), np.zeros((len(rows), models), dtype=np.bool_)
+    function = plan.loss_function()
+    for index, row in enumerate(rows):
+        for model, answer in enumerate(row.answers if row.asked else ()):
+            if answer is not None:
+                usable[index, model] = True
+                alone[index, model] = function.bound if row.label is None else function(row.label, answer)
+    loss = np.zeros_like(alone)
+    for model in range(models - 1, -1, -1):
+        later = loss[:, model + 1] if model + 1 < models else 0.0
+        loss[:, model] = np.where(usable[:, model], alone[:, model], later)
+    return loss, alone, usable
