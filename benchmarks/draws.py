@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from benchmarks.worlds import Cliff, Setting, World
 from routing.core.bins import Bins, make_bins
 from routing.core.calibration import along, cumulative
-from routing.core.certify import Selection, select
+from routing.core.certify import Selection, select, select_in
 from routing.core.chain import BINS, Chain, build_chains, greedy_chain
 from routing.core.forecast import pass_on_costs
 from routing.core.keys import Thresholds, count_at_or_below, pack, pack_thresholds
 from routing.core.plan import Plan
+from routing.core.trial import Trial, arrange
 
 SPLIT = "split_fixed_sequence"
 
@@ -44,7 +45,7 @@ class Draw:
             # A cliff in a pool of fixed size is no sample of a source; every other pool is.
             fresh = setting.draw_from_source(rng) if isinstance(setting, Cliff) else world
             self.pools["population"] = Pool(setting, fresh, drawn, asked)
-        self._chains: dict[tuple[str, str], tuple[tuple[Chain, ...], NDArray[np.int64]]] = {}
+        self._chains: dict[str, tuple[tuple[Chain, ...], NDArray[np.int64]]] = {}
 
     def pool(self, target: str) -> Pool:
         return self.pools["population" if target == "population" else "finite"]
@@ -53,28 +54,40 @@ class Draw:
         """What a run with this rule and bound makes of the draw."""
         plan = self.setting.plan(target, rule=rule, bound=bound)
         pool = self.pool(target)
-        if rule == SPLIT:
-            return select(plan, (), pool.losses, slices=pool.slices(target))
-        chains, _ = self.chains(target, rule)
-        return select(plan, chains, pool.losses)
+        if rule != SPLIT:
+            return select(plan, self.chains(target, rule)[0], pool.losses)
+        # What the first labels teach depends on neither the bound nor, in one pool, on the target.
+        if pool.learnt is None:
+            pool.learnt = arrange(plan, (), pool.losses, pool.slices(target))[1]
+        return select_in(Trial.of(plan, pool.losses), pool.learnt)
 
     def chains(self, target: str, rule: str) -> tuple[tuple[Chain, ...], NDArray[np.int64]]:
-        """The chains of a rule and the items of the pilot that they were learnt from."""
+        """The chains of a rule and the items of the pilot that they were learnt from.
+
+        Those of `fixed_sequence` are the first of `multi_chain`, which `check_shared_chains` makes sure of.
+        """
         side = "population" if target == "population" else "finite"
-        if (side, rule) not in self._chains:
-            plan = self.setting.plan(target, rule=rule)
-            pool = self.pools[side]
-            free = pool.reference(target)
-            items = self._pilot(side, free, plan)
-            chains = build_chains(
-                plan,
-                u=pool.world.u,
-                v=pool.world.v,
-                pilot=pool.world.pilot(items) if len(items) else None,
-                reference=free,
-            )
-            self._chains[side, rule] = chains, items
-        return self._chains[side, rule]
+        if side not in self._chains:
+            self._chains[side] = self._build(target, "multi_chain")
+        chains, items = self._chains[side]
+        return (chains[:1] if rule == "fixed_sequence" else chains), items
+
+    def check_shared_chains(self) -> None:
+        """Raise `AssertionError` where building the chains of a rule by itself gives others."""
+        for target in self.plans:
+            for rule in ("fixed_sequence", "multi_chain"):
+                built, shared = self._build(target, rule)[0], self.chains(target, rule)[0]
+                if built != shared:
+                    raise AssertionError(f"{self.setting.name}, {target}: other chains for {rule}")
+
+    def _build(self, target: str, rule: str) -> tuple[tuple[Chain, ...], NDArray[np.int64]]:
+        side = "population" if target == "population" else "finite"
+        plan, pool = self.setting.plan(target, rule=rule), self.pools[side]
+        free = pool.reference(target)
+        items = self._pilot(side, free, plan)
+        pilot = pool.world.pilot(items) if len(items) else None
+        world = pool.world
+        return build_chains(plan, u=world.u, v=world.v, pilot=pilot, reference=free), items
 
     def _pilot(self, side: str, free: NDArray[np.bool_], plan: Plan) -> NDArray[np.int64]:
         """The pilot is one for all rules: the first items of one random order of those it may come from."""
@@ -123,6 +136,7 @@ class Pool:
         self.setting, self.world, self.drawn, self.asked = setting, world, drawn, asked
         self.losses = world.observe(asked, setting.m)
         self.order: NDArray[np.int64] | None = None
+        self.learnt: tuple[Chain, ...] | None = None
         self._slices: dict[bool, Bins] = {}
 
     def reference(self, target: str) -> NDArray[np.bool_]:
@@ -145,7 +159,7 @@ class Pool:
     @cached_property
     def _sorted(self) -> tuple[Any, Any, Any]:
         keys = pack(self.world.u, self.world.v)
-        order = np.argsort(keys)
+        order = np.argsort(keys, kind="stable")
         return keys[order], order, cumulative(self.world.losses[order])
 
     def wrong(self, thresholds: Thresholds) -> float:

@@ -236,7 +236,7 @@ def available(setting: Setting) -> bool:
 def read_table(name: str) -> World:
     """The table ``name`` of the data folder: U = 1 - conf1, loss 0-1, a blank prediction an error."""
     with (DATA / name).open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+        rows = sorted(csv.DictReader(file), key=lambda row: -float(row["conf1"]))
     u = np.array([1 - float(row["conf1"]) for row in rows])
     answers = np.array([[row["pred1"] or "blank 1", row["pred2"] or "blank 2"] for row in rows], dtype=object)
     losses = np.array([[not same(row[k], row["y_true"]) for k in ("pred1", "pred2")] for row in rows])

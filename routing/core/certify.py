@@ -36,6 +36,7 @@ __all__ = [
     "feasible_region",
     "risk_path",
     "select",
+    "select_in",
 ]
 
 
@@ -200,9 +201,13 @@ def select(
     plan: Plan, chains: Sequence[Chain], losses: ObservedLosses, *, slices: Bins | None = None
 ) -> Selection:
     """The tests along the chains and the choice among what they certify, without words or further figures."""
-    trial, chains = arrange(plan, chains, losses, slices)
-    _check_chains(plan, chains)
-    level = plan.exact_alpha / len(chains)
+    return select_in(*arrange(plan, chains, losses, slices))
+
+
+def select_in(trial: Trial, chains: tuple[Chain, ...]) -> Selection:
+    """`select` in a trial that is arranged already, its chain learnt where the rule learns one."""
+    _check_chains(trial.plan, chains)
+    level = trial.plan.exact_alpha / len(chains)
     tests = tuple(trial.test(chain, level) for chain in chains)
     number, index = _choose(chains, tests)
     return Selection(trial, chains, tests, number, index)
