@@ -88,6 +88,53 @@ def test_a_worker_that_cannot_start_says_what_to_look_at(monkeypatch: pytest.Mon
         make_loss("math_equivalence")("1/32", "0.03125")
 
 
+def test_a_helper_that_was_ended_is_replaced() -> None:
+    from routing.core.losses import math_equivalence
+
+    worker = math_equivalence._Worker()
+    request = {"label": "1/2", "prediction": "0.5", "decimals": 6, "strict": True}
+    worker.close()
+    assert worker.ask(request, 60) == {"equal": True}
+    process = worker._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert worker.ask(request, 60) == {"equal": True}
+    again = worker._process
+    assert again is not None
+    worker.close()
+    assert again.poll() is not None
+
+
+def test_a_helper_that_ends_while_it_is_asked_is_asked_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    from routing.core.losses import math_equivalence
+
+    worker = math_equivalence._Worker()
+    request = {"label": "1/2", "prediction": "0.5", "decimals": 6, "strict": True}
+    assert worker.ask(request, 60) == {"equal": True}
+    process = worker._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    monkeypatch.setattr(process, "poll", lambda: None)  # it ends just after it was looked at
+    assert worker.ask(request, 60) == {"equal": True}
+    assert worker._process is not process
+    worker.close()
+
+
+def test_a_pair_that_ends_every_helper_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from routing.core.losses import math_equivalence
+
+    script = tmp_path / "ends.py"
+    script.write_text("import sys\nprint('ready', flush=True)\nsys.stdin.readline()\n")
+    worker = math_equivalence._Worker()
+    monkeypatch.setattr(math_equivalence, "SCRIPT", script)
+    monkeypatch.setattr(math_equivalence, "_worker", worker)
+    assert make_loss("math_equivalence")("1/64", "0.015625") == 1
+    worker.close()
+    math_equivalence._equal.cache_clear()
+
+
 def test_without_the_package_the_loss_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from routing.core.losses import math_equivalence
 

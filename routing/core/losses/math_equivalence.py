@@ -24,6 +24,9 @@ from typing import Any
 from routing.core.losses.base import Loss, LossError, flag, known_parameters, short, whole
 
 SCRIPT = Path(__file__).with_name("math_worker.py")
+ATTEMPTS = 2
+"""How often a pair is tried that ends the process by itself, which may be for another reason: a system that
+runs out of memory ends whatever it likes."""
 START_SECONDS = 120
 """How long loading the algebra system may take, on a machine that is busy."""
 
@@ -36,16 +39,19 @@ class _Worker:
         self._process: subprocess.Popen[str] | None = None
 
     def ask(self, request: Mapping[str, Any], seconds: float) -> dict[str, bool] | None:
-        """The answer; None where it took longer than ``seconds`` or ended the process."""
+        """The answer; None where it took longer than ``seconds`` or ended the process, two times over."""
         with self._lock:
-            if self._process is None or self._process.poll() is not None:
-                self._start()
-            line = self._exchange(json.dumps(request), seconds)
-            if not line:
+            for _ in range(ATTEMPTS):
+                if self._process is None or self._process.poll() is not None:
+                    self._start()
+                line, late = self._exchange(json.dumps(request), seconds)
+                if line:
+                    answer: dict[str, bool] = json.loads(line)
+                    return answer
                 self._end()
-                return None
-            answer: dict[str, bool] = json.loads(line)
-            return answer
+                if late:
+                    break
+            return None
 
     def close(self) -> None:
         """End the process, if there is one."""
@@ -62,33 +68,41 @@ class _Worker:
             # Sets of symbols are walked in the order of their hashes: one order, one answer.
             env={**os.environ, "PYTHONHASHSEED": "0"},
         )
-        if not self._exchange(None, START_SECONDS):
+        if not self._exchange(None, START_SECONDS)[0]:
             self._end()
             raise LossError(
                 "the loss 'math_equivalence' could not load math-verify; see what "
                 f"'{sys.executable} -c \"import math_verify\"' says"
             )
 
-    def _exchange(self, line: str | None, seconds: float) -> str:
-        """Send a line and read one; '' where the process ended, by itself or because the time was up."""
+    def _exchange(self, line: str | None, seconds: float) -> tuple[str, bool]:
+        """Send a line and read one, '' where the process ended; and whether the time was up."""
         process = self._process
         assert process is not None  # noqa: S101 - only called with a process
         assert process.stdin is not None  # noqa: S101
         assert process.stdout is not None  # noqa: S101
-        answered = Event()
-        timer = Timer(seconds, lambda: None if answered.is_set() else process.kill())
+        answered, late = Event(), Event()
+
+        def give_up() -> None:
+            if not answered.is_set():
+                late.set()
+                process.kill()
+
+        timer = Timer(seconds, give_up)
         timer.daemon = True
         timer.start()
+        answer = ""
         try:
             if line is not None:
                 process.stdin.write(line + "\n")
                 process.stdin.flush()
-            return process.stdout.readline()
+            answer = process.stdout.readline()
         except OSError:
-            return ""
+            pass  # it ended before it read the line
         finally:
             answered.set()
             timer.cancel()
+        return answer, late.is_set()
 
     def _end(self) -> None:
         process, self._process = self._process, None
