@@ -98,7 +98,7 @@ class SourceForm(forms.Form):
         help_text=_("On average, where it differs from item to item: plans reckon with it."),
     )
     cost_function = forms.ChoiceField(
-        label=_("What its labels cost"),
+        label=_("How its labels are charged"),
         choices=[(cost.name, cost.title) for cost in COSTS],
         initial="flat",
         required=False,
