@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from routing.core import search
 from routing.core.arrays import Bools, Floats, Ints
 from routing.core.bounds import BOUNDS
 from routing.core.calibration import ObservedLosses, observed_losses, sorted_losses
@@ -185,6 +186,21 @@ def test_the_normal_approximation_that_falls_as_losses_are_added() -> None:
     assert furthest.upper_bound == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("models", [2, 3])
+@pytest.mark.parametrize("bound", ["clt", "empirical_bernstein"])
+def test_many_small_blocks_choose_as_one_large_one(
+    bound: str, models: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "CELLS", 64)
+    monkeypatch.setattr(search, "GUESSES", 40)
+    for seed in range(4):
+        world = draw(seed, m=120 if models == 2 else 25, models=models, loss=FINE)
+        plan = plan_for(world, FINE, epsilon="0.7")
+        check(plan, world, bound)
+        rng = np.random.default_rng(seed)
+        check(plan, world, bound, costs=rng.integers(0, 9, (len(world.u), models + 1)).astype(float))
+
+
 def test_a_bound_that_bets_looks_at_fewer_scores_and_says_so() -> None:
     world = draw(3, m=300)
     world = Draw(np.random.default_rng(3).random(300), world.losses, world.asked, world.p)
@@ -232,6 +248,9 @@ def test_what_cannot_be_compared_is_refused() -> None:
     plan = plan_for(world, FINE)
     with pytest.raises(ValueError, match="needs a loss of 0 or 1"):
         compare_losses(plan, world.u, world.observed, bound="hypergeometric")
+    rows = calibration_of([0.5], ["1"], [["1", "1"]], plan=plan)
+    with pytest.raises(ValueError, match="needs a loss of 0 or 1"):
+        feasible_region(replace(plan, bound="hypergeometric"), rows)
     with pytest.raises(ValueError, match="one row per item of the draw"):
         compare_losses(plan, world.u, world.observed, costs=np.ones((3, 3)))
     with pytest.raises(ValueError, match="people cost nothing"):
