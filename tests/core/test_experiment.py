@@ -105,7 +105,7 @@ def test_a_model_left_out_costs_nothing_and_one_run_for_its_score_is_paid() -> N
 def test_a_deployment_pays_for_its_calibration_too() -> None:
     table = made_up(40)
     split = split_of(table, 15)
-    later = deploy(table, 1.0, np.random.default_rng(1))
+    later = deploy(table, 1.0, 0.5, np.random.default_rng(1))
     found = measure_deployment(split, HALF, later, Terms("population", 0.1, 8))
     u = later.table.u[:, 0]
     source = np.where(u <= 0.4, 0, np.where(u <= 0.8, 1, 2))
@@ -252,6 +252,8 @@ def test_what_is_refused_is_said_and_nothing_left_is_an_error() -> None:
         ({"sizes": (500,)}, "m = 500 items cannot be drawn from a pool of 300"),
         ({"p": Decimal("0")}, "p = 0"),
         ({"severities": (30.0,)}, "--shift 30"),
+        ({"severities": (1.0,), "drift": -1.0}, "--drift -1"),
+        ({"drift": 1.0}, "give the severities with --shift"),
         ({"targets": ("world",)}, "there is no target 'world'"),
     ],
 )
@@ -263,17 +265,19 @@ def test_settings_that_make_no_sense_are_refused(change: dict[str, object], word
 
 def test_a_shift_weights_hard_items_as_stated_and_raises_the_error() -> None:
     table = made_up(300)
-    one = weights(table, 1.0)
     rank = stats.rankdata(table.u[:, 0]) - 0.5
-    hardness = rank / 300 + table.loss.mean(axis=1)
-    assert one / one[0] == pytest.approx(np.exp(hardness - hardness[0]))
-    assert one.sum() == pytest.approx(1)
+    for drift in (0.0, 0.5):
+        one = weights(table, 2.0, drift)
+        hardness = rank / 300 + drift * table.loss.mean(axis=1)
+        assert one / one[0] == pytest.approx(np.exp(2 * (hardness - hardness[0])))
+        assert one.sum() == pytest.approx(1)
     assert weights(table, 0.0) == pytest.approx(np.full(300, 1 / 300))
     settings = Settings(
         epsilons=(Decimal("0.1"),),
         sizes=(150,),
         repeats=20,
         severities=(0.0, 2.0),
+        drift=1.0,
         targets=("population",),
         rules=("fixed_sequence", "best_single_model"),
     )
@@ -286,7 +290,7 @@ def test_a_shift_weights_hard_items_as_stated_and_raises_the_error() -> None:
 
 
 def test_a_deployment_keeps_answers_out_and_draws_its_own_tie_breaks() -> None:
-    later = deploy(made_up(50), 0.0, np.random.default_rng(4))
+    later = deploy(made_up(50), 0.0, 0.0, np.random.default_rng(4))
     assert isinstance(later, Deployment)
     assert later.table.size == len(later.v) == 50
     assert len(np.unique(later.v)) == 50

@@ -54,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--target", **many, metavar="TARGET", help=f"{', '.join(TARGETS.names())} (default dataset)")
     add("--bound", **many, metavar="BOUND", help="default: that of the target; clt for the paper's rules")
     add("--rules", **many, metavar="RULE", help=f"default all: {', '.join(METHODS.names())}")
-    add("--shift", **many, metavar="S", help="severities: deploy on a table reweighted to harder items")
+    add("--shift", **many, metavar="S", help="severities: deploy on a table reweighted to uncertain items")
+    add("--drift", default="0", metavar="D", help="with --shift: models get worse at the same score, too")
     add("--json", type=Path, metavar="OUT", help="write the rows as a JSON list")
     add("--csv", type=Path, metavar="OUT", help="write the rows as CSV")
     add("--markdown", type=Path, metavar="OUT", help="write the table that is printed")
@@ -160,6 +161,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         bounds=tuple(_split(options.bound)),
         rules=tuple(_split(options.rules)),
         severities=_all("--shift", options.shift, float),
+        drift=_one("--drift", options.drift, float),
     )
     settings.check()
     return settings

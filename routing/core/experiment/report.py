@@ -39,6 +39,8 @@ def as_markdown(rows: Sequence[Row]) -> str:
     }
     constant = {name: values[0] for name, values in settings.items() if len(set(values)) == 1}
     above = [f"{name} {value}" for name, value in constant.items() if value]
+    if rows and rows[0].severity is not None:
+        above.append(f"drift {rows[0].drift:g}")
     if rows:
         above += [f"N {rows[0].items:,}", f"alpha {rows[0].alpha:g}", f"p {rows[0].p:.4g}"]
         above += [f"{rows[0].repeats} repeats", f"seed {rows[0].seed}"]

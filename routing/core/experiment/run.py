@@ -73,6 +73,7 @@ def run(table: Table, settings: Settings, progress: Progress | None = None) -> R
                 m=case.plan.m,
                 p=float(case.plan.p),
                 severity=severity,
+                drift=settings.drift,
                 seed=settings.seed,
             )
         )
@@ -129,7 +130,7 @@ def _repeat(
         split = splits[m]
         for severity in settings.severities:
             if severity not in deployments:
-                deployments[severity] = deploy(table, severity, split.later)
+                deployments[severity] = deploy(table, severity, settings.drift, split.later)
         for place, epsilon in enumerate(settings.epsilons):
             decision = case.method.decide(split, replace(case.plan, epsilon=epsilon))
             terms = Terms(case.plan.target, float(epsilon), case.plan.pilot)

@@ -34,6 +34,8 @@ class Settings:
     repeats, seed : int
     severities
         Shifts of the deployment, see `shift`; empty: the pool itself is what is labelled.
+    drift : float
+        How much worse the models are at the same score, per unit of severity.
     """
 
     epsilons: tuple[Decimal, ...] = (Decimal("0.05"),)
@@ -46,6 +48,7 @@ class Settings:
     bounds: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     severities: tuple[float, ...] = ()
+    drift: float = 0.0
 
     def check(self) -> None:
         """Raise `ExperimentError` at the first value that makes no sense whatever the table."""
@@ -63,6 +66,10 @@ class Settings:
             raise ExperimentError(f"--repeats {self.repeats}: at least one draw is needed")
         if self.seed < 0:
             raise ExperimentError(f"--seed {self.seed}: a seed must not be negative")
+        if not 0 <= self.drift <= MOST_SEVERE:
+            raise ExperimentError(f"--drift {self.drift:g}: it lies between 0 and {MOST_SEVERE:g}")
+        if self.drift and not self.severities:
+            raise ExperimentError("--drift: give the severities with --shift")
         for severity in self.severities:
             if not 0 <= severity <= MOST_SEVERE:
                 raise ExperimentError(f"--shift {severity:g}: a severity lies between 0 and {MOST_SEVERE:g}")

@@ -10,23 +10,24 @@ from routing.core.experiment.table import Table
 from routing.core.keys import V_MAX
 
 
-def weights(table: Table, severity: float) -> Floats:
-    """Probabilities (N,) of the rows in a deployment of ``severity`` s: proportional to exp(s h_i).
+def weights(table: Table, severity: float, drift: float = 0.0) -> Floats:
+    """Probabilities (N,) of the rows in a deployment: proportional to exp(s (rho_i + d e_i)).
 
-    h_i is the mid-rank of U_i in (0, 1) plus the mean loss of the models on i, divided by B.  The first part
-    shifts U, as a corruption does; the second makes models worse at the same U, so that the calibration no
-    longer tells the truth about either.  With s = 0 all rows are equally likely; with s = 1 an item that all
-    models get wrong comes e times as often as one of the same U that all get right.
+    s is the severity, rho_i the mid-rank of U_i in (0, 1) and e_i the mean loss of the models on i, divided
+    by B.  Without drift, d = 0, uncertain items come more often, and errors with them; at the same U the
+    models are as good as before, as with a corruption that a model's score notices.  With drift they are
+    worse at the same U, so that the calibration no longer tells the truth about them: the odds that all
+    models are wrong grow e^(s d) times.
     """
     u = table.u[:, 0]
     ordered = np.sort(u)
     rank = np.searchsorted(ordered, u, side="left") + np.searchsorted(ordered, u, side="right")
-    hardness = rank / (2 * table.size) + table.loss.mean(axis=1) / table.loss_bound
+    hardness = rank / (2 * table.size) + drift * table.loss.mean(axis=1) / table.loss_bound
     raw = np.exp(severity * (hardness - hardness.max()))
     return np.asarray(raw / raw.sum(), dtype=np.float64)
 
 
-def deploy(table: Table, severity: float, rng: np.random.Generator) -> Deployment:
+def deploy(table: Table, severity: float, drift: float, rng: np.random.Generator) -> Deployment:
     """N rows drawn with replacement by those probabilities, with tie-breaks of their own."""
-    items = rng.choice(table.size, table.size, p=weights(table, severity)).astype(np.int64)
+    items = rng.choice(table.size, table.size, p=weights(table, severity, drift)).astype(np.int64)
     return Deployment(table.rows(items), rng.integers(0, V_MAX, table.size, endpoint=True))

@@ -33,6 +33,8 @@ class Row:
         Where it varies, the mean.
     severity : float or None
         Of the shift between calibration and deployment.
+    drift : float
+        How much worse the models got at the same score, per unit of severity.
     repeats, seed : int
     error_mean, error_sd, error_q95 : float
         Error of the delivered data set for the target "dataset", of the pool otherwise, of the deployed items
@@ -60,6 +62,7 @@ class Row:
     m: int
     p: float
     severity: float | None
+    drift: float
     repeats: int
     seed: int
     error_mean: float
@@ -118,6 +121,7 @@ def summarise(
     m: int,
     p: float,
     severity: float | None,
+    drift: float,
     seed: int,
 ) -> Row:
     """The row of all repeats with the same settings."""
@@ -139,6 +143,7 @@ def summarise(
         m=m,
         p=p,
         severity=severity,
+        drift=drift,
         repeats=len(outcomes),
         seed=seed,
         error_mean=error[0],
