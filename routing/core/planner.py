@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from math import floor
 
 import numpy as np
 
@@ -58,15 +59,30 @@ def smallest_n(plan: Plan, *, chains: int = 1) -> int:
     least = _smallest_rest(plan, 0, chains)
     if plan.rule != split_fixed_sequence.RULE.name or least > plan.pool_size:
         return least
-    low, high = least - 1, plan.pool_size + 1
+    # More labels right in the first part leave more errors to the rest: fewer labels to test on are needed.
+    high = _with_first_part(plan, least)
+    low = _with_first_part(plan, _smallest_rest(plan, _first(plan, min(high, plan.pool_size)), chains)) - 1
     while high - low > 1:
         middle = (low + high) // 2
-        first = split_fixed_sequence.first_part(middle, plan.split_share)
+        first = _first(plan, middle)
         if _smallest_rest(plan, first, chains) <= middle - first:
             high = middle
         else:
             low = middle
     return high
+
+
+def _first(plan: Plan, labels: int) -> int:
+    """How many of so many labels teach the chain."""
+    return split_fixed_sequence.first_part(labels, plan.split_share)
+
+
+def _with_first_part(plan: Plan, rest: int) -> int:
+    """Least number of labels of which ``rest`` are left to test on."""
+    labels = floor((rest - 1) / (1 - Fraction(plan.split_share)))
+    while labels - _first(plan, labels) < rest:
+        labels += 1
+    return labels
 
 
 def _smallest_rest(plan: Plan, first: int, chains: int) -> int:
@@ -109,7 +125,7 @@ def outlook(plan: Plan, *, chains: int = 1) -> Outlook:
     validate(plan)
     expected_n = int(plan.expected_labels)
     splits = plan.rule == split_fixed_sequence.RULE.name
-    first = split_fixed_sequence.first_part(expected_n, plan.split_share) if splits else 0
+    first = _first(plan, expected_n) if splits else 0
     tested = expected_n - first
     least = smallest_n(plan, chains=chains)
     loss = plan.loss_function()

@@ -46,6 +46,15 @@ def test_a_good_plan_passes() -> None:
         ({"target": "population", "bound": "hypergeometric"}, "bound", "use 'binomial'"),
         ({"target": "population", "m": 3000}, "m", "outside the calibration set"),
         ({"target": "population", "m": 2900, "pilot_size": 100}, "m", "outside the calibration set"),
+        ({"split_share": "1"}, "split_share", "between 0 and 1"),
+        ({"loss_params": {"tolerance": 1}}, "loss_params", "tolerance"),
+        ({"loss": "numeric", "loss_params": {"absolute": "-1"}}, "loss_params", "at least 0"),
+        ({"loss": "jaccard", "bound": "hypergeometric"}, "bound", "needs a loss of 0 or 1; use '"),
+        ({"loss": "jaccard", "target": "population", "bound": "binomial"}, "bound", "use '"),
+        ({"bound": "empirical_bernstein"}, "bound", "use '"),
+        ({"bound": "betting"}, "bound", "use '"),
+        ({"data_set_size": 2999}, "data_set_size", "must hold the 3000 of the pool"),
+        ({"data_set_size": 4000, "target": "pool"}, "data_set_size", "for the target 'dataset' only"),
     ],
 )
 def test_a_bad_plan_is_refused_with_its_field(changes: dict[str, object], field: str, message: str) -> None:
@@ -74,10 +83,15 @@ def test_costs_out_of_order_are_warned_about_only() -> None:
 
 
 def test_the_size_of_the_pilot() -> None:
-    assert default_pilot_size(3000, 3) == 200
-    assert default_pilot_size(500, 4) == 100
-    assert default_pilot_size(3000, 2) == 0
+    """At most 200, a fifth of the pool, and 1 % of what people would cost; none below 30."""
+    costs = plan_of(3000, 500).costs
+    assert default_pilot_size(100_000, costs) == 200
+    assert default_pilot_size(3000, costs) == 163  # 163 * 6000 <= 0.01 * 3000 * 32768 < 164 * 6000
+    assert default_pilot_size(200, plan_of(200, 50, costs=(0, 0, 1)).costs) == 40
+    assert default_pilot_size(164, costs) == 0
+    assert default_pilot_size(3000, costs[1:]) == 0
     assert plan_of(3000, 500, pilot_size=7).pilot == 7
+    assert plan_of(3000, 500, rule="split_fixed_sequence").pilot == 0
     assert plan_of(1000, 990, target="population").pilot == 9  # one item stays out of both
 
 
@@ -105,6 +119,47 @@ def test_the_outlook_says_how_many_labels_are_missing() -> None:
     assert "at least 56 labels are needed" in view.sentence
     impossible = outlook(plan_of(40, 20, p="1", target="population"))
     assert "no draw of this pool would do" in impossible.sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "bound"),
+    [
+        ({}, "hypergeometric"),
+        ({"target": "population"}, "binomial"),
+        ({"loss": "jaccard"}, "betting_upper"),
+        ({"loss": "jaccard", "target": "population"}, "betting_upper"),
+        ({"p_min": "0.1"}, "hoeffding_bentkus"),
+        ({"p_min": "0.1", "loss": "jaccard"}, "hoeffding_bentkus"),
+        ({"p_min": "0.1", "target": "population"}, "betting_upper"),
+    ],
+)
+def test_the_default_bound_fits_target_loss_and_asking(changes: dict[str, object], bound: str) -> None:
+    plan = plan_of(3000, 500, **changes)
+    validate(plan)
+    assert plan.bound_rule().name == bound
+
+
+def test_the_outlook_of_a_loss_that_is_no_count_is_a_mean() -> None:
+    view = outlook(plan_of(3000, 500, loss="jaccard"))
+    assert not view.exact
+    assert view.allowed_mean_loss == view.allowed_errors_at_expected_n / 450
+    assert 0 < view.allowed_mean_loss < 0.05
+    assert f"a mean loss of at most about {view.allowed_mean_loss:.3g}" in view.sentence
+    assert "certified at a mean loss of 0.05" in view.sentence
+    few = outlook(plan_of(3000, 50, loss="jaccard"))
+    assert few.allowed_mean_loss is None
+    assert "even if none shows a loss" in few.sentence
+
+
+def test_a_data_set_of_more_than_the_pool_allows_more_in_the_pool() -> None:
+    plan, own = plan_of(700, 200, data_set_size=1000), plan_of(700, 200)
+    assert (plan.budget, own.budget) == (50, 35)
+    assert plan.risk_limit * 700 == 50
+    assert smallest_n(plan) < smallest_n(own)
+    assert outlook(plan).allowed_errors_at_expected_n > outlook(own).allowed_errors_at_expected_n
+    whole = plan_of(40, 20, data_set_size=1000)  # all forty may be wrong
+    assert smallest_n(whole) == 1
+    assert outlook(whole).certifiable
 
 
 def test_more_chains_need_more_labels() -> None:

@@ -257,17 +257,16 @@ def test_slices_and_chains_do_not_go_together() -> None:
         certify_losses(plan_of(3000, 500), (), seen, slices=slices)
 
 
-def test_the_smallest_n_is_the_first_whose_rest_is_enough() -> None:
-    plan = plan_of(1000, 400, p="1", target="pool", rule=RULE, split_share="0.25")
+@pytest.mark.parametrize(("size", "share"), [(1000, "0.25"), (1000, "0.3"), (100_000, "0.3"), (120, "0.7")])
+def test_the_smallest_n_is_the_first_whose_rest_is_enough(size: int, share: str) -> None:
+    plan = plan_of(size, 100, p="1", target="pool", rule=RULE, split_share=share)
 
     def certifies(n: int) -> bool:
         first = first_part(n, plan.split_share)
-        return bool(tail(1000 - first, plan.budget + 1, n - first, 0) <= float(plan.alpha))
+        return bool(tail(size - first, plan.budget + 1, n - first, 0) <= float(plan.alpha))
 
-    least = smallest_n(plan)
-    assert certifies(least)
-    assert not certifies(least - 1)
-    assert smallest_n(plan_of(1000, 400, p="1", target="pool")) < least
+    assert smallest_n(plan) == next(n for n in range(1, size + 1) if certifies(n))
+    assert smallest_n(plan_of(size, 100, p="1", target="pool")) < smallest_n(plan)
 
 
 def test_the_outlook_tells_both_parts() -> None:

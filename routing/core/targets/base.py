@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from routing.core.arrays import Bools, Floats
-from routing.core.bounds.base import Bound, Evidence
+from routing.core.bounds.base import Bound, Evidence, full_losses
 from routing.core.exact import percent, plain
 from routing.core.rules.fixed_sequence import Verdict, prefix
 
@@ -133,16 +133,17 @@ class Target(ABC):
         whole = epsilon * (evidence.pool_size + first)
         if not self.finite:
             return bound.largest_count(evidence, epsilon, float(level), target=self.name)
-        unit = Fraction(evidence.loss_bound)
+        if not first:
+            return self._count(bound, evidence, whole, Fraction(0), level)
         low, high = -1, evidence.asked + 1
-        while first and high - low > 1:
+        while high - low > 1:
             middle = (low + high) // 2
-            spent = unit * (-(-middle * first // max(evidence.asked, 1)))
-            if middle <= self._count(bound, evidence, whole, spent, level):
-                low = middle
-            else:
-                high = middle
-        return low if first else self._count(bound, evidence, whole, Fraction(0), level)
+            spent = Fraction(evidence.loss_bound) * (-(-middle * first // max(evidence.asked, 1)))
+            left = (whole - spent) / evidence.pool_size
+            seen = full_losses(evidence, middle)
+            values = bound.p_values(seen, max(left, Fraction(0)), target=self.name, level=float(level))
+            low, high = (middle, high) if left >= 0 and values[0] <= level else (low, middle)
+        return low
 
     def _allowed(
         self, bound: Bound, evidence: Evidence, allowance: Fraction, spent: Floats, level: Fraction
