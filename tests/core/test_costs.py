@@ -60,6 +60,7 @@ def test_what_was_not_measured_cannot_be_charged(name: str, missing: str) -> Non
         ("flat", {"per_label": "-1"}, "per_label", "at least 0"),
         ("flat", {"per_label": "NaN"}, "per_label", "at least 0"),
         ("flat", {"per_label": ""}, "per_label", "needed"),
+        ("flat", {"per_label": "1E-999999"}, "per_label", "between 1e-12 and 1e12"),
         ("api_price", {"input": "1"}, "output", "needed"),
         ("api_price", {"input": "1", "output": "much"}, "output", "'much'"),
         ("api_price", {"input": "1", "output": "1", "per_tokens": "0"}, "per_tokens", "above 0"),
