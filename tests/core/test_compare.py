@@ -186,6 +186,21 @@ def test_the_normal_approximation_that_falls_as_losses_are_added() -> None:
     assert furthest.upper_bound == pytest.approx(0.5)
 
 
+def test_of_two_equally_cheap_pairs_the_larger_first_threshold_is_chosen() -> None:
+    """Two scores; (0.25, 0.25) and (none, 0.75) cost 3 for a pair of items and show two errors each."""
+    u = np.repeat([0.25, 0.75], 20)
+    losses = np.zeros((40, 2))
+    losses[:2, 0] = losses[20:, 0] = losses[20:22, 1] = 1
+    costs = np.repeat([[1.0, 2.0, 9.0], [9.0, 1.0, 2.0]], 20, axis=0)
+    world = Draw(u, losses, np.ones(40, dtype=bool), np.ones(40))
+    plan = plan_for(world, "zero_one", p="1", epsilon="0.15")
+    cheapest, furthest = compare_losses(plan, u, world.observed, costs=costs)
+    assert cheapest.routing_cost == furthest.routing_cost == 1.5
+    assert cheapest.thresholds == (Key(0.25, V_MAX), Key(0.25, V_MAX))
+    assert furthest.thresholds == (None, Key(0.75, V_MAX))
+    check(plan, world, "clt", costs=costs)
+
+
 @pytest.mark.parametrize("models", [2, 3])
 @pytest.mark.parametrize("bound", ["clt", "empirical_bernstein"])
 def test_many_small_blocks_choose_as_one_large_one(
