@@ -105,7 +105,9 @@ def test_figures_are_drawn_where_they_have_something_to_show(file: str, tmp_path
         "reliability.png",
         "region.png",
     }
-    assert main([file, "--m", "80", "--shift", "0,1", *shared, "--plots", str(tmp_path / "b")]) == 0
+    shifted = ["--m", "80", "--shift", "0,1", "--drift", "0.5", "--markdown", str(tmp_path / "shift.md")]
+    assert main([file, *shifted, *shared, "--plots", str(tmp_path / "b")]) == 0
+    assert "drift 0.5" in (tmp_path / "shift.md").read_text()
     assert {path.name for path in (tmp_path / "b").iterdir()} == {
         "shift-dataset.png",
         "reliability.png",

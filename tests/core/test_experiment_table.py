@@ -164,6 +164,12 @@ def test_probabilities_of_asking_come_from_a_column(tmp_path: Path) -> None:
         (GOOD, {"blank": "skip"}, "'wrong' or 'pass', not 'skip'"),
         (GOOD, {"p_column": "cost2"}, "row 1 (item 'a'), column 'cost2': '2' must be a number from 0 to 1"),
         (GOOD.replace("conf2", "conf1"), {}, "two columns are called 'conf1'"),
+        (GOOD, {"costs": (1, -2)}, "a cost must be a number of at least 0"),
+        (
+            GOOD.replace("5,1,1.5", "5,0,1.5"),
+            {"p_column": "conf2"},
+            "row 3 (item 'c'), column 'conf2': a probability of asking must be above 0",
+        ),
     ],
 )
 def test_a_bad_table_is_refused_by_row_and_column(
@@ -172,6 +178,31 @@ def test_a_bad_table_is_refused_by_row_and_column(
     with pytest.raises(TableError) as caught:
         table_of(tmp_path, text, **options)
     assert words in str(caught.value)
+
+
+class OnlyTogether:
+    """A loss that can compare one pair, but not two at once."""
+
+    bound = 1.0
+    binary = True
+
+    def __call__(self, label: str, prediction: str) -> float:
+        return 0.0
+
+    def many(self, labels: list[str], predictions: list[str]) -> np.ndarray:
+        if len(labels) > 1:
+            raise RuntimeError("too many")
+        return np.zeros(len(labels))
+
+
+def test_a_loss_that_fails_on_the_whole_column_is_said_without_a_row(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match=r"outputs.csv: pred1: .*too many"):
+        table_of(tmp_path, GOOD, loss=f"{__name__}:OnlyTogether")
+
+
+def test_a_later_model_needs_no_score(tmp_path: Path) -> None:
+    table = table_of(tmp_path, GOOD.replace("conf2", "other"))
+    assert table.scored == (True, False)
 
 
 def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:

@@ -244,8 +244,8 @@ def feasible_region_figure(table: Table, settings: Settings) -> Figure:
     first, second = np.nonzero(np.isfinite(region.errors))
     good = region.feasible[first, second]
     x, y = share(region.u1[first]), share(region.u2[second])
-    axes.scatter(x[good], y[good], marker="s", s=14, color=COLOURS[2], alpha=0.45, lw=0, label="passes alone")
-    axes.scatter(x[~good], y[~good], marker="s", s=3, color="0.75", lw=0, label="fails")
+    axes.scatter(x[good], y[good], marker="s", s=30, color=COLOURS[2], alpha=0.45, lw=0, label="passes alone")
+    axes.scatter(x[~good], y[~good], marker="s", s=6, color="0.7", lw=0, label="fails")
     for number, chain in enumerate(chains_of(split, plan)):
         points = [[-1.0 if limit is None else limit.u for limit in p.thresholds] for p in chain.policies]
         path = share(np.array(points))
