@@ -74,7 +74,7 @@ def test_it_minimises_the_penalised_loss() -> None:
     residual = expit(theta[0] + x @ theta[1:3] + theta[3:][groups]) - wrong
     gradient = [residual.sum(), *(x * residual[:, None]).sum(axis=0)]
     gradient += [residual[groups == group].sum() for group in range(3)]
-    penalty = np.array([0.01, 0.01, 0.01, 1, 1, 1]) * theta
+    penalty = np.array([0.01, 0.01, 0.01, 10, 10, 10]) * theta
     assert np.abs(np.array(gradient) + penalty).max() < 0.05
 
 

@@ -32,8 +32,11 @@ MARGIN = 1e-6
 """Scores are taken at least this far from 0 and 1, where their logit is infinite."""
 RIDGE = 1e-2
 """Keeps intercept and coefficients finite where a score separates right from wrong."""
-RIDGE_LABEL = 1.0
-"""Pulls the offset of a label that few examples have towards 0."""
+RIDGE_LABEL = 10.0
+"""Pulls the offset of a label that few examples have towards 0.
+
+Measured on 50,000 ImageNet answers in 1,000 classes: with 1, offsets learnt from 5,000 labels order the rest
+worse than no offsets do; with 10 they never did."""
 DECIMALS = 9
 
 
