@@ -59,7 +59,7 @@ def _rows(world: World, draw: CalibrationDraw, shares: list[Decimal]) -> list[Ca
             u=float(world.u[position]),
             v=int(world.v[position]),
             label=None if not asked or order == unlabelled else "0",
-            answers=tuple(world.answers[position]) if asked else (),
+            answers=tuple(str(answer) for answer in world.answers[position]) if asked else (),
         )
         for order, (position, asked) in enumerate(
             zip(draw.positions.tolist(), draw.asked.tolist(), strict=True)
