@@ -61,9 +61,9 @@ class RunAdmin(ReadOnly):
     list_select_related = ("project",)
     list_filter = ("state", "target")
     search_fields = ("project__slug",)
-    # The seed would give the draw away, the chains the scores.
-    exclude = ("entropy", "salt", "chains")
-    deferred = ("chains",)
+    # The seed would give the draw away, chains and slices the scores.
+    exclude = ("entropy", "salt", "chains", "slices")
+    deferred = ("chains", "slices")
     inlines = (RunSourceInline,)
 
 

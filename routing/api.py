@@ -1,5 +1,5 @@
-"""The part of /api/v1/ that is about runs; that about models is in api_sources. Nothing that the analysis
-finds is in it before the analysis.
+"""The part of /api/v1/ that is about runs; that about plans is in api_plans, that about models in
+api_sources. Nothing that the analysis finds is in it before the analysis.
 
 `urlpatterns` is included by hypac_site.urls.
 """
@@ -9,12 +9,13 @@ from typing import Any
 
 from django.http import Http404, HttpResponse
 from django.urls import path
+from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.api.base import KeysetPages, ProjectView
 from annotation.queue import BatchProgress
-from routing import api_sources
+from routing import api_plans, api_sources
 from routing.models import Certificate, Run
 from routing.selectors.overview import overview
 from routing.selectors.runs import Threshold, run_report
@@ -43,12 +44,17 @@ class RunView(ProjectView):
 
 
 class RunList(ProjectView):
-    actions = {"GET": "runs.view"}
+    actions = {"GET": "runs.view", "POST": "runs.edit"}
 
     def get(self, request: Request, slug: str) -> Response:
         pages = RunPages()
         page = pages.paginate_queryset(self.access.project.runs.all(), request, view=self) or []
         return pages.get_paginated_response([_plan(run) for run in page])
+
+    def post(self, request: Request, slug: str) -> Response:
+        """Freeze the items, draw the calibration set and let the models begin."""
+        run = api_plans.run_from(self.access.project, request.user, self.parsed(api_plans.RunFields))
+        return Response(_plan(run), status=status.HTTP_201_CREATED)
 
 
 class RunDetail(RunView):
@@ -87,6 +93,7 @@ class RunDetail(RunView):
                 "routing_saving": report.routing_saving,
                 "net_saving": report.net_saving,
                 "savings_final": report.savings.final,
+                "figures": report.certificate.figures,
             }
         return Response(body)
 
@@ -132,7 +139,8 @@ class Overview(ProjectView):
 
 def _plan(run: Run) -> dict[str, Any]:
     names = (
-        *("number", "state", "epsilon", "alpha", "target", "m", "p", "bound", "rule", "score", "loss"),
+        *("number", "state", "epsilon", "alpha", "target", "m", "p", "p_column", "p_min"),
+        *("bound", "rule", "split_share", "loss", "loss_params", "score", "score_params"),
         *("human_cost", "pool_size", "pool_hash", "created_at", "analysed_at", "routed_at", "completed_at"),
     )
     return {name: getattr(run, name) for name in names}
@@ -151,6 +159,7 @@ def _threshold(threshold: Threshold) -> dict[str, Any] | None:
 urlpatterns = [
     path("projects/<slug:slug>/overview/", Overview.as_view(), name="api_overview"),
     *api_sources.urlpatterns,
+    *api_plans.urlpatterns,
     path("projects/<slug:slug>/runs/", RunList.as_view(), name="api_runs"),
     path("projects/<slug:slug>/runs/<int:number>/", RunDetail.as_view(), name="api_run"),
     path(

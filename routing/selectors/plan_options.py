@@ -22,8 +22,8 @@ from routing.services.scoring import offered_scores
 
 @dataclass(frozen=True)
 class Option:
-    """`refusal` says why it cannot be chosen beside the rest, "" where it can; `parameters` are sentences by
-    name."""
+    """`refusal` is a sentence that says why it cannot be chosen beside the rest, "" where it can;
+    `parameters` are sentences by name."""
 
     name: str
     title: str
@@ -79,7 +79,8 @@ def plan_options(
 
 
 def _option(choice: Choice) -> Option:
-    return Option(choice.name, choice.title, choice.summary, choice.refusal, choice.default)
+    refusal = f"{choice.refusal}." if choice.refusal else ""
+    return Option(choice.name, choice.title, choice.summary, refusal, choice.default)
 
 
 def _loss(name: str, *, recommended: bool) -> Option:

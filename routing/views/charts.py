@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from annotation.templatetags.hypac import percent
 
-WIDTH, HEIGHT = 460, 300
-LEFT, TOP, RIGHT, BOTTOM = 62, 14, 14, 52
+WIDTH, HEIGHT = 480, 300
+LEFT, TOP, RIGHT, BOTTOM = 74, 14, 26, 52
 STYLES = 4
 """Styles of lines in the style sheet; more lines would not be told apart."""
 
@@ -158,7 +158,7 @@ def make_chart(words: Words, x: Axis, y: Axis, series: Sequence[Series], guides:
                          f"L{across(guide.end[0])} {down(guide.end[1])}")
             for guide in guides
         ],
-        x_ticks=[Tick(across(value), x.words(value)) for value in x.ticks],
+        x_ticks=[Tick(across(value), x.words(value)) for value in x.ticks if 0 <= x.share(value) <= 1],
         y_ticks=[Tick(down(value), y.words(value)) for value in y.ticks],
         head=words.head,
         rows=words.rows,

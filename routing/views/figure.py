@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from annotation.templatetags.hypac import percent
 
 SIZE = 420
-LEFT, TOP, RIGHT, BOTTOM = 66, 12, 14, 56
+LEFT, TOP, RIGHT, BOTTOM = 78, 12, 14, 56
 # More cells than this in a row are thinned out: they would be smaller than the pointer.
 MOST_CELLS = 28
 TICKS = 6

@@ -1,0 +1,101 @@
+"""Plans through the API: the menus, what a plan would mean, and starting a run."""
+
+from decimal import Decimal
+
+import pytest
+from django.urls import reverse
+
+from routing.models import Run
+from tests.routing.worlds import make_world
+
+pytestmark = pytest.mark.django_db
+PLAN = {"epsilon": "0.1", "alpha": "0.1", "m": 60, "p": "0.9"}
+
+
+@pytest.fixture
+def world(client):
+    world = make_world(150)
+    client.force_login(world.manager)
+    return world
+
+
+def post(client, world, name, **fields):
+    return client.post(reverse(name, args=[world.project.slug]), fields, content_type="application/json")
+
+
+def test_the_menus_name_what_is_valid_and_why_the_rest_is_not(client, world):
+    url = reverse("api_plan", args=[world.project.slug])
+    menus = client.get(url).json()["options"]
+    assert set(menus) == {"target", "rule", "bound", "loss", "score"}
+    assert all(option["summary"] and option["title"] for menu in menus.values() for option in menu)
+    best = {
+        name: [option["name"] for option in menu if option["recommended"]] for name, menu in menus.items()
+    }
+    assert best == {
+        "target": ["dataset"],
+        "rule": ["fixed_sequence"],
+        "bound": ["hypergeometric"],
+        "loss": ["zero_one"],
+        "score": ["recorded"],
+    }
+    assert "clt" not in [option["name"] for option in menus["bound"]]
+    assert "pointwise_argmin" not in [option["name"] for option in menus["rule"]]
+    menus = client.get(url, {"target": "population", "p_column": "text"}).json()["options"]
+    refusals = {option["name"]: option["refusal"] for menu in menus.values() for option in menu}
+    assert refusals["betting_upper"] == ""
+    assert "probabilit" in refusals["binomial"]
+    assert "probabilit" in refusals["split_fixed_sequence"]
+
+
+def test_a_plan_is_told_without_being_stored(client, world):
+    seen = post(
+        client, world, "api_plan", **PLAN, target="pool", rule="multi_chain", bound="hoeffding_bentkus"
+    )
+    assert seen.status_code == 200
+    body = seen.json()
+    assert body["bound"] == "hoeffding_bentkus"
+    assert Decimal(body["expected_labels"]) == 54
+    assert Decimal(body["at_most"]) > Decimal(body["at_least"])
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"bound": "binomial"}, "bound"),
+        ({"rule": "lexicographic"}, "rule"),
+        ({"loss": "jaccard"}, "loss"),
+        ({"loss_params": {"x": 1}}, "loss_params"),
+        ({"score": "logits"}, "score"),
+        ({"p": None}, "p"),
+        ({"p": None, "p_column": "text"}, "p_column"),
+        ({"epsilon": "0.0000000001"}, "epsilon"),
+        ({"target": "everything"}, "target"),
+    ],
+)
+def test_what_does_not_fit_names_its_field(client, world, fields, field):
+    for name in ("api_plan", "api_runs"):
+        answer = post(client, world, name, **(PLAN | fields))
+        assert answer.status_code == 400
+        assert answer.json()["field"] == field
+    assert not Run.objects.exists()
+
+
+def test_a_run_is_started_as_on_the_page(client, world):
+    answer = post(client, world, "api_runs", **PLAN, rule="split_fixed_sequence", split_share="0.4")
+    assert answer.status_code == 201
+    body = answer.json()
+    assert (body["rule"], body["split_share"], body["bound"]) == (
+        "split_fixed_sequence",
+        0.4,
+        "hypergeometric",
+    )
+    assert Run.objects.get().created_by == world.manager
+    assert post(client, world, "api_runs", **PLAN).status_code == 409
+
+
+def test_a_hopeless_run_has_to_be_wanted(client, world):
+    hopeless = PLAN | {"epsilon": "0.001", "alpha": "0.001"}
+    answer = post(client, world, "api_runs", **hopeless)
+    assert (answer.status_code, answer.json()["field"]) == (400, "anyway")
+    assert post(client, world, "api_runs", **hopeless, anyway=True).status_code == 201
