@@ -15,7 +15,7 @@ from routing.core.losses.base import Loss, LossError, known_parameters, short
 from routing.core.losses.imports import load
 
 BATCH = 256
-"""Texts that an embedder is given at once."""
+"""Most texts that an embedder is given at once, and pairs that are compared at once."""
 KEPT = 4096
 """Vectors that are kept for the next call."""
 
@@ -49,15 +49,15 @@ class CosineDistance:
         LossError
             The embedder fails, or gives anything but one finite vector per text, all of one length.
         """
-        with self._lock:
-            vectors = self._unit_vectors([*labels, *predictions])
-        losses = np.array(
-            [
-                0.0 if a == b else 1.0 - float(vectors[a] @ vectors[b])
-                for a, b in zip(labels, predictions, strict=True)
-            ],
-            dtype=np.float64,
-        )
+        losses = np.zeros(len(labels))
+        pairs = list(zip(labels, predictions, strict=True))
+        for start in range(0, len(pairs), BATCH):  # not all vectors at once: they may be long
+            block = pairs[start : start + BATCH]
+            with self._lock:
+                vectors = self._unit_vectors([text for pair in block for text in pair])
+            losses[start : start + BATCH] = [
+                0.0 if a == b else 1.0 - float(vectors[a] @ vectors[b]) for a, b in block
+            ]
         return np.clip(losses, 0.0, self.bound)
 
     def _unit_vectors(self, texts: Sequence[str]) -> dict[str, Floats]:
