@@ -107,7 +107,7 @@ class Search:
         else:
             evidence = self._evidence(heads.sums[:, head] + self.grid.last[:, last])
         alpha = float(self.plan.alpha)
-        values = self.bound.p_values(evidence, self.plan.exact_epsilon, target=self.target, level=alpha)
+        values = self.bound.p_values(evidence, self.plan.risk_limit, target=self.target, level=alpha)
         return np.asarray(values <= alpha, dtype=np.bool_)
 
     def _evidence(self, sums: Floats) -> Evidence:
@@ -126,7 +126,7 @@ class Search:
         if self._by_counting:
             most = self.bound.largest_count(
                 self._evidence(np.zeros((2, 1))),
-                self.plan.exact_epsilon,
+                self.plan.risk_limit,
                 float(self.plan.alpha),
                 target=self.target,
             )
@@ -154,7 +154,7 @@ class Search:
             row, share = 0, self.plan.exact_p
         else:
             row, share = 2, Fraction(1)
-        most = float(self.plan.exact_epsilon * share * self.losses.drawn) * (1 + ROUNDING)
+        most = float(self.plan.risk_limit * share * self.losses.drawn) * (1 + ROUNDING)
         within = np.searchsorted(last[row], most - heads.sums[row], side="right")
         return np.asarray(within - 1, dtype=np.int64)
 
