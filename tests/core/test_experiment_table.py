@@ -143,7 +143,7 @@ def test_probabilities_of_asking_come_from_a_column(tmp_path: Path) -> None:
             {"loss": "numeric"},
             "row 3 (item 'c'), column 'y_true', with pred1",
         ),
-        (GOOD.replace("c,y,5,6", "c,y,5"), {}, "Row #4: Expected 10 columns, got 9"),
+        (GOOD.replace("c,y,5,6", "c,y,5"), {}, "row 3 has 9 cells, the header 10: 'c,y,5,0.25"),
         (GOOD.splitlines()[0] + "\n", {}, "there is a header, but no row"),
         (GOOD.replace("y_true", "truth"), {}, "there is no column 'y_true'"),
         (GOOD.replace("conf1", "c1"), {}, "there is no column 'conf1' or 'u1'"),

@@ -129,11 +129,17 @@ def _read_csv(path: Path, columns: list[str]) -> Any:
     import pyarrow as pa
     from pyarrow import csv as reader
 
+    uneven: list[Any] = []
+
+    def keep(row: Any) -> str:
+        uneven.append(row)
+        return "error"
+
     try:
         return reader.read_csv(
             path,
-            read_options=reader.ReadOptions(use_threads=False),  # with threads, errors name no row
-            parse_options=reader.ParseOptions(newlines_in_values=True),
+            read_options=reader.ReadOptions(use_threads=False),  # with threads, a bad row has no number
+            parse_options=reader.ParseOptions(newlines_in_values=True, invalid_row_handler=keep),
             convert_options=reader.ConvertOptions(
                 include_columns=columns,
                 column_types={name: pa.string() for name in columns},
@@ -141,7 +147,13 @@ def _read_csv(path: Path, columns: list[str]) -> Any:
             ),
         )
     except pa.ArrowException as error:
-        raise TableError(f"{path.name}: {error}; rows count from 1, the header") from None
+        if not uneven:
+            raise TableError(f"{path.name}: {error}") from None
+        row = uneven[0]
+        raise TableError(
+            f"{path.name}: row {row.number - 1} has {row.actual_columns} cells, the header "
+            f"{row.expected_columns}: {_short(row.text)}"
+        ) from None
 
 
 def _parquet_header(path: Path) -> list[str]:
