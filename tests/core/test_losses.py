@@ -250,3 +250,15 @@ def test_many_pairs_at_once_give_what_single_calls_give(pairs: list[tuple[str, s
     for loss in (make_loss("zero_one"), make_loss("cosine_distance", {"embedder": f"{OWN}:embed"})):
         single = [loss(*pair) for pair in pairs]
         np.testing.assert_allclose(losses_of(loss, labels, predictions), single, atol=1e-15)
+
+
+ANSWERS = st.text(st.characters(categories=["L", "N", "P", "S", "Z", "C"]), max_size=30)
+LABELS = {"zero_one": "a", "exact_match": "a", "numeric": "1,000.5", "set_equal": '["a"]', "jaccard": "[]"}
+
+
+@pytest.mark.parametrize("name", LABELS)
+@given(answer=ANSWERS | st.from_regex(r"[-+0-9.,eE\[\]\"]{0,12}", fullmatch=True))
+def test_no_answer_whatever_it_is_stops_an_analysis(name: str, answer: str) -> None:
+    loss = make_loss(name)
+    assert 0 <= loss(LABELS[name], answer) <= 1
+    assert loss(LABELS[name], LABELS[name]) == 0

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from routing.core.losses import LossError, make_loss
 from routing.core.losses.math_worker import compare, formula
@@ -57,6 +59,12 @@ def test_a_formula_that_never_ends_is_wrong_and_does_not_stop_the_next_one() -> 
     assert loss("9^{9^{9^9}}", "5") == 1
     assert time.monotonic() - started < 30
     assert loss("1/4", "0.25") == 0
+
+
+@given(st.text(st.sampled_from("0123456789xyz+-*/^_=(){}[]\\$,. \x00é\ud800"), max_size=12))
+@settings(max_examples=40, deadline=None)
+def test_no_answer_whatever_it_is_stops_an_analysis(answer: str) -> None:
+    assert make_loss("math_equivalence", {"seconds": 2})("x^2+3", answer) in {0, 1}
 
 
 def test_formulas_are_compared_in_every_thread() -> None:

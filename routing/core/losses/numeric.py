@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from routing.core.losses.base import Loss, LossError, amount, known_parameters, short
@@ -21,6 +22,7 @@ and exact arithmetic with them would not end."""
 MINUS = str.maketrans({"\N{MINUS SIGN}": "-"})
 
 
+@lru_cache(maxsize=4096)
 def read_number(text: str) -> Fraction | None:
     """The number that ``text`` is, exactly; None where it is none.
 
