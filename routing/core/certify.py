@@ -223,6 +223,7 @@ def promise(plan: Plan) -> Promise:
         loss=loss.name,
         through_pool=plan.bound_rule().name != Hypergeometric.name,
         whole_size=plan.data_set_size,
+        labelled_before=plan.whole_size - plan.pool_size,
     )
 
 

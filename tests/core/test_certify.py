@@ -421,6 +421,7 @@ def test_labels_that_people_gave_before_leave_more_to_the_pool() -> None:
         assert alone.tests[0].verdict.limits[limit] < beside.tests[0].verdict.limits[limit]
     assert beside.certified
     assert "data set of 1000 items are wrong" in beside.sentence
+    assert "People had labelled 300 of these items before the run." in beside.sentence
     assert beside.pointwise_upper_bound is not None
     assert beside.pointwise_upper_bound <= 0.05
 

@@ -53,6 +53,8 @@ class Promise:
         The bound speaks about the whole pool, whatever the target.
     whole_size : int or None
         Items of the delivered data set, where it holds more than the pool.
+    labelled_before : int
+        How many of these people had labelled before the run.
     """
 
     epsilon: Decimal
@@ -61,6 +63,7 @@ class Promise:
     loss: str = "zero_one"
     through_pool: bool = False
     whole_size: int | None = None
+    labelled_before: int = 0
 
 
 class Target(ABC):

@@ -146,6 +146,8 @@ class DataSet(Target):
                 f"The mean loss '{promise.loss}' of the labels in the delivered data set{size} is at most "
                 f"{plain(epsilon)} (epsilon), {odds}."
             )
+        if promise.labelled_before:
+            claim += f" People had labelled {promise.labelled_before} of these items before the run."
         if promise.through_pool:
             return (
                 f"{claim} This holds for the whole pool, also if the labels that people gave to the "
