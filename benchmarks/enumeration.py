@@ -18,7 +18,7 @@ from benchmarks.worlds import plan_of
 from routing.core.bins import Bins, make_bins
 from routing.core.bounds import BOUNDS
 from routing.core.calibration import along, cumulative, sorted_losses
-from routing.core.certify import certify_losses
+from routing.core.certify import select
 from routing.core.chain import Chain, Policy
 from routing.core.keys import Key, Thresholds
 from routing.core.plan import Plan
@@ -107,12 +107,11 @@ def false_share(
     for draw in draws:
         items = np.array(draw)
         seen = sorted_losses(u[items], v[items], above[items], below[items], drawn=plan.m)
-        extra = {} if slices is None else {"slices": slices}
-        result = certify_losses(plan, chains, seen, **extra)
+        chosen = select(plan, chains, seen, slices=slices)
         count += 1
-        if not result.certified:
+        if not chosen.index:
             continue
-        ends = np.array([[0 if t is None else round(t.u * size) + 1 for t in result.thresholds]])
+        ends = np.array([[0 if t is None else round(t.u * size) + 1 for t in chosen.policy.thresholds]])
         excess = along(truth, ends)[0]
         if plan.target == "dataset":
             at_or_below = np.searchsorted(items[np.argsort(items)], ends, side="left")
@@ -121,15 +120,15 @@ def false_share(
     return false / count, count
 
 
-def enumerate_cell(target: str, rule: str, bound: str, pools: int, seed: int = SEED) -> Enumerated:
-    """The worst of ``pools`` hostile pools of each size."""
+def enumerate_cell(target: str, rule: str, bound: str, pools: int, largest: int = 12) -> Enumerated:
+    """The worst of ``pools`` hostile pools of each size N up to ``largest``."""
     sequential = BOUNDS.get(bound).sequential
     split = rule == "split_fixed_sequence"
     worst, number, analysed = 0.0, 0, 0
     for size, asked, alpha in SPLIT if split else ORDERED if sequential else SIZES:
-        if split and sequential and size > 8:
-            continue  # too many ordered draws
-        rng = np.random.default_rng([seed, size, asked])
+        if size > largest or (split and sequential and size > 8):
+            continue  # the latter has too many ordered draws
+        rng = np.random.default_rng([SEED, size, asked])
         for pool in range(pools):
             epsilon = "0.17" if pool % 2 else "0.26"
             plan = tiny_plan(target, size, asked, alpha, epsilon=epsilon, rule=rule, bound=bound)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -271,9 +271,9 @@ def plan_of(size: int, m: int, **changes: Any) -> Plan:
 
 
 def make_world(name: str, size: int, rng: np.random.Generator) -> World:
-    """A pool of any size from the source of a synthetic setting."""
-    setting = SETTINGS[name]
-    return Setting(name, setting.rates, size=size, nested=setting.nested, decimals=setting.decimals).draw(rng)
+    """A pool of any size from the source of a synthetic setting; its answers are texts."""
+    world = replace(SETTINGS[name], size=size).draw(rng)
+    return replace(world, answers=world.answers.astype(str).astype(object))
 
 
 def risk(name: str, thresholds: Thresholds) -> float:
