@@ -1,4 +1,4 @@
-"""Certifications beyond counts and one chain: several chains, mean losses, sequential bounds, second draws."""
+"""Certifications beyond counts and one chain: several chains, mean losses, betting, second draws."""
 
 from __future__ import annotations
 
