@@ -111,6 +111,40 @@ def test_a_chain_learnt_from_the_first_labels(target: str, blanks: float) -> Non
     assert max(certified for certified, _ in found) > 0.1
 
 
+def in_order(size: int, asked: int, first: int) -> Iterator[Ints]:
+    """`two_parts` with the rest in every order, for a bound that bets along the draw."""
+    for items in two_parts(size, asked, first):
+        for rest in permutations(items[first:].tolist()):
+            yield np.array([*items[:first].tolist(), *rest])
+
+
+@pytest.mark.parametrize(
+    ("bound", "size", "share", "epsilon"),
+    [("hypergeometric", 8, "0.67", "0.4"), ("betting_upper", 7, "0.5", "0.45")],
+)
+def test_errors_that_taught_the_chain_are_taken_off_the_budget(
+    bound: str, size: int, share: str, epsilon: str
+) -> None:
+    plan = plan_for(
+        size,
+        6,
+        target="pool",
+        rule="split_fixed_sequence",
+        bound=bound,
+        alpha="0.45",
+        epsilon=epsilon,
+        split_share=share,
+    )
+    draws = list(
+        (in_order if bound == "betting_upper" else two_parts)(size, 6, first_part(6, plan.split_share))
+    )
+    losses = np.zeros((size, 2))
+    losses[size - plan.budget - 1 :] = 1.0  # one wrong item too many, where a chain goes last
+    none_blank = np.zeros(size, dtype=np.bool_)
+    certified, false = outcomes(plan, draws, losses, none_blank, ())
+    assert false <= 0.45 < certified
+
+
 @pytest.mark.parametrize("target", ["dataset", "pool"])
 def test_two_chains_share_the_level(target: str) -> None:
     rng = np.random.default_rng(3)
