@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from routing.core.arrays import Floats, Keys
-from routing.core.calibration import Calibration, ObservedLosses, observed_losses, sorted_losses
+from routing.core.calibration import (
+    Calibration,
+    CalibrationError,
+    ObservedLosses,
+    observed_losses,
+    sorted_losses,
+)
 from routing.core.certify import certify, risk_path, select
 from routing.core.losses import make_loss
 from routing.core.plan import Plan
@@ -136,3 +142,52 @@ def test_no_draw_of_a_tiny_pool_lets_too_many_wrong_labels_into_the_whole_data_s
             false += wrong[routed].sum() > plan.budget
         worst = max(worst, false / len(draws))
     assert 0 < worst <= float(plan.alpha)
+
+
+class Given:
+    """A loss that gives what it is told to and says that it is 0 or 1."""
+
+    name = "given"
+    bound = 1.0
+
+    def __init__(self, value: float, *, binary: bool) -> None:
+        self.value, self.binary = value, binary
+
+    def __call__(self, label: str, prediction: str) -> float:
+        return self.value
+
+
+@pytest.mark.parametrize(
+    ("value", "binary", "words"),
+    [
+        (1.5, False, r"gave 1.5, outside its range \[0, 1.0\]"),
+        (float("nan"), False, "gave nan, outside"),
+        (0.5, True, "gave 0.5, but says that it is 0 or 1 only"),
+    ],
+)
+def test_a_loss_is_held_to_what_it_says_and_the_item_is_named(value: float, binary: bool, words: str) -> None:
+    calibration = calibration_of([0.1], ["a"], [["b"]], plan=plan_of(100, 1, costs=(1, 10)))
+    with pytest.raises(CalibrationError, match=f"item 'i0': the loss 'given' {words}"):
+        observed_losses(calibration, loss=Given(value, binary=binary), sources=2)
+
+
+@pytest.mark.parametrize("name", ["numeric", "tests.core.own_losses:BatchDistance"])
+def test_a_label_without_a_loss_is_named(name: str) -> None:
+    plan = plan_of(100, 2, costs=(1, 10))
+    calibration = calibration_of([0.1, 0.2], ["1", "one"], [["1"], ["1"]], plan=plan)
+    with pytest.raises(CalibrationError, match=r"item 'i1': .*one"):
+        observed_losses(calibration, loss=make_loss(name), sources=2)
+
+
+def test_all_at_once_is_the_same_as_one_by_one() -> None:
+    rng = np.random.default_rng(2)
+    labels = [None if rng.random() < 0.2 else str(rng.integers(9)) for _ in range(40)]
+    answers = [[None if rng.random() < 0.3 else str(rng.integers(9)) for _ in range(2)] for _ in range(40)]
+    calibration = calibration_of(rng.random(40).tolist(), labels, answers, plan=plan_of(100, 40))
+    batch = make_loss("tests.core.own_losses:BatchDistance", {"largest": 5})
+    single = make_loss("tests.core.own_losses:Distance", {"largest": 5})
+    one, other = (observed_losses(calibration, loss=loss, sources=3) for loss in (batch, single))
+    np.testing.assert_array_equal(one.upper, other.upper)
+    np.testing.assert_array_equal(one.lower, other.lower)
+    assert one.upper.max() == 5
+    assert (one.upper != one.lower).any()

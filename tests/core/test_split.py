@@ -110,16 +110,17 @@ def one_model(target: str, **changes: object) -> Plan:
     return plan_of(3000, 500, p="1", costs=(1, 10), target=target, rule=RULE, split_share="0.2", **changes)
 
 
-@pytest.mark.parametrize("known", [0, 7, 40])
-def test_the_pool_is_tested_with_what_the_first_part_has_left(known: int) -> None:
-    """P[Hyp(N', E - K_A + 1, n_B) <= K_B]."""
+@pytest.mark.parametrize(("known", "blank"), [(0, 0), (7, 0), (40, 0), (7, 7), (7, 4)])
+def test_the_pool_is_tested_with_what_the_first_part_has_left(known: int, blank: int) -> None:
+    """P[Hyp(N', E - K_A + 1, n_B) <= K_B]; what nobody could label there counts as wrong."""
     plan = one_model("pool")
     allowed = max(
         k for k in range(-1, 60) if k < 0 or tail(2900, 150 - known + 1, 400, k) <= float(plan.alpha)
     )
     assert allowed > 0
     for errors in (allowed, allowed + 1):
-        losses = observed([1.0] * known + [0.0] * (100 - known), [1.0] * errors + [0.0] * (400 - errors))
+        first = [0.0] * (100 - known) + [1.0] * known
+        losses = observed(first, [1.0] * errors + [0.0] * (400 - errors), blank_first=blank)
         test = Trial.of(plan, losses).test(EVERYTHING, plan.exact_alpha)
         assert test.verdict.eligible[1] == (errors <= allowed)
         assert test.verdict.allowed[1] == allowed
