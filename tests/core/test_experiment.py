@@ -33,7 +33,7 @@ def split_of(table: Table, m: int, seed: int = 0) -> Split:
 def priced(table: Table) -> Table:
     """The table with a cost of its own for every label."""
     rng = np.random.default_rng(5)
-    return replace(table, costs=table.costs * rng.uniform(0.5, 1.5, table.costs.shape), _views={})
+    return replace(table, costs=table.costs * rng.uniform(0.5, 1.5, table.costs.shape))
 
 
 @pytest.mark.parametrize("target", ["dataset", "pool", "population"])
@@ -83,7 +83,7 @@ def test_an_error_of_exactly_epsilon_is_no_violation() -> None:
     split = split_of(table, 10)
     assert not measure(split, everything, Terms("pool", 0.1, 0)).violated
     table.loss[3, 0] = 1
-    assert measure(split_of(replace(table, _views={}), 10), everything, Terms("pool", 0.1, 0)).violated
+    assert measure(split_of(replace(table), 10), everything, Terms("pool", 0.1, 0)).violated
 
 
 def test_a_model_left_out_costs_nothing_and_one_run_for_its_score_is_paid() -> None:
@@ -198,7 +198,6 @@ def test_bounded_losses_without_answers_run_on_the_bounds_for_them() -> None:
         binary=False,
         loss_name="routing.core.experiment.table:RecordedLoss",
         loss_params={"bound": 1.0},
-        _views={},
     )
     settings = Settings(
         epsilons=(Decimal("0.1"),),
@@ -219,7 +218,7 @@ def test_bounded_losses_without_answers_run_on_the_bounds_for_them() -> None:
 
 def test_varying_probabilities_of_asking_are_used() -> None:
     plain = made_up(500)
-    table = replace(plain, p=np.where(plain.u[:, 0] > 0.5, 1.0, 0.4), _views={})
+    table = replace(plain, p=np.where(plain.u[:, 0] > 0.5, 1.0, 0.4))
     rules = ("fixed_sequence", "pointwise_argmin", "pac_labeling_1", "coannotating", "cse")
     settings = Settings(
         epsilons=(Decimal("0.15"),), sizes=(400,), repeats=5, targets=("population",), rules=rules

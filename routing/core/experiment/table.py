@@ -69,7 +69,7 @@ class Table:
     loss_bound: float = 1.0
     binary: bool = True
     p: Floats | None = None
-    _views: dict[tuple[int, ...], Table] = field(default_factory=dict, repr=False, compare=False)
+    _views: dict[tuple[int, ...], Table] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def size(self) -> int:
