@@ -160,6 +160,25 @@ def test_two_chains_share_the_level(target: str) -> None:
     assert max(false for _, false in found) > 0
 
 
+def test_chains_that_fail_in_different_draws_do_not_add_up() -> None:
+    plan = plan_for(10, 6, target="pool", rule="multi_chain", alpha="0.4", epsilon="0.2")
+    draws = [np.array(items) for items in combinations(range(10), 6)]
+    losses = np.zeros((10, 2))
+    losses[:3, 0] = losses[3:6, 1] = 1.0  # each model is wrong on three items, one too many, the other is not
+    last = Key(0.9, 0)
+    chains = [policies([(last, last)], name="one"), policies([(None, last)], name="two")]
+    none_blank = np.zeros(10, dtype=np.bool_)
+    together = outcomes(plan, draws, losses, none_blank, chains)[1]
+    alone = [
+        outcomes(
+            plan_for(10, 6, target="pool", alpha="0.4", epsilon="0.2"), draws, losses, none_blank, [one]
+        )[1]
+        for one in chains
+    ]
+    assert 0 < together <= 0.4
+    assert min(alone) == pytest.approx(1 / 3)  # each at the full level: together they would exceed it
+
+
 @pytest.mark.parametrize("bound", ["betting_upper", "hoeffding_bentkus", "hoeffding"])
 @pytest.mark.parametrize("target", ["dataset", "pool"])
 def test_losses_that_are_no_counts(bound: str, target: str) -> None:
