@@ -90,6 +90,12 @@ def test_names_models_and_costs_can_be_given(tmp_path: Path) -> None:
     assert table.costs.tolist() == [[0.1, 0.2, 5]] * 2
 
 
+def test_without_other_word_there_are_as_many_models_as_costs(tmp_path: Path) -> None:
+    table = table_of(tmp_path, GOOD, costs=(0.5,))
+    assert table.numbers == (1,)
+    assert table.costs.tolist() == [[0.5, 8], [0.5, 8], [0.5, 9]]
+
+
 def test_recorded_losses_keep_their_bound(tmp_path: Path) -> None:
     text = "loss1,u1\n0.5,0.1\n1.5,0.9\n"
     given = {"costs": (1,), "human_cost": 8}
@@ -152,7 +158,8 @@ def test_probabilities_of_asking_come_from_a_column(tmp_path: Path) -> None:
         (GOOD.replace("pred2", "loss2"), {}, "some models have predictions and some losses"),
         (GOOD.replace("pred1", "a").replace("pred2", "b"), {}, "there is no column pred1 or loss1"),
         (GOOD, {"models": (1, 4)}, "there is no column 'pred4' or 'loss4'"),
-        (GOOD, {"costs": (1,)}, "1 costs for 2 models"),
+        (GOOD, {"costs": (1, 2, 3)}, "3 costs for 2 models"),
+        (GOOD, {"costs": (1,), "models": (1, 2)}, "1 costs for 2 models"),
         (GOOD, {"human_cost": 0.0}, "--human-cost: the cost of people must be above 0"),
         (
             GOOD,

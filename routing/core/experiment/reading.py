@@ -43,6 +43,7 @@ def read_table(
         Numbers K of the models to use, cheapest first; empty: all that the file has, in order.
     costs, human_cost
         Cost of a label from each model, and from people; they take the place of ``costK`` and ``cost_h``.
+        Without ``models``, as many models are used, from the first on, as there are costs.
     loss, loss_params
         Name and parameters of the loss between ``y_true`` and ``predK``.
     loss_bound
@@ -67,6 +68,8 @@ def read_table(
     numbers = tuple(models) or tuple(
         k for k in range(1, MOST_MODELS + 1) if f"pred{k}" in cells or f"loss{k}" in cells
     )
+    if costs and not models:
+        numbers = numbers[: len(costs)]
     if not numbers:
         raise TableError(f"{path.name}: there is no column pred1 or loss1; name another with --columns")
     recorded = _recorded(cells, numbers)
