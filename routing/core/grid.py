@@ -131,6 +131,11 @@ class ScoreGrid:
         count = _most_places(self.sources - 1, tuples)
         return self if count > len(self.scores) else self.at(self.coarse(count))
 
+    def with_all_heads(self) -> ScoreGrid:
+        """The grid itself, or one with as few scores that `heads` are all the tuples of its places."""
+        length = self.sources - 2
+        return self if length < 2 else self.at(self.coarse(_most_places(length, TUPLES)))
+
     def totals(self, places: Ints) -> Floats:
         """Sums (q, r) of threshold places (r, S - 1), in the order of `sums`."""
         total = np.zeros((len(self.sums), len(places)))

@@ -61,7 +61,10 @@ class Search:
         if bound.sequential:
             fewer = grid.within(BETS)
             return replace(search, grid=fewer.at(fewer.coarse(BET + 1)))
-        return search if search._by_bisection else replace(search, grid=grid.within(TESTED))
+        if search._by_bisection:
+            return search
+        # With all heads on the grid: else the first guess might be a tuple that is never looked at.
+        return replace(search, grid=grid.within(TESTED).with_all_heads())
 
     @property
     def scores(self) -> int:

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from routing.core import grid as grid_module
 from routing.core import search
 from routing.core.arrays import Bools, Floats, Ints
 from routing.core.bounds import BOUNDS
@@ -184,6 +185,23 @@ def test_the_normal_approximation_that_falls_as_losses_are_added() -> None:
     furthest = compare_losses(plan, world.u, world.observed)[1]
     assert furthest.thresholds == (None, Key(1.0, V_MAX))
     assert furthest.upper_bound == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("epsilon", ["0.08", "0.12", "0.15"])
+def test_four_sources_with_more_scores_than_are_looked_at(
+    epsilon: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first guess must not be a tuple that is cheaper than all that are looked at."""
+    monkeypatch.setattr(grid_module, "TUPLES", 60)  # ten places
+    monkeypatch.setattr(search, "GUESSES", 100)
+    for seed in range(1, 8, 2):
+        world = draw(seed, m=40, models=3, loss=FINE)
+        plan = plan_for(world, FINE, epsilon=epsilon)
+        scores = np.unique(world.u)
+        tried = scores[np.linspace(0, len(scores), 10).round().astype(int)[1:] - 1]
+        check(plan, world, "clt", scores=tried)
+        for entry in compare_losses(plan, world.u, world.observed):
+            assert f"looked for at 9 of {len(scores)} scores" in entry.sentence
 
 
 def test_of_two_equally_cheap_pairs_the_larger_first_threshold_is_chosen() -> None:
