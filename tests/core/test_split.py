@@ -280,3 +280,14 @@ def test_the_outlook_tells_both_parts() -> None:
     few = outlook(plan_of(3000, 60, target="pool", rule=RULE))
     assert not few.certifiable
     assert f"at least {few.smallest_n} labels are needed" in few.sentence
+
+
+def test_the_rest_is_a_sample_of_its_own_whatever_the_probability_of_asking() -> None:
+    """Given the first part, nothing is left of the Bernoulli draws: weighted and plain means agree."""
+    plan = plan_of(3000, 800, p="0.5", costs=(1, 10), target="pool", rule=RULE, split_share="0.25")
+    losses = observed([0.0] * 100, [1.0] * 30 + [0.0] * 270)
+    losses = ObservedLosses(losses.keys, losses.upper, losses.lower, 800, 2 * losses.order)
+    evidence = Trial.of(plan, losses).evidence(EVERYTHING.thresholds)
+    assert (evidence.asked, evidence.drawn, evidence.pool_size) == (300, 300, 2900)
+    np.testing.assert_allclose(evidence.weighted_mean, [0.0, 0.1])
+    np.testing.assert_allclose(evidence.mean, [0.0, 0.1])
