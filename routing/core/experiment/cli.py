@@ -74,10 +74,9 @@ def execute(options: argparse.Namespace, *, say: Callable[[str], object]) -> Non
     settings = _settings(options)
     table = _table(options)
     if not options.quiet:
-        models = ", ".join(str(number) for number in table.numbers)
-        say(
-            f"{table.name}: {table.size:,} items, {'model' if table.models == 1 else 'models'} {models}, people"
-        )
+        models = "model " if table.models == 1 else "models "
+        models += ", ".join(str(number) for number in table.numbers)
+        say(f"{table.name}: {table.size:,} items, {models} and people")
     cases, refused = list_cases(table, settings)
     for sentence in refused:
         say(f"Left out: {sentence}.")
