@@ -28,7 +28,8 @@ STEPS = 40
 # Error shares around the run's own at which the saving is recomputed, as powers of 2**(1/3).
 EPSILONS = range(-6, 7)
 MOST_PAIRS = 3_000
-"""Drawn items up to which the paper's rule is recomputed at each of them: it looks at all pairs of scores."""
+"""Drawn items up to which the paper's rule is recomputed at each of them for a loss that is no count: then it
+has to look at all pairs of scores."""
 THIS_RUN = "this_run"
 DRAWN_BASELINES = ("pac_labeling_1", "pac_labeling_2")
 
@@ -161,7 +162,8 @@ def _savings(analysis: Analysis, losses: ObservedLosses, sample: Sample) -> dict
     plan = analysis.plan
     steps = [step for step in EPSILONS if not plan.bound_rule().sequential or step % 2 == 0]
     epsilons = [round(plan.epsilon * Decimal(2 ** (step / 3)), 8) if step else plan.epsilon for step in steps]
-    grid = score_grid(plan, analysis.calibration.u, losses) if plan.m <= MOST_PAIRS else None
+    few = sample.labelled.binary or plan.m <= MOST_PAIRS
+    grid = score_grid(plan, analysis.calibration.u, losses) if few else None
     drawn = [entry for entry in BASELINES if entry.name in DRAWN_BASELINES and not sample.refusal(entry)]
     points: list[dict[str, Any]] = []
     for epsilon in epsilons:

@@ -47,7 +47,7 @@ def _risk(report: RunReport) -> Chart | None:
         title=_("Risk along the chain"),
         lead=_(
             "Each step of the chain lets the models label a little more. Its upper bound is that of the step "
-            "alone; the test along the chain, and not this curve, decides what is certified."
+            "alone; the test along the chain, and not this curve, decides what the certificate says."
         ),
         head=[_("Step"), _("Observed"), _("Upper bound"), _("Saving"), _("Outcome")],
         rows=[

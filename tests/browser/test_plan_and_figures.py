@@ -1,0 +1,203 @@
+"""The plan page follows what is typed, and figures are read by pointer, by keys and as tables."""
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from annotation.models import Item
+from tests.browser.conftest import TIMEOUT_MS
+from tests.factories import PASSWORD
+from tests.routing.worlds import World, make_world
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def sign_in(page: Page, username: str) -> None:
+    page.goto("/login/")
+    page.locator("[name=username]").fill(username)
+    page.locator("[name=password]").fill(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Projects")).to_be_visible()
+
+
+@pytest.fixture
+def planned(page: Page) -> tuple[Page, World]:
+    world = make_world(200)
+    items = list(world.project.items.order_by("position"))
+    for number, item in enumerate(items):
+        item.data["ask"] = ("0.9", "0.6")[number % 2]
+    Item.objects.bulk_update(items, ["data"])
+    world.project.columns = [*world.project.columns, "ask"]
+    world.project.save()
+    sign_in(page, world.manager.username)
+    page.goto(f"/projects/{world.project.slug}/plan/")
+    return page, world
+
+
+@pytest.fixture
+def certified(page: Page) -> Page:
+    world = make_world(200)
+    run = world.analysed(m=120)
+    sign_in(page, world.manager.username)
+    page.goto(f"/projects/{world.project.slug}/runs/{run.number}/")
+    return page
+
+
+def option(page: Page, menu: str, name: str) -> Locator:
+    return page.locator(f".option:has([name={menu}][value='{name}'])")
+
+
+def test_what_does_not_fit_is_refused_while_the_fields_change(planned) -> None:
+    page, _ = planned
+    outlook = page.locator("#outlook")
+    expect(outlook).to_contain_text("Can be certified")
+    page.locator("summary", has_text="Rule and bound").click()
+    binomial = option(page, "bound", "binomial")
+    expect(binomial.locator(".why")).to_contain_text("use 'hypergeometric'")
+
+    page.get_by_label("Exact count for new items").check()
+    expect(page.locator("#id_bound_error")).to_contain_text("use 'hypergeometric'")
+    expect(outlook).to_contain_text("use 'hypergeometric'")
+    page.get_by_label("New items from the same source").check()
+    expect(page.locator("#id_bound_error")).to_be_empty()
+    expect(binomial.locator(".why")).to_be_empty()
+    expect(option(page, "bound", "hypergeometric").locator(".why")).to_contain_text("binomial")
+    expect(outlook).to_contain_text("Can be certified")
+
+    page.locator("[name=p]").fill("")
+    page.locator("[name=p_column]").select_option("ask")
+    expect(page.locator("#id_bound_error")).to_contain_text("probabilit")
+    expect(option(page, "rule", "split_fixed_sequence").locator(".why")).to_contain_text("one probability")
+    page.get_by_label("The recommended one").check()
+    expect(page.locator("#about-bound-0")).to_contain_text("Betting bound")
+    expect(outlook).to_contain_text("labels")
+    expect(page.locator("#id_bound_error")).to_be_empty()
+
+
+def test_a_refusal_in_a_part_that_is_folded_in_opens_it(planned) -> None:
+    page, _ = planned
+    part = page.locator("#part-rule")
+    expect(part).not_to_have_attribute("open", "")
+    page.locator("[name=p]").fill("")
+    page.locator("[name=p_column]").select_option("ask")
+    page.locator("[name=split_share]").evaluate("field => { field.value = '2'; }")
+    page.locator("[name=m]").fill("90")
+    expect(page.locator("#id_split_share_error")).to_contain_text("between 0 and 1")
+    expect(part).to_have_attribute("open", "")
+
+
+def test_the_fields_are_walked_and_chosen_by_keys(planned) -> None:
+    page, _ = planned
+    page.locator("summary", has_text="Rule and bound").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.locator("[name=rule][value=fixed_sequence]")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    learnt = page.locator("[name=rule][value=split_fixed_sequence]")
+    expect(learnt).to_be_checked()
+    expect(page.locator("#outlook")).to_contain_text("of these for the test itself")
+    expect(learnt).to_be_focused()  # what is refreshed takes no focus away
+
+
+def test_without_javascript_a_button_tells_what_the_plan_means(
+    chromium: Browser, live_server: LiveServer
+) -> None:
+    world = make_world(200)
+    context = chromium.new_context(base_url=live_server.url, java_script_enabled=False)
+    context.set_default_timeout(TIMEOUT_MS)
+    page = context.new_page()
+    sign_in(page, world.manager.username)
+    page.goto(f"/projects/{world.project.slug}/plan/")
+    page.locator("[name=m]").fill("100")
+    page.get_by_role("button", name="Show what it means").click()
+    expect(page.locator("#outlook")).to_contain_text("About 90 of 100 drawn items")
+    page.get_by_label("Exact count for new items").check()
+    page.get_by_role("button", name="Show what it means").click()
+    expect(page.locator("#id_bound_error")).to_contain_text("use 'hypergeometric'")
+    assert not world.project.runs.exists()
+    context.close()
+
+
+def told(page: Page) -> Locator:
+    return page.locator(".chart-tip")
+
+
+@pytest.mark.parametrize(
+    ("title", "words"),
+    [
+        ("Which thresholds would pass", r"u₁ = .*u₂ = .*errors observed"),
+        ("Risk along the chain", r"Step \d+\s+observed .*upper bound"),
+        ("Saving against epsilon", r"epsilon .*: saves"),
+        ("How well the scores know", r"sure to .*right"),
+    ],
+)
+def test_pointing_at_a_figure_tells_its_values(certified: Page, title: str, words: str) -> None:
+    chart = certified.locator("section", has_text=title).last.locator("svg.chart")
+    chart.scroll_into_view_if_needed()
+    expect(told(certified)).to_be_empty()
+    box = chart.bounding_box()
+    assert box is not None
+    certified.mouse.move(box["x"] + box["width"] * 0.45, box["y"] + box["height"] * 0.25)
+    expect(told(certified)).to_have_text(re.compile(words, re.DOTALL))
+    certified.mouse.move(5, 5)
+    expect(told(certified)).to_be_empty()
+
+
+def test_a_figure_is_read_by_keys(certified: Page) -> None:
+    chart = certified.locator("section", has_text="Risk along the chain").last.locator("svg.chart")
+    expect(chart).to_have_attribute("role", "application")
+    certified.locator("section", has_text="Which thresholds would pass").last.locator("summary").focus()
+    certified.keyboard.press("Tab")
+    expect(chart).to_be_focused()
+    expect(told(certified)).to_contain_text("chosen")
+    certified.keyboard.press("Home")
+    expect(told(certified)).to_have_text(re.compile(r"^Step 0\n"))
+    certified.keyboard.press("ArrowRight")
+    expect(told(certified)).to_have_text(re.compile(r"^Step [1-9]"))
+    certified.keyboard.press("ArrowLeft")
+    expect(told(certified)).to_have_text(re.compile(r"^Step 0\n"))
+    expect(chart.locator(".told")).to_have_count(1)
+    certified.keyboard.press("Escape")
+    expect(told(certified)).to_be_empty()
+
+
+def test_the_table_of_a_figure_says_what_the_tip_says(certified: Page) -> None:
+    section = certified.locator("section", has_text="Risk along the chain").last
+    section.locator("summary").focus()
+    certified.keyboard.press("Enter")
+    chosen = section.locator("tbody tr:has(td:last-child:text-is('chosen'))")
+    expect(chosen).to_have_count(1)
+    section.locator("svg.chart").focus()
+    certified.keyboard.press("ArrowLeft")
+    certified.keyboard.press("ArrowRight")
+    step, observed, upper, saving, _ = chosen.locator("th, td").all_inner_texts()
+    for words in (f"Step {step}", f"observed {observed}", f"upper bound {upper}", f"saves {saving}"):
+        expect(told(certified)).to_contain_text(words)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_tip_stays_inside_a_narrow_window(certified: Page, scheme: str) -> None:
+    certified.set_viewport_size({"width": 390, "height": 800})
+    certified.emulate_media(color_scheme=scheme)
+    for chart in certified.locator("svg.chart").all():
+        chart.scroll_into_view_if_needed()
+        box = chart.bounding_box()
+        assert box is not None
+        for share in (0.1, 0.95):
+            certified.mouse.move(box["x"] + box["width"] * share, box["y"] + box["height"] / 2)
+            expect(told(certified)).not_to_be_empty()
+            tip = told(certified).bounding_box()
+            assert tip is not None
+            assert tip["x"] >= 0
+            assert tip["x"] + tip["width"] <= 390
+    assert certified.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_comparison_names_every_rule(certified: Page) -> None:
+    table = certified.locator("table.comparisons")
+    for name in ("pointwise_argmin", "pac_labeling_1", "cse", "coannotating", "people_only"):
+        expect(table).to_contain_text(name)
+    expect(table.locator("tr.chosen")).to_contain_text("holds its level")
