@@ -11,7 +11,7 @@ from annotation import queue
 from annotation.queue import BatchProgress
 from routing.core.bounds import BOUNDS
 from routing.core.exact import percent, plain
-from routing.core.rules import RULES
+from routing.core.rules import RULES, split_fixed_sequence
 from routing.models import Certificate, Run
 from routing.selectors.counts import SourceCount, blanks, labels_by_source
 from routing.selectors.ledger import LedgerEntry, ledger
@@ -273,8 +273,16 @@ def _plan_in_words(run: Run) -> list[tuple[str, str]]:
         (_("Uncertainty score"), _with_params(run.score, run.score_params)),
         (_("Price of a label by a person"), f"{plain(run.human_cost)} {run.project.currency}"),
     ]
-    if run.slices is not None:
-        terms.insert(7, (_("Part of the labels that the chain is learnt from"), plain(run.split_share)))
+    if run.whole_size is not None:
+        terms.insert(
+            4,
+            (
+                _("Items of the delivered data set, what people labelled before included"),
+                f"{run.whole_size:,}",
+            ),
+        )
+    if run.rule == split_fixed_sequence.RULE.name:
+        terms.insert(-4, (_("Part of the labels that the chain is learnt from"), plain(run.split_share)))
     return terms
 
 
