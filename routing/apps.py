@@ -27,5 +27,11 @@ class RoutingConfig(AppConfig):
             once={"pool_hash": "= ''", "chains": "IS NULL", "slices": "IS NULL"},
             message="the plan of a run cannot be changed after its draw: start a new run",
         )
+        append_only.register_columns(
+            "routing_poolitem",
+            fixed=("run_id", "item_id", "position", "v"),
+            once={"u": "IS NULL"},
+            message="the frozen pool of a run cannot be changed: start a new run",
+        )
         jobs.register()
         answers.register(hooks.hooks)

@@ -100,6 +100,7 @@ def test_the_fields_are_walked_and_chosen_by_keys(planned) -> None:
     expect(learnt).to_be_checked()
     expect(page.locator("#outlook")).to_contain_text("of these for the test itself")
     expect(learnt).to_be_focused()  # what is refreshed takes no focus away
+    expect(page.locator("#outlook-told")).to_contain_text("drawn items go to people")
 
 
 def test_without_javascript_a_button_tells_what_the_plan_means(

@@ -8,7 +8,7 @@ from django.db.models import JSONField
 from django.urls import reverse
 
 from annotation import append_only
-from routing.models import Run, RunSource
+from routing.models import PoolItem, Run, RunSource
 from tests.factories import make_user
 from tests.routing.worlds import World, make_world
 
@@ -92,6 +92,13 @@ def test_a_source_of_a_run_stays_as_it_was(world) -> None:
     row.fingerprint = "another"
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
         row.save()
+
+
+@pytest.mark.parametrize("change", [{"u": 0.5}, {"u": None}, {"v": 1}, {"position": 1_000}])
+def test_the_frozen_pool_stays_as_it_was(world, change) -> None:
+    some = PoolItem.objects.filter(pk=PoolItem.objects.first().pk)
+    with pytest.raises(IntegrityError, match="cannot be changed"), transaction.atomic():
+        some.update(**change)
 
 
 def test_the_rest_of_a_run_moves_on(world) -> None:
