@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from routing.core.arrays import Floats, Keys
+from routing.core.cascade import ALL_TIES
 from routing.core.experiment.methods import METHODS, PAPER_BOUND, chains_of
 from routing.core.experiment.reliability import reliability
 from routing.core.experiment.settings import Settings
 from routing.core.experiment.split import Split
 from routing.core.experiment.summary import Row
 from routing.core.experiment.table import Table
+from routing.core.keys import count_at_or_below, pack
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -226,29 +229,30 @@ def reliability_diagrams(table: Table) -> Figure:
 def feasible_region_figure(table: Table, settings: Settings) -> Figure:
     """The (u_1, u_2) plane of the first draw: pairs that pass alone, the chains, and what two rules choose.
 
-    Both axes are shares of items at or below the threshold, so that scores crowded near 0 stay visible.
+    Both axes are shares of items up to the threshold, so that scores crowded near 0 stay visible.  Pairs are
+    those of whole scores; a chain may also split a tie, and then ends between two of them.
     """
     from routing.core.region import region_of
 
     m, target, epsilon = settings.sizes_for(table)[0], settings.targets[0], settings.epsilons[0]
     seed = np.random.SeedSequence(settings.seed).spawn(1)[0]
     split = Split(table, m=m, p=float(settings.p), seed=seed)
-    ordered = np.sort(table.u[:, 0])
+    keys = np.sort(pack(table.u[:, 0], split.v))
 
-    def share(u: Sequence[float] | np.ndarray) -> np.ndarray:
-        return np.searchsorted(ordered, u, side="right") / len(ordered)
+    def share(limits: Keys) -> Floats:
+        return count_at_or_below(keys, limits) / len(keys)
 
     figure, (axes,) = _subplots(1, width=5.6, height=4.8)
     plan = settings.plan(table, rule="fixed_sequence", target=target, bound="", m=m, epsilon=epsilon)
     region = region_of(plan, table.u[split.drawn, 0], split.losses, target=target)
     first, second = np.nonzero(np.isfinite(region.errors))
     good = region.feasible[first, second]
-    x, y = share(region.u1[first]), share(region.u2[second])
+    corners = [pack(u, np.full(len(u), ALL_TIES)) for u in (region.u1, region.u2)]
+    x, y = share(corners[0])[first], share(corners[1])[second]
     axes.scatter(x[good], y[good], marker="s", s=30, color=COLOURS[2], alpha=0.45, lw=0, label="passes alone")
     axes.scatter(x[~good], y[~good], marker="s", s=6, color="0.7", lw=0, label="fails")
     for number, chain in enumerate(chains_of(split, plan)):
-        points = [[-1.0 if limit is None else limit.u for limit in p.thresholds] for p in chain.policies]
-        path = share(np.array(points))
+        path = share(chain.thresholds)
         axes.plot(path[:, 0], path[:, 1], color=COLOURS[number], lw=1.3, label=f"chain: {chain.name}")
     for name, marker in (("fixed_sequence", "*"), ("pointwise_argmin", "X")):
         bound = "" if METHODS.get(name).holds_level else PAPER_BOUND
@@ -256,7 +260,7 @@ def feasible_region_figure(table: Table, settings: Settings) -> Figure:
         if METHODS.get(name).refusal(table, one):
             continue
         stages = METHODS.get(name).decide(split, one).stages
-        spot = share([stage.limit for stage in stages])
+        spot = share(np.array([complex(stage.limit, stage.tie) for stage in stages]))
         axes.plot(*spot, marker, ms=11, color=COLOURS[6], mfc="white", label=f"chosen: {name}", ls="")
     axes.plot([0, 1], [0, 1], color="black", lw=0.8)
     axes.set(xlabel="share of items up to u₁", ylabel="share of items up to u₂")
