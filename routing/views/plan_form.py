@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -37,14 +37,14 @@ class ParametersField(forms.CharField):
 
     def __init__(self, name: str, **options: Any) -> None:
         widget = forms.Textarea(attrs=_described(name, rows=2, spellcheck="false", autocomplete="off"))
-        super().__init__(required=False, widget=widget, **options)
+        super().__init__(required=False, max_length=2_000, widget=widget, **options)
 
     def clean(self, value: Any) -> dict[str, Any]:
         text = super().clean(value)
         if text.startswith("{"):
             try:
-                read = json.loads(text)
-            except ValueError as error:
+                read = json.loads(text, parse_constant=_no_number)
+            except (ValueError, RecursionError) as error:
                 raise forms.ValidationError(
                     _("This is no JSON object: %(error)s"), params={"error": error}
                 ) from None
@@ -61,9 +61,13 @@ class ParametersField(forms.CharField):
 def _value(text: str) -> Any:
     """Numbers stay text where they have a point, so that they are read exactly."""
     try:
-        return json.loads(text, parse_float=str)
-    except ValueError:
+        return json.loads(text, parse_float=str, parse_constant=_no_number)
+    except (ValueError, RecursionError):
         return text
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number in JSON")
 
 
 class PlanForm(forms.Form):

@@ -1,0 +1,163 @@
+"""The plan page without a browser: menus, parameters, refusals beside their field, and the live parts."""
+
+import re
+
+import pytest
+from django.urls import reverse
+
+from annotation.models import Choice, Item
+from routing.models import Run
+from routing.views.plan_form import PlanForm
+from tests.factories import make_items, make_project
+from tests.routing.worlds import World, make_world
+
+pytestmark = pytest.mark.django_db
+PLAN = {"epsilon": "0.1", "alpha": "0.1", "target": "dataset", "m": "60", "p": "0.9"}
+
+
+@pytest.fixture
+def world() -> World:
+    world = make_world(150)
+    items = list(world.project.items.order_by("position"))
+    for number, item in enumerate(items):
+        item.data["ask"] = ("0.9", "0.6")[number % 2]
+    Item.objects.bulk_update(items, ["data"])
+    world.project.columns = [*world.project.columns, "ask"]
+    world.project.save()
+    return world
+
+
+@pytest.fixture
+def client(world, client_of):
+    return client_of(world.manager)
+
+
+def page_of(client, world: World, **data: str) -> str:
+    url = reverse("plan", args=[world.project.slug])
+    answer = client.post(url, data) if data else client.get(url)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def live(client, world: World, **data: str) -> str:
+    answer = client.get(reverse("plan_outlook", args=[world.project.slug]), data)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def element(page: str, id_: str) -> str:
+    """The words of an element, without its tags."""
+    inner = re.search(rf'<(\w+)[^>]*\bid="{id_}"[^>]*>(.*?)</\1>', page, re.DOTALL)
+    assert inner, id_
+    return re.sub(r"<[^>]+>", " ", inner[2]).strip()
+
+
+def test_every_option_has_a_title_and_a_sentence(client, world) -> None:
+    page = page_of(client, world)
+    for name in ("target", "rule", "bound", "loss", "score"):
+        options = re.findall(rf'name="{name}" value="([^"]*)" id="id_{name}_(\d+)"', page)
+        assert options, name
+        for _value, number in options:
+            assert element(page, f"about-{name}-{number}"), (name, number)
+    values = set(re.findall(r'name="(?:rule|bound)" value="([^"]*)"', page))
+    assert values.isdisjoint({"pointwise_argmin", "lexicographic", "clt", "betting"})
+    assert {"fixed_sequence", "multi_chain", "split_fixed_sequence", "betting_upper", ""} <= values
+
+
+def test_a_refusal_stands_beside_its_field_and_keeps_what_was_chosen(client, world) -> None:
+    page = page_of(client, world, **PLAN, bound="binomial", rule="multi_chain")
+    assert "use &#x27;hypergeometric&#x27;" in element(page, "id_bound_error")
+    assert re.search(r'value="binomial"[^>]*checked', page)
+    assert re.search(r'value="multi_chain"[^>]*checked', page)
+    assert not Run.objects.exists()
+
+
+def test_the_live_parts_follow_what_is_chosen(client, world) -> None:
+    part = live(client, world, **PLAN | {"target": "population"})
+    assert "Exact count for new items" in element(part, "about-bound-0")
+    assert "population" in element(part, "why-bound-1")
+    assert element(part, "why-bound-2") == ""
+    part = live(client, world, **PLAN | {"p": "", "p_column": "ask", "rule": "split_fixed_sequence"})
+    assert "one probability" in element(part, "why-rule-3")
+    assert "one probability" in element(part, "id_rule_error")
+    part = live(client, world, **PLAN | {"p_column": "ask"})
+    assert "Leave the probability" in element(part, "id_p_error")
+    assert 'hx-swap-oob="true"' in part
+
+
+def test_the_parts_of_a_form_that_is_not_even_filled_in(client, world) -> None:
+    part = live(client, world)
+    assert "required" in element(part, "id_epsilon_error")
+    assert "required" in element(part, "outlook")
+
+
+def test_a_plan_with_everything_chosen_starts(client, world) -> None:
+    chosen = PLAN | {
+        "target": "pool",
+        "rule": "split_fixed_sequence",
+        "split_share": "0.4",
+        "bound": "hoeffding_bentkus",
+        "loss": "zero_one",
+        "score": "recorded",
+        "p_column": "",
+        "anyway": "on",
+    }
+    answer = client.post(reverse("plan", args=[world.project.slug]), chosen)
+    assert answer.status_code == 302
+    run = Run.objects.get()
+    assert (run.target, run.rule, run.bound, str(run.split_share)) == (
+        "pool", "split_fixed_sequence", "hoeffding_bentkus", "0.40000000")  # fmt: skip
+
+
+def test_a_column_of_probabilities_is_chosen_in_place_of_one(client, world) -> None:
+    chosen = PLAN | {"p": "", "p_column": "ask", "target": "pool", "bound": "hoeffding", "anyway": "on"}
+    assert client.post(reverse("plan", args=[world.project.slug]), chosen).status_code == 302
+    assert Run.objects.get().p_column == "ask"
+    page = client.get(reverse("run", args=[world.project.slug, 1])).content.decode()
+    assert "with the probability in the column ask; 0.6 at the least, 0.75 on average" in page
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("", {}),
+        ("absolute = 0.5", {"absolute": "0.5"}),
+        ("absolute=1\n\n relative = 0.10 ", {"absolute": 1, "relative": "0.10"}),
+        ('scores = ["a", "b"]', {"scores": ["a", "b"]}),
+        ("ignore_case = false", {"ignore_case": False}),
+        ("absolute = NaN", {"absolute": "NaN"}),
+        (f"deep = {'[' * 1900}", {"deep": "[" * 1900}),
+        ("name = plain words = here", {"name": "plain words = here"}),
+        ('{"absolute": "0.5"}', {"absolute": "0.5"}),
+    ],
+)
+def test_parameters_are_lines_or_json(typed, read) -> None:
+    form = PlanForm({**PLAN, "loss_params": typed}, project=make_project())
+    assert form.is_valid(), form.errors
+    assert form.cleaned_data["loss_params"] == read
+
+
+@pytest.mark.parametrize("typed", ["absolute", "= 1", "absolute =", '{"absolute": ', '{"a"}', '{"a": NaN}'])
+def test_parameters_that_cannot_be_read_are_said_so(typed, client, world) -> None:
+    page = page_of(client, world, **PLAN, loss_params=typed)
+    assert element(page, "id_loss_params_error")
+    assert not Run.objects.exists()
+
+
+def test_a_tolerance_is_offered_for_labels_that_are_numbers(client, world) -> None:
+    assert 'name="loss" value="numeric"' not in page_of(client, world)
+    for key, choice in zip("123", Choice.objects.order_by("position"), strict=True):
+        Choice.objects.filter(pk=choice.pk).update(key=key)
+    page = page_of(client, world)
+    assert 'name="loss" value="numeric"' in page
+    part = live(client, world, **PLAN, loss="numeric", loss_params="absolute = -1")
+    assert "largest difference" in element(part, "id_loss_params_helptext")
+    assert "at least 0" in element(part, "id_loss_params_error")
+
+
+def test_a_project_without_a_source_has_no_scores_to_choose(client_of) -> None:
+    project = make_project()
+    make_items(project, 3)
+    page = client_of(project.created_by).get(reverse("plan", args=[project.slug])).content.decode()
+    assert "There is no model yet." in page
+    assert 'type="radio" name="score"' not in page
