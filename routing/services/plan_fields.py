@@ -123,9 +123,10 @@ def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
         probability = _number(value)
         if probability is None or not 0 < probability <= 1 or _places(probability) > PLACES:
             name = items.get(position=first).external_id
+            # The cell itself is not told: it may hold what a model said of the item.
             raise InputError(
-                f"The column {fields.p_column!r} holds {value!r} for item {name!r}: each item needs a number "
-                f"above 0 and at most 1 with at most {PLACES} places after the point.",
+                f"The column {fields.p_column!r} holds no probability for item {name!r}: each item needs a "
+                f"number above 0 and at most 1 with at most {PLACES} places after the point.",
                 where="p_column",
             )
         counts[value], by_text[value] = count, probability
