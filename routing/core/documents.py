@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from itertools import pairwise
+from math import inf
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,9 +14,12 @@ from routing.core.bins import Bins
 from routing.core.calibration import CalibrationRow
 from routing.core.certificate import FORMAT, VERSION
 from routing.core.chain import Chain, Policy
-from routing.core.exact import to_decimal
+from routing.core.exact import plain, to_decimal
 from routing.core.keys import V_MAX, Key, Threshold
 from routing.core.plan import SPLIT_SHARE, Plan
+
+ROW = {"order", "item_id", "position", "asked", "p", "u", "v", "label", "answers"}
+"""What a line of ``draw.jsonl`` holds."""
 
 
 class DocumentError(ValueError):
@@ -26,10 +30,23 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
 
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys all differ: of two values under one key, another reader may take the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands there twice")
+    return found
+
+
+def _read(text: str) -> Any:
+    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeats)
+
+
 def parse_document(data: bytes) -> dict[str, Any]:
     """A certificate from the bytes of its file."""
     try:
-        document = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+        document = _read(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"certificate: no JSON in UTF-8 ({error})") from None
     if not isinstance(document, dict):
@@ -100,6 +117,8 @@ def parse_chains(document: Mapping[str, Any]) -> tuple[Chain, ...]:
         where = f"certificate: chain {number}"
         try:
             policies = tuple(_parse_policy(policy) for policy in chain["policies"])
+            if len({sum(policy.counts) for policy in policies}) > 1:
+                raise ValueError("the counts of its policies do not add up to the same number of items")
             result.append(Chain(str(chain["name"]), policies))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise DocumentError(f"{where} cannot be read: {type(error).__name__}: {error}") from None
@@ -129,12 +148,23 @@ def read_slices(slices: Mapping[str, Any]) -> Bins:
 
 
 def _parse_policy(policy: Mapping[str, Any]) -> Policy:
+    thresholds = tuple(_parse_threshold(entry) for entry in policy["thresholds"])
+    counts = tuple(_whole({"counts": count}, "counts") for count in policy["counts"])
+    if len(counts) != len(thresholds) + 1 or min(counts) < 0:
+        raise ValueError(f"{counts!r} are no counts of items, one per source and none below 0")
     return Policy(
-        thresholds=tuple(_parse_threshold(entry) for entry in policy["thresholds"]),
-        counts=tuple(int(count) for count in policy["counts"]),
-        model_cost=float(policy["model_cost"]),
-        people_cost=float(policy["people_cost"]),
+        thresholds=thresholds,
+        counts=counts,
+        model_cost=_cost(policy, "model_cost"),
+        people_cost=_cost(policy, "people_cost"),
     )
+
+
+def _cost(policy: Mapping[str, Any], key: str) -> float:
+    value = policy[key]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
+        raise ValueError(f"{key!r} is no cost of at least 0: {value!r}")
+    return float(value)
 
 
 def _parse_threshold(entry: object) -> Threshold:
@@ -154,11 +184,14 @@ def parse_row(line: str, number: int) -> CalibrationRow:
     """One row of ``draw.jsonl``; ``number`` counts from 1 for messages."""
     where = f"draw, line {number}"
     try:
-        row = json.loads(line, parse_constant=_no_constant)
+        row = _read(line)
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"{where}: no JSON ({error})") from None
     if not isinstance(row, dict):
         raise DocumentError(f"{where}: no JSON object")
+    unknown = sorted(row.keys() - ROW)
+    if unknown:
+        raise DocumentError(f"{where}: {unknown[0]!r} is no part of a row")
     try:
         asked, label, answers, u = row["asked"], row["label"], row["answers"], row["u"]
         if not isinstance(asked, bool):
@@ -169,12 +202,15 @@ def parse_row(line: str, number: int) -> CalibrationRow:
             raise DocumentError(f"{where}: 'answers' is no list of texts and nulls")
         if isinstance(u, bool) or not isinstance(u, int | float):
             raise DocumentError(f"{where}: 'u' is no number")
+        p = to_decimal(_text(row, "p"))
+        if plain(p) != row["p"]:
+            raise DocumentError(f"{where}: 'p' is {row['p']!r}, and a draw writes it as {plain(p)!r}")
         return CalibrationRow(
             item_id=_text(row, "item_id"),
             position=_whole(row, "position"),
             order=_whole(row, "order"),
             asked=asked,
-            p=to_decimal(_text(row, "p")),
+            p=p,
             u=float(u),
             v=_whole(row, "v"),
             label=label,

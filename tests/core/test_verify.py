@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from math import inf, nextafter
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,7 @@ def edit(document: dict[str, Any], path: str, value: object) -> None:
         ("chains.0.policies.50.certified", False),
         ("chains.0.policies.200.thresholds.1", None),
         ("chains.0.level", "1/2"),
+        ("chains.0.prefixes.wide", 202.00000001),
         ("draw.entropy", str(ENTROPY + 1)),
         ("draw.asked", 299),
         ("draw.salt", "00"),
@@ -177,6 +179,32 @@ def test_a_changed_certificate_is_found(files: Files, path: str, value: object) 
     assert verify(canonical_bytes(document), files[1])
 
 
+@pytest.mark.parametrize("source", [0, 1])
+@pytest.mark.parametrize("part", [0, 1])
+def test_a_threshold_is_held_to_its_last_digit(files: Files, source: int, part: int) -> None:
+    """Many items may have scores that differ by less than any tolerance."""
+    document = json.loads(files[0])
+    threshold = document["result"]["thresholds"][source]
+    threshold[part] = nextafter(threshold[part], inf)
+    assert any("result.thresholds" in line for line in verify(canonical_bytes(document), files[1]))
+
+
+def test_a_key_that_stands_twice_is_named(files: Files) -> None:
+    """Somebody who reads the file may see the first of two values, this program the last."""
+    certificate = files[0].replace(b'"alpha":"0.05"', b'"alpha":"0.01","alpha":"0.05"')
+    with pytest.raises(DocumentError, match="'alpha' stands there twice"):
+        verify(certificate, files[1])
+    with pytest.raises(DocumentError, match=r"line 1: .*'label' stands there twice"):
+        verify(files[0], files[1].replace(b'"label":', b'"label":"7","label":', 1))
+
+
+def test_a_row_holds_nothing_else_and_in_one_spelling(files: Files) -> None:
+    with pytest.raises(DocumentError, match="line 1: 'note' is no part of a row"):
+        verify(files[0], files[1].replace(b'"label":', b'"note":1,"label":', 1))
+    with pytest.raises(DocumentError, match=r"writes it as '0\.9'"):
+        verify(files[0], files[1].replace(b'"p":"0.9"', b'"p":"0.90"', 1))
+
+
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
@@ -192,6 +220,11 @@ def test_a_changed_certificate_is_found(files: Files, path: str, value: object) 
         ("chains.0", {"name": "x"}, "chain 0"),
         ("chains.0.policies.1.thresholds.0", [0.5], "no threshold"),
         ("chains.0.policies.1.thresholds.0", [0.5, 2**53], "outside"),
+        ("chains.0.policies.1.counts", [6, 1194], "no counts"),
+        ("chains.0.policies.1.counts", [6.0, 0, 1194], "no whole number"),
+        ("chains.0.policies.1.counts", [7, 0, 1194], "add up"),
+        ("chains.0.policies.1.people_cost", -1.0, "no cost"),
+        ("chains.0.policies.1.model_cost", "5", "no cost"),
         ("draw", 5, "'draw'"),
         ("draw.entropy", "-1", "entropy"),
         ("draw.entropy", 7, "entropy"),
