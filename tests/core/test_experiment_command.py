@@ -65,6 +65,9 @@ def test_the_rows_are_written_as_json_csv_and_markdown(file: str, tmp_path: Path
     assert "m 100, N 300, alpha 0.05, p 0.9, 3 repeats, seed 0" in markdown
     assert f"| 0.1 | fixed_sequence | hypergeometric | {100 * rows[0]['error_mean']:.2f} (" in markdown
     assert "cse *" in markdown
+    bound = 100 * rows[0]["test_bound"]
+    assert f"finite test sets, in per cent: {bound:.2f} (ε = 0.1, m = 100), " in markdown
+    assert "below with probability 0.9." in markdown
 
 
 def test_what_is_left_out_is_said_once(file: str, capfd) -> None:

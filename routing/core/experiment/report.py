@@ -75,9 +75,21 @@ def as_markdown(rows: Sequence[Row]) -> str:
                 ]
             )
         )
+    if rows:
+        lines += ["", _finite(rows)]
     if any(not row.holds_level for row in rows):
         lines += ["", "\\* does not promise to keep P(error > epsilon) at most alpha."]
     return "\n".join(lines) + "\n"
+
+
+def _finite(rows: Sequence[Row]) -> str:
+    """The paper's theorem on finite test sets in words, for every epsilon and m."""
+    bounds = {(row.epsilon, row.m): row.test_bound for row in rows}
+    listed = ", ".join(f"{100 * bound:.2f} (ε = {e:g}, m = {m:,})" for (e, m), bound in bounds.items())
+    return (
+        f"ε + t of the paper's theorem on finite test sets, in per cent: {listed}. The test error of a rule "
+        f"that holds its level for the population stays below with probability {1 - 2 * rows[0].alpha:g}."
+    )
 
 
 def _line(cells: Sequence[str]) -> str:
