@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from itertools import pairwise
-from math import inf
+from math import isfinite
 from typing import Any, NoReturn
 
 import numpy as np
@@ -162,8 +162,9 @@ def _parse_policy(policy: Mapping[str, Any]) -> Policy:
 
 def _cost(policy: Mapping[str, Any], key: str) -> float:
     value = policy[key]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
-        raise ValueError(f"{key!r} is no cost of at least 0: {value!r}")
+    # Not "at least 0": what is left of a sum from which all was taken away may miss zero by a rounding.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError(f"{key!r} is no number: {value!r}")
     return float(value)
 
 
