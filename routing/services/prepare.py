@@ -16,7 +16,7 @@ from routing.core import sampling
 from routing.core.certificate import slices_document
 from routing.core.chain import PilotData, build_chains, cut_slices
 from routing.core.rules import split_fixed_sequence
-from routing.models import DrawItem, ItemScore, PilotItem, PoolItem, Run, RunSource, Spend
+from routing.models import DrawItem, ItemScore, PilotItem, PoolItem, Prediction, Run, RunSource, Spend
 from routing.services.answers import table_of_answers
 from routing.services.chains import chains_to_json
 from routing.services.plans import plan_of
@@ -133,7 +133,24 @@ def _pilot(run: Run, run_sources: list[RunSource]) -> PilotData | None:
         v=[keys[item][1] for item in items],
         answers=[answers[item] for item in items],
         own_scores=own,
+        costs=_costs(run_sources, items),
     )
+
+
+def _costs(run_sources: list[RunSource], items: list[int]) -> NDArray[np.float64]:
+    """What each model's answer on each of ``items`` cost, (n, S - 1); NaN where it gave none."""
+    rows = {item: row for row, item in enumerate(items)}
+    costs = np.full((len(items), len(run_sources)), np.nan)
+    for column, run_source in enumerate(run_sources):
+        for start in range(0, len(items), 500):
+            paid = Prediction.objects.filter(
+                item__in=items[start : start + 500],
+                source=run_source.source_id,
+                fingerprint=run_source.fingerprint,
+            )
+            for item, cost in paid.values_list("item_id", "cost"):
+                costs[rows[item], column] = cost
+    return costs
 
 
 def _ask_people(context: JobContext, run: Run) -> None:
