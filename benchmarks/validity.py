@@ -253,7 +253,12 @@ def main() -> None:
         outcome.again = measure(second_jobs(failed, outcome.counts, size), options.jobs)
     outcome.seconds = time.perf_counter() - started
     missing = [name for name in names if name not in worlds]
-    text = validity_report.report(outcome, command=" ".join(sys.argv[1:]), missing=missing)
+    command = ["--full" if options.full else "--quick", f"--jobs {options.jobs}"]
+    if options.minutes < math.inf:
+        command.append(f"--minutes {options.minutes:g}")
+    if options.worlds:
+        command.append(f'--worlds "{options.worlds}"')
+    text = validity_report.report(outcome, command=" ".join(command), missing=missing)
     print(text)
     if options.out:
         options.out.write_text(text, encoding="utf-8")
