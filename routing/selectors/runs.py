@@ -217,7 +217,7 @@ def run_report(run: Run) -> RunReport:
         ],
         rule_titles=titles,
         blanks=blanks(run),
-        binary=document["result"]["allowed_errors"] is not None,
+        binary=figures.get("binary", True),
     )
 
 

@@ -53,6 +53,7 @@ class Analysis:
 def figures(analysis: Analysis) -> dict[str, Any]:
     """Plain JSON, no NaN. `region` is None but for two models and people.
 
+    - `binary`: whether the loss counts errors
     - `comparisons`: rule, bound, thresholds, routing_saving, observed_errors, upper_bound, holds_level,
       sentence, refusal; `own_scores` where a later model is limited on its own score, `everything` the place
       of a model that takes whatever is left
@@ -66,6 +67,7 @@ def figures(analysis: Analysis) -> dict[str, Any]:
     losses = observed_losses(calibration, loss=plan.loss_function(), sources=plan.sources)
     sample = Sample.of(plan, calibration, analysis.own_scores)
     return {
+        "binary": sample.labelled.binary,
         "comparisons": [*_papers_rules(plan, calibration, losses), *_baselines(sample)],
         "region": _region(plan, calibration) if plan.sources == 3 else None,
         "chain": _chain(analysis),

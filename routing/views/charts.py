@@ -5,7 +5,7 @@ tip, which pointer and arrow keys move from value to value.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from annotation.templatetags.hypac import percent
@@ -46,17 +46,24 @@ class Guide:
     end: tuple[float, float]
 
 
+def in_percent(value: float) -> str:
+    return percent(value, 2)
+
+
+def as_number(value: float) -> str:
+    return f"{value:,.4g}"
+
+
 @dataclass(frozen=True)
 class Axis:
-    """`logarithmic`: equal ratios are equally far apart."""
+    """`words` says a value; `logarithmic`: equal ratios are equally far apart."""
 
     label: str
     low: float
     high: float
     ticks: Sequence[float]
+    words: Callable[[float], str] = in_percent
     logarithmic: bool = False
-    whole: bool = False
-    """Ticks are counts and not shares."""
 
     def share(self, value: float) -> float:
         """Place between 0 and 1."""
@@ -64,9 +71,6 @@ class Axis:
         if self.logarithmic:
             low, high, at = math.log(low), math.log(high), math.log(value)
         return (at - low) / (high - low) if high > low else 0.5
-
-    def words(self, value: float) -> str:
-        return f"{value:,.0f}" if self.whole else percent(value, 2)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,18 @@ from django.utils.translation import ngettext
 from annotation.templatetags.hypac import percent
 from routing.selectors.runs import PolicyRow, Reliability, RunReport
 from routing.services.figures import THIS_RUN
-from routing.views.charts import Axis, Chart, Guide, Series, Value, Words, make_chart, round_ticks
+from routing.views.charts import (
+    Axis,
+    Chart,
+    Guide,
+    Series,
+    Value,
+    Words,
+    as_number,
+    in_percent,
+    make_chart,
+    round_ticks,
+)
 
 
 def run_charts(report: RunReport) -> list[Chart]:
@@ -24,6 +35,7 @@ def _risk(report: RunReport) -> Chart | None:
     people = report.chain[0].expected_cost
     ticks = round_ticks(max(max(row.upper_bound for row in report.chain), epsilon))
     last = report.chain[-1].index
+    say = in_percent if report.binary else as_number
     steps = [step for step in round_ticks(last) if step % 1 == 0]
 
     def saving(row: PolicyRow) -> float:
@@ -35,9 +47,9 @@ def _risk(report: RunReport) -> Chart | None:
             "saves %(saving)s of the cost after calibration\n%(verdict)s"
         ) % {
             "step": row.index,
-            "estimate": percent(row.estimate, 2),
+            "estimate": say(row.estimate),
             "errors": _errors(row.observed_errors),
-            "upper": percent(row.upper_bound, 2),
+            "upper": say(row.upper_bound),
             "saving": percent(saving(row), 1),
             "verdict": _verdict(row),
         }
@@ -53,8 +65,8 @@ def _risk(report: RunReport) -> Chart | None:
         rows=[
             [
                 str(row.index),
-                percent(row.estimate, 2),
-                percent(row.upper_bound, 2),
+                say(row.estimate),
+                say(row.upper_bound),
                 percent(saving(row), 1),
                 _verdict(row),
             ]
@@ -63,8 +75,8 @@ def _risk(report: RunReport) -> Chart | None:
     )
     return make_chart(
         words,
-        Axis(_("step of the chain"), 0, last, steps, whole=True),
-        Axis(_("share of wrong labels") if report.binary else _("mean loss"), 0, ticks[-1], ticks),
+        Axis(_("step of the chain"), 0, last, steps, as_number),
+        Axis(_("share of wrong labels") if report.binary else _("mean loss"), 0, ticks[-1], ticks, say),
         [
             Series(
                 _("upper bound"),

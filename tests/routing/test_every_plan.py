@@ -76,6 +76,7 @@ def test_a_plan_becomes_a_certificate_that_verifies(world, client, tmp_path, cap
     assert {row.rule for row in report.comparisons} == RULES
     assert report.saving_by_epsilon["points"]
     assert [row.name for row in report.reliability][:1] == ["Model 1"]
+    assert report.binary is (run.loss != OWN)
     for title in ("Risk along the chain", "Saving against epsilon", "How well the scores know"):
         assert page.count(title) == 1
     assert page.count("<svg viewBox") > 4
