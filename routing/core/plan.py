@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
-from typing import Any
+from typing import Any, TypeGuard
 
 from routing.core.bounds import BOUNDS, Bound
 from routing.core.exact import error_budget, plain, to_decimal
@@ -24,6 +24,11 @@ PILOT_PRICE = Decimal("0.01")
 """Largest cost of a default pilot, as a part of what people would cost for the whole pool."""
 PILOT_LEAST = 30
 """Fewer items foretell less than a shape that is assumed for nothing."""
+MAGNITUDE = 30
+"""A number has its first digit at most this many places before or after the point: as a float it is then
+neither infinite nor 0."""
+LARGEST_POOL = 2**53
+"""Beyond it a float no longer tells one item more or less."""
 
 
 class PlanError(ValueError):
@@ -161,9 +166,14 @@ class Plan:
 
 def _decimal(field: str, value: Decimal) -> Decimal:
     try:
-        return to_decimal(value)
+        number = to_decimal(value)
     except ValueError as error:
         raise PlanError(field, f"{field}: {error}") from error
+    if number and not -MAGNITUDE <= number.adjusted() <= MAGNITUDE:
+        raise PlanError(
+            field, f"{field}: {number} is too large or too small; give 0, or 1e-{MAGNITUDE} to 1e{MAGNITUDE}"
+        )
+    return number
 
 
 def default_pilot_size(pool_size: int, costs: Sequence[Decimal]) -> int:
@@ -218,11 +228,17 @@ def _validate_levels(plan: Plan) -> None:
         )
 
 
+def _whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _validate_sizes(plan: Plan) -> None:
     for part in ("pool_size", "m"):
         value = getattr(plan, part)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise PlanError(part, f"{part} = {value!r} must be a whole number of at least 1")
+        if not _whole(value) or not 1 <= value <= LARGEST_POOL:
+            raise PlanError(
+                part, f"{part} = {value!r} must be a whole number of at least 1, at most {LARGEST_POOL}"
+            )
     if plan.m > plan.pool_size:
         raise PlanError(
             "m",
@@ -231,10 +247,13 @@ def _validate_sizes(plan: Plan) -> None:
         )
     if plan.data_set_size is not None:
         _validate_data_set(plan)
-    if plan.pilot_size is not None and not 0 <= plan.pilot_size <= plan.pool_size:
+    if plan.pilot_size is not None and (
+        not _whole(plan.pilot_size) or not 0 <= plan.pilot_size <= plan.pool_size
+    ):
         raise PlanError(
             "pilot_size",
-            f"a pilot of {plan.pilot_size} items must lie between 0 and the pool's {plan.pool_size}",
+            f"the items of a pilot must be a whole number between 0 and the pool's {plan.pool_size}, not "
+            f"{plan.pilot_size!r}",
         )
     if plan.target == "population" and plan.m + plan.pilot >= plan.pool_size:
         raise PlanError(
@@ -251,7 +270,7 @@ def _validate_sizes(plan: Plan) -> None:
 
 def _validate_data_set(plan: Plan) -> None:
     size = plan.data_set_size
-    if isinstance(size, bool) or not isinstance(size, int) or size < plan.pool_size:
+    if not _whole(size) or not plan.pool_size <= size <= LARGEST_POOL:
         raise PlanError(
             "data_set_size",
             f"a data set of {size!r} items must hold the {plan.pool_size} of the pool; give the number of "
