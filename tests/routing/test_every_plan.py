@@ -138,3 +138,19 @@ def test_a_run_that_was_analysed_by_an_earlier_version_is_still_shown(world, cli
     assert "Which thresholds would pass" in page
     assert "Risk along the chain" in page
     assert "Saving against epsilon" not in page
+
+
+@pytest.mark.parametrize("models", [1, 3])
+@pytest.mark.parametrize("rule", ["fixed_sequence", "multi_chain", "split_fixed_sequence"])
+def test_any_number_of_models_has_its_figures(client, caplog, models, rule):
+    caplog.set_level(logging.ERROR)
+    chances = [lambda u, k=k: 0.5 * u * u / 2**k for k in range(models)]
+    world = make_world(300, error=chances, costs=[str(2**k) for k in range(models)], human_cost="32")
+    run = world.analysed(m=240, rule=rule)
+    assert not caplog.records
+    client.force_login(world.manager)
+    page = client.get(reverse("run", args=[world.project.slug, run.number])).content.decode()
+    assert page.count("Risk along the chain") == 1
+    assert "Which thresholds would pass" not in page
+    assert {row.rule for row in run_report(run).comparisons} == RULES
+    assert len(run_report(run).reliability) == models
