@@ -203,6 +203,8 @@ def parse_row(line: str, number: int) -> CalibrationRow:
             raise DocumentError(f"{where}: 'answers' is no list of texts and nulls")
         if isinstance(u, bool) or not isinstance(u, int | float):
             raise DocumentError(f"{where}: 'u' is no number")
+        for text in (row["item_id"], label, *answers):
+            str(text).encode()  # half of a surrogate pair, which JSON can name, is no text
         p = to_decimal(_text(row, "p"))
         if plain(p) != row["p"]:
             raise DocumentError(f"{where}: 'p' is {row['p']!r}, and a draw writes it as {plain(p)!r}")

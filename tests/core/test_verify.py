@@ -249,6 +249,7 @@ def test_a_malformed_certificate_is_named(files: Files, path: str, value: object
         (b'{"asked": 1, "label": null, "answers": [], "u": 0.5}\n', "neither true nor false"),
         (b'{"asked": true, "label": 3, "answers": [], "u": 0.5}\n', "neither text nor null"),
         (b'{"asked": true, "label": null, "answers": [3], "u": 0.5}\n', "list of texts"),
+        (b'{"asked": true, "label": "\\ud800", "answers": [], "u": 0.5, "item_id": "a"}\n', "surrogates"),
         (b'{"asked": true, "label": null, "answers": [], "u": NaN}\n', "NaN"),
         (b'{"asked": true, "label": null, "answers": [], "u": "x"}\n', "'u' is no number"),
         (b"[" * 100_000 + b"\n", "line 1"),
