@@ -7,7 +7,8 @@ tie-breaks (from the salt and the item ids), the losses (from labels and answers
 every policy, the tests, the choice, the thresholds and the words; under `split_fixed_sequence` also the
 chain, from the slices and the first labels.  Taken as given are: the scores and answers of the models, the
 labels of the people, the chains or slices, which were fixed before the draw, probabilities of asking that
-vary, the hash of the pool and what stands under "provenance".
+vary, the hash of the pool, what stands under "provenance", and the expected costs of a certificate of
+version 1.
 
 Exit code 0: everything agrees.  1: something differs, line by line.  2: a file cannot be read.
 """
@@ -231,6 +232,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"DIFFERS: {len(differences)} {'difference' if len(differences) == 1 else 'differences'}")
         return DIFFERS
     print("OK: the certificate follows from its draw")
+    if parse_document(certificate)["version"] == 1:
+        print("It is of version 1, whose expected costs and savings were not checked")
     return AGREES
 
 

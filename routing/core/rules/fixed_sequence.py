@@ -41,6 +41,9 @@ class Verdict:
         Largest number of observed errors with which the policy passes; NaN for a loss that is no count.
     required : int
         Least number of observed errors of a policy that only the wider of two tests admits; else 0.
+    limits : mapping
+        The numbers of errors that decide, by name, where no item is used up by teaching; empty for a loss
+        that is no count.
     """
 
     eligible: Bools

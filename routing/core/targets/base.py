@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from routing.core.arrays import Bools, Floats
-from routing.core.bounds.base import Bound, Evidence, full_losses
+from routing.core.bounds.base import Bound, Evidence, full_losses, recommended
 from routing.core.exact import percent, plain
 from routing.core.rules.fixed_sequence import Verdict, prefix
 
@@ -80,9 +80,7 @@ class Target(ABC):
 
     def default_bound(self, *, binary: bool, constant_p: bool = True) -> str:
         """Name of the bound that serves where the plan names none: the tightest that is valid."""
-        if binary and constant_p:
-            return "hypergeometric" if self.finite else "binomial"
-        return "hoeffding_bentkus" if self.finite and not constant_p else "betting_upper"
+        return recommended(target=self.name, binary=binary, constant_p=constant_p)
 
     def judge(
         self,
