@@ -19,7 +19,8 @@ from routing.core.sampling import make_salt
 
 FORMAT = "hypac-certificate"
 VERSION = 2
-"""1 counted an answer on a pilot item twice in the expected costs where people were asked about it, too."""
+"""1 counted an answer on a pilot item twice in the expected costs where people were asked about it, too, and
+bounded the pool, not the data set, in `pointwise_upper_bound` beside items that nobody could label."""
 
 Document = dict[str, Any]
 

@@ -184,9 +184,7 @@ def certify_losses(
         allowed_errors=None if np.isnan(allowed) else int(allowed),
         required_errors=_required(test.verdict, index),
         observed_errors=float(test.upper[shown]),
-        pointwise_upper_bound=(
-            float(trial.upper_bounds(chosen, unanswered=unanswered)[0]) if index else None
-        ),
+        pointwise_upper_bound=float(trial.upper_bounds(chosen)[0]) if index else None,
         prefix_lengths={test.name: dict(test.verdict.prefixes) for test in tests},
         tests=tests,
         chains=chains,
@@ -303,7 +301,7 @@ def risk_path(plan: Plan, chain: Chain, calibration: Calibration, *, chains: int
     thresholds = pack_thresholds(policy.thresholds for policy in chain.policies)
     evidence = trial.evidence(thresholds)
     estimates = evidence.mean if plan.constant_p else evidence.weighted_mean
-    bounds = trial.upper_bounds(thresholds, unanswered=calibration.unanswered)
+    bounds = trial.upper_bounds(thresholds)
     verdict = trial.test(chain, plan.exact_alpha / chains).verdict
     return [
         RiskPoint(index, policy.expected_cost, float(total), float(estimate), float(bound), bool(good))

@@ -11,6 +11,7 @@ import numpy as np
 from routing.core.arrays import Floats, Keys
 from routing.core.bins import Bins
 from routing.core.bounds import Evidence
+from routing.core.bounds.hypergeometric import Hypergeometric
 from routing.core.calibration import ObservedLosses
 from routing.core.chain import Chain, Policy, learn_chain
 from routing.core.plan import Plan
@@ -107,15 +108,17 @@ class Trial:
         )
         return ChainTest(chain.name, level, evidence.total, lower, verdict, taught, evidence.weighted)
 
-    def upper_bounds(self, thresholds: Keys, *, unanswered: int) -> Floats:
+    def upper_bounds(self, thresholds: Keys) -> Floats:
         """Upper bounds (J,) on the target at level alpha, each as if its policy alone were looked at."""
-        plan = self.plan
-        # Errors that people were asked about but could not mend stay in the data set: bound the pool then.
-        target = "pool" if unanswered and plan.target == "dataset" else plan.target
-        bounds = plan.bound_rule().upper(self.evidence(thresholds), float(plan.alpha), target=target)
-        taught = self._taught(thresholds)
+        plan, taught, delivered = self.plan, self._taught(thresholds), self.plan.target == "dataset"
+        bound, evidence = plan.bound_rule(), self.evidence(thresholds)
+        bounds = bound.upper(evidence, float(plan.alpha), target=plan.target)
+        if delivered and isinstance(bound, Hypergeometric):
+            # It takes off all of K+, but errors that nobody could mend stay in the data set: put them back.
+            lower = self.tested.totals(thresholds)[2]
+            bounds = bounds + (evidence.total - lower) / evidence.pool_size
         if taught is not None and plan.target != "population":
-            known = np.zeros(len(bounds)) if target == "dataset" else taught.upper
+            known = taught.upper - taught.lower if delivered else taught.upper
             bounds = (known + bounds * self.pool_size) / plan.pool_size
         return np.asarray(bounds * (plan.pool_size / plan.whole_size), dtype=np.float64)
 

@@ -7,8 +7,8 @@ tie-breaks (from the salt and the item ids), the losses (from labels and answers
 every policy, the tests, the choice, the thresholds and the words; under `split_fixed_sequence` also the
 chain, from the slices and the first labels.  Taken as given are: the scores and answers of the models, the
 labels of the people, the chains or slices, which were fixed before the draw, probabilities of asking that
-vary, the hash of the pool, what stands under "provenance", and the expected costs of a certificate of
-version 1.
+vary, the hash of the pool, what stands under "provenance", and in a certificate of version 1 the expected
+costs, and the bound that is shown beside items that nobody could label.
 
 Exit code 0: everything agrees.  1: something differs, line by line.  2: a file cannot be read.
 """
@@ -111,12 +111,18 @@ def _refuse_imports(plan: Plan, allowed: Collection[str]) -> None:
 
 
 def _as_version_1(stated: dict[str, Any], again: dict[str, Any]) -> None:
-    """Take expected costs as stated: version 1 forecast them in another way, and nothing rests on them."""
+    """Take as stated what version 1 computed in another way, and what nothing rests on.
+
+    These are the expected costs, and beside items that nobody could label the bound that is shown.
+    """
     again["version"] = 1
     before, result = stated.get("result"), again["result"]
     if not isinstance(before, dict):
         return
-    for name in ("expected_net_cost", "expected_net_saving", "expected_routing_saving"):
+    names = ["expected_net_cost", "expected_net_saving", "expected_routing_saving"]
+    if again["draw"]["unanswered"]:
+        names.append("pointwise_upper_bound")
+    for name in names:
         result[name] = before.get(name, result[name])
     sentence = before.get("sentence")
     if isinstance(sentence, str) and sentence.removesuffix(DEARER) == result["sentence"].removesuffix(DEARER):
@@ -233,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return DIFFERS
     print("OK: the certificate follows from its draw")
     if parse_document(certificate)["version"] == 1:
-        print("It is of version 1, whose expected costs and savings were not checked")
+        print("It is of version 1: its expected costs and savings were not checked")
     return AGREES
 
 

@@ -6,6 +6,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
+from scipy.stats import hypergeom
 
 from routing.core.bounds import BOUNDS
 from routing.core.calibration import (
@@ -127,6 +128,26 @@ def test_unlabellable_items_count_against_the_model_only() -> None:
     with_people = calibration_of([0.0] * 498 + [1.0] * 2, labels, [["right"]] * 500, plan=plan)
     routed = certify(plan, [policies([(at(0.5),)])], with_people)
     assert (routed.tests[0].upper[1], routed.certified) == (0, True)
+
+
+@pytest.mark.parametrize("blank", [0, 1, 3])
+def test_the_bound_shown_beside_unlabellable_items_agrees_with_the_certificate(blank: int) -> None:
+    """Errors that people mended are off the delivered data set; those that nobody could mend are not."""
+    plan = plan_of(3000, 500, p="1", costs=(1, 10))
+    labels = ["right"] * (500 - blank) + [None] * blank
+    for errors in (0, 13, 18, 19):
+        answers = [["wrong" if i >= 500 - errors else "right"] for i in range(500)]
+        calibration = calibration_of(np.zeros(500), labels, answers, plan=plan)  # type: ignore[arg-type]
+        chain = policies([(at(1.0),)])
+        result = certify(plan, [chain], calibration)
+        lowest = max(errors, blank) - blank  # K-
+        # "More than E are left" is "more than E + K- were wrong": the least E with which that is rejected.
+        wrong = np.minimum(np.arange(3001) + 1 + lowest, 3000)
+        passes = np.flatnonzero(hypergeom.cdf(max(errors, blank), 3000, wrong, 500) <= 0.05)
+        shown = risk_path(plan, chain, calibration)[1].upper_bound
+        assert shown == pytest.approx(passes[0] / 3000, abs=1e-12)
+        if result.certified:
+            assert shown <= 0.05
 
 
 def test_a_missing_answer_passes_the_item_on() -> None:

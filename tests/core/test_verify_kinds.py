@@ -159,4 +159,4 @@ def test_a_certificate_of_the_first_version_is_held_to_all_but_its_forecast_of_c
 
 def test_the_command_says_what_the_first_version_leaves_unchecked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(DATA / "certificate-v1.json"), str(DATA / "draw-v1.jsonl")]) == 0
-    assert "expected costs and savings were not checked" in capsys.readouterr().out
+    assert "its expected costs and savings were not checked" in capsys.readouterr().out
