@@ -73,6 +73,29 @@ def test_parquet_and_csv_are_the_same_table(tmp_path: Path) -> None:
         assert np.array_equal(getattr(plain, field), getattr(same, field))
 
 
+def test_whole_numbers_are_one_label_whether_a_parquet_column_holds_floats_or_not(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    # A missing cell has made floats of one column of labels.
+    columns = {"y_true": [7, 5, 5], "pred1": [7.0, float("nan"), 5.5], "u1": [0.1, float("nan"), 0.75]}
+    parquet.write_table(pa.table(columns), tmp_path / "outputs.parquet")
+    table = read_table(tmp_path / "outputs.parquet", costs=(1,), human_cost=8, blank="pass")
+    assert table.loss[:, 0].tolist() == [0, 1, 1]
+    assert table.usable[:, 0].tolist() == [True, False, True]
+    assert table.u[:, 0].tolist() == [0.1, 1.0, 0.75]
+
+
+@pytest.mark.parametrize("cell", [b"7", [7], {"a": 7}])
+def test_parquet_cells_that_are_neither_texts_nor_numbers_are_refused(tmp_path: Path, cell: object) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"y_true": ["7"], "pred1": [cell], "u1": [0.1]}), tmp_path / "odd.parquet")
+    with pytest.raises(TableError, match=r"odd\.parquet: column 'pred1' holds cells of type"):
+        read_table(tmp_path / "odd.parquet", costs=(1,), human_cost=8)
+
+
 def test_names_models_and_costs_can_be_given(tmp_path: Path) -> None:
     text = 'gold,small,score,pred3,u3\n1.0,1,0.2,2,0.5\n2,"1,000",0.4,2.0,0.1\n'
     table = table_of(
@@ -105,6 +128,9 @@ def test_recorded_losses_keep_their_bound(tmp_path: Path) -> None:
     assert (counts.binary, counts.loss_name) == (True, "zero_one")
     with pytest.raises(TableError, match=r"row 2, column 'loss1': '1.5' must be a number from 0 to 1"):
         table_of(tmp_path, text, **given)
+    for bound in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(TableError, match=r"--loss-bound .*: the largest loss must be a number above 0"):
+            table_of(tmp_path, text, loss_bound=bound, **given)
     with pytest.raises(LossError, match="recorded"):
         RecordedLoss()("a", "b")
 
@@ -131,7 +157,11 @@ def test_probabilities_of_asking_come_from_a_column(tmp_path: Path) -> None:
             {},
             "row 1 (item 'a'), column 'conf2': the score is blank beside an answer",
         ),
-        (GOOD.replace("1.5,2,9", "-1,2,9"), {}, "row 3 (item 'c'), column 'cost1': '-1' must be a number at"),
+        (GOOD.replace("1.5,2,9", "-1,2,9"), {}, "row 3 (item 'c'), column 'cost1': '-1' must be a number of"),
+        (GOOD.replace("1.5,2,9", "1_5,2,9"), {}, "row 3 (item 'c'), column 'cost1': '1_5' is no number"),
+        (GOOD, {"models": (1, 1)}, "--models: a model stands there twice"),
+        (GOOD, {"columns": {"p": "conf2"}}, "there is no column 'p' to map 'conf2' to"),
+        ("", {}, "outputs.csv: the file is empty"),
         (GOOD.replace("1.5,2,9", "1.5,,9"), {}, "row 3 (item 'c'), column 'cost2': the cell is blank"),
         (
             GOOD.replace("2,9", "2,0"),

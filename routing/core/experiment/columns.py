@@ -15,6 +15,8 @@ from routing.core.arrays import Floats
 from routing.core.experiment.table import TableError
 
 PARQUET = {".parquet", ".pq"}
+WHOLE = 2.0**53
+"""Below it every whole number is a float."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,13 @@ class Columns:
         values = np.empty(self.size)
         for row, text in enumerate(self.texts(column)):
             try:
+                if "_" in text:
+                    raise ValueError(text)  # Python would read 1_0 as 10
                 value = float(text) if text.strip() else float("nan")
             except ValueError:
                 raise TableError(f"{self.where(row, column)}: {_short(text)} is no number") from None
             if text.strip() and not (isfinite(value) and value >= least and (most is None or value <= most)):
-                allowed = f"at least {least:g}" if most is None else f"from {least:g} to {most:g}"
+                allowed = f"of at least {least:g}" if most is None else f"from {least:g} to {most:g}"
                 raise TableError(f"{self.where(row, column)}: {_short(text)} must be a number {allowed}")
             values[row] = value
         return values
@@ -113,16 +117,19 @@ def open_columns(path: Path, *, names: Mapping[str, str], wanted: Sequence[str])
     table = _read_parquet(path, chosen) if parquet else _read_csv(path, chosen)
     if not table.num_rows:
         raise TableError(f"{path.name}: there is a header, but no row")
-    cells = {name: _texts(table.column(name)) for name in chosen}
+    cells = {name: _texts(table.column(name), f"{path.name}: column {name!r}") for name in chosen}
     return Columns(path.name, cells, dict(names), table.num_rows)
 
 
 def _csv_header(path: Path) -> list[str]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return next(csv.reader(file), [])
+            header = next(csv.reader(file), [])
     except UnicodeDecodeError as error:
         raise TableError(f"{path.name}: the file is not UTF-8 ({error.reason} in its header)") from None
+    if not header:
+        raise TableError(f"{path.name}: the file is empty; its first row must name the columns")
+    return header
 
 
 def _read_csv(path: Path, columns: list[str]) -> Any:
@@ -176,15 +183,25 @@ def _read_parquet(path: Path, columns: list[str]) -> Any:
         raise TableError(f"{path.name}: {error}") from None
 
 
-def _texts(column: Any) -> list[str]:
-    """The cells of an Arrow column as texts, missing ones as ''."""
+def _texts(column: Any, where: str) -> list[str]:
+    """The cells of an Arrow column as texts, missing ones and NaN as ''."""
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        raise TableError(f"{where} holds cells of type {kind}; write texts or numbers")
     return [value if isinstance(value, str) else _text(value) for value in column.to_pylist()]
 
 
 def _text(value: object) -> str:
-    if value is None:
+    """A cell that is no text.  Whole floats are written as whole numbers: a column of them has become one of
+    floats wherever a cell was missing, and its labels should still equal those of a column that has not.
+    """
+    if value is None or value != value:
         return ""
-    return repr(value) if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < WHOLE else repr(value)
+    return str(value)
 
 
 def _short(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +64,14 @@ def read_table(
         raise TableError(f"blank predictions can be 'wrong' or 'pass', not {blank!r}")
     names = {**(columns or {}), **({"p": p_column} if p_column else {})}
     per_model = [f"{kind}{k}" for k in range(1, MOST_MODELS + 1) for kind in PER_MODEL]
-    cells = open_columns(path, names=names, wanted=["item_id", "y_true", "cost_h", "p", *per_model])
+    known = ["item_id", "y_true", "cost_h", *(["p"] if p_column else [])]
+    cells = open_columns(path, names=names, wanted=[*known, *per_model])
     _check_ids(cells)
     numbers = tuple(models) or tuple(
         k for k in range(1, MOST_MODELS + 1) if f"pred{k}" in cells or f"loss{k}" in cells
     )
+    if len(set(numbers)) < len(numbers):
+        raise TableError("--models: a model stands there twice")
     if costs and not models:
         numbers = numbers[: len(costs)]
     if not numbers:
@@ -129,6 +133,8 @@ def _recorded(cells: Columns, numbers: Sequence[int]) -> bool:
 
 
 def _recorded_losses(cells: Columns, numbers: Sequence[int], bound: float) -> tuple[Floats, bool, float]:
+    if not (bound > 0 and isfinite(bound)):
+        raise TableError(f"--loss-bound {bound:g}: the largest loss must be a number above 0")
     values = np.column_stack([cells.complete(f"loss{k}", most=bound) for k in numbers])
     binary = bound == 1 and bool(np.all((values == 0) | (values == 1)))
     return values, binary, bound
