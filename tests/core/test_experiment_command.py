@@ -88,6 +88,8 @@ def test_what_is_left_out_is_said_once(file: str, capfd) -> None:
         (["--bound", "magic", "--rules", "pointwise_argmin"], "there is no bound 'magic'"),
         (["--bound", "clt", "--rules", "fixed_sequence"], "nothing that was asked for can be run"),
         (["--loss", "numeric"], "row 1 (item 'item-0'), column 'y_true', with pred1"),
+        (["--human-cost", "1e300", "--m", "50"], "costs: 1E+300 is too large or too small"),
+        (["--epsilon", "0.05,1e-400", "--m", "50"], "epsilon: 1E-400 is too large or too small"),
         (["--json", "/dev/null/rows.json", "--m", "50"], "/dev/null/rows.json cannot be written"),
         (["--plots", "/dev/null/figures", "--m", "50"], "/dev/null/figures cannot be written"),
     ],
@@ -95,6 +97,21 @@ def test_what_is_left_out_is_said_once(file: str, capfd) -> None:
 def test_a_wrong_command_ends_with_one_sentence(file: str, arguments: list[str], words: str, capfd) -> None:
     assert main([file, "--repeats", "1", "--quiet", *arguments]) == 1
     assert words in capfd.readouterr().err
+
+
+def test_a_path_that_cannot_be_written_is_refused_before_the_first_draw(
+    file: str, tmp_path: Path, capfd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("routing.core.experiment.cli.run", lambda *_, **__: pytest.fail("it ran"))
+    assert main([file, "--m", "50", "--csv", str(tmp_path)]) == 1
+    assert "cannot be written: it is a folder" in capfd.readouterr().err
+
+
+def test_the_theorem_on_finite_test_sets_is_stated_where_it_holds(file: str, capfd) -> None:
+    arguments = [file, "--m", "50", "--repeats", "1", "--rules", "fixed_sequence"]
+    for more, stated in (([], 1), (["--shift", "0,1"], 1), (["--shift", "1"], 0), (["--alpha", "0.6"], 0)):
+        assert main([*arguments, *more]) == 0
+        assert capfd.readouterr().out.count("theorem on finite test sets") == stated
 
 
 def test_figures_are_drawn_where_they_have_something_to_show(file: str, tmp_path: Path) -> None:

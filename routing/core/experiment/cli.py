@@ -82,6 +82,7 @@ def execute(options: argparse.Namespace, *, say: Callable[[str], object]) -> Non
         say(f"Left out: {sentence}.")
     if not cases:
         raise ExperimentError("nothing that was asked for can be run on this table")
+    _prepare(options)
     results = _run(table, settings, quiet=options.quiet)
     if not options.quiet:
         say(as_markdown(results.rows))
@@ -94,6 +95,20 @@ def _run(table: Table, settings: Settings, *, quiet: bool) -> Results:
     # disable=None: no bar where nobody watches.
     with tqdm(total=settings.repeats, unit="draw", disable=True if quiet else None) as bar:
         return run(table, settings, progress=bar.update)
+
+
+def _prepare(options: argparse.Namespace) -> None:
+    """Make the folders of what will be written, so that no long run ends in a path that cannot be."""
+    for path in (options.json, options.csv, options.markdown, options.plots):
+        if path is None:
+            continue
+        folder = path if path is options.plots else path.parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ExperimentError(f"{path} cannot be written: {error.strerror}") from None
+        if path.is_dir() and path is not options.plots:
+            raise ExperimentError(f"{path} cannot be written: it is a folder")
 
 
 def _write(
@@ -110,7 +125,6 @@ def _write(
     ):
         if path is not None:
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text(results.rows), encoding="utf-8")
             except OSError as error:
                 raise ExperimentError(f"{path} cannot be written: {error.strerror}") from None

@@ -14,7 +14,7 @@ from routing.core.experiment.shift import deploy
 from routing.core.experiment.split import Split
 from routing.core.experiment.summary import Row, summarise
 from routing.core.experiment.table import Table
-from routing.core.plan import Plan
+from routing.core.plan import Plan, PlanError
 from routing.core.rules import RULES
 
 Progress = Callable[[int], object]
@@ -86,7 +86,13 @@ def _order(key: tuple[int, int, float | None]) -> tuple[int, int, float]:
 
 
 def list_cases(table: Table, settings: Settings) -> tuple[list[Case], tuple[str, ...]]:
-    """What can be run, and why the rest cannot."""
+    """What can be run, and why the rest cannot.
+
+    Raises
+    ------
+    ExperimentError
+        A number makes no sense, whatever the rule.
+    """
     cases: list[Case] = []
     refused: dict[str, None] = {}
     settings.check()
@@ -95,10 +101,13 @@ def list_cases(table: Table, settings: Settings) -> tuple[list[Case], tuple[str,
         for target in settings.targets:
             for bound in method.bounds(settings.bounds):
                 for m in settings.sizes_for(table):
-                    plan = settings.plan(
-                        table, rule=name, target=target, bound=bound, m=m, epsilon=settings.epsilons[0]
-                    )
-                    reason = _refusal(method, table, settings, plan)
+                    try:
+                        plan = settings.plan(
+                            table, rule=name, target=target, bound=bound, m=m, epsilon=settings.epsilons[0]
+                        )
+                        reason = _refusal(method, table, settings, plan)
+                    except PlanError as error:
+                        raise ExperimentError(str(error)) from None
                     if reason:
                         refused[reason] = None
                     else:

@@ -79,7 +79,13 @@ class Settings:
         return self.sizes or (max(1, min(MOST_LABELS, table.size // 4)),)
 
     def plan(self, table: Table, *, rule: str, target: str, bound: str, m: int, epsilon: Decimal) -> Plan:
-        """The plan of one row; costs are the means over the table."""
+        """The plan of one row; costs are the means over the table.
+
+        Raises
+        ------
+        PlanError
+            A number is too large or too small for a plan.
+        """
         p, p_min = self.p, None
         if table.p is not None:
             p, p_min = _decimal(float(table.p.mean())), _decimal(float(table.p.min()))
