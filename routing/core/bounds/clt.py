@@ -45,7 +45,7 @@ class CentralLimit(Bound):
 
     def upper(self, evidence: Evidence, alpha: float, *, target: str) -> Floats:
         mean, error = self._mean_and_error(evidence)
-        return np.asarray(mean + special.ndtri(1 - alpha) * error, dtype=np.float64)
+        return np.asarray(mean - special.ndtri(alpha) * error, dtype=np.float64)
 
     @staticmethod
     def _mean_and_error(evidence: Evidence) -> tuple[Floats, Floats]:
