@@ -278,7 +278,7 @@ def observed_losses(calibration: Calibration, *, loss: Loss, sources: int) -> Ob
         A loss cannot be computed, or lies outside its range.
     """
     rows = [row for row in calibration.rows if row.asked]
-    values = _losses_of_answers(rows, loss, sources - 1)
+    values = losses_of_answers(rows, loss, sources - 1)
     upper = np.zeros((len(rows), sources - 1))
     lower = np.zeros_like(upper)
     for index, row in enumerate(rows):
@@ -299,7 +299,7 @@ def observed_losses(calibration: Calibration, *, loss: Loss, sources: int) -> Ob
     )
 
 
-def _losses_of_answers(rows: Sequence[CalibrationRow], loss: Loss, models: int) -> Floats:
+def losses_of_answers(rows: Sequence[CalibrationRow], loss: Loss, models: int) -> Floats:
     """Loss of each model's own answer (n, S - 1); 0 where there is no answer or no label."""
     values = np.zeros((len(rows), models))
     places, labels, answers = [], [], []

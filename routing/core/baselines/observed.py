@@ -12,7 +12,7 @@ import numpy as np
 from routing.core.arrays import Bools, Floats, Ints
 from routing.core.baselines import BASELINES, Baseline, Labelled
 from routing.core.bounds import BOUNDS, Evidence
-from routing.core.calibration import Calibration, CalibrationRow
+from routing.core.calibration import Calibration, CalibrationRow, losses_of_answers
 from routing.core.cascade import Decision
 from routing.core.plan import Plan
 
@@ -203,13 +203,13 @@ def _losses(rows: Sequence[CalibrationRow], plan: Plan) -> tuple[Floats, Floats,
     An item that nobody could label counts B where a model labels it.
     """
     models = plan.sources - 1
-    alone, usable = np.zeros((len(rows), models)), np.zeros((len(rows), models), dtype=np.bool_)
     function = plan.loss_function()
+    alone, usable = losses_of_answers(rows, function, models), np.zeros((len(rows), models), dtype=np.bool_)
     for index, row in enumerate(rows):
-        for model, answer in enumerate(row.answers if row.asked else ()):
-            if answer is not None:
-                usable[index, model] = True
-                alone[index, model] = function.bound if row.label is None else function(row.label, answer)
+        if row.asked:
+            usable[index] = [answer is not None for answer in row.answers]
+            if row.label is None:
+                alone[index, usable[index]] = function.bound
     loss = np.zeros_like(alone)
     for model in range(models - 1, -1, -1):
         later = loss[:, model + 1] if model + 1 < models else 0.0
