@@ -176,6 +176,7 @@ def test_a_stated_confidence_is_read(reply: object, confidence: float) -> None:
         ("85", "outside"),
         ("1.2", "outside"),
         ("-0.5", "outside"),
+        ("<think>" * 200_000, "middle of a thought"),
         ("<think>0.5 seems", "middle of a thought"),
         (None, "missing"),
         (float("nan"), "NaN"),

@@ -57,7 +57,9 @@ def parse_reply(reply: object) -> float | str:
     """
     if not isinstance(reply, str):
         return number_or_reason(reply, "the stated probability")
-    text = _THOUGHT.sub("", reply).strip()
+    # Past the last end of a thought there is none to take out, and looking for one takes quadratic time.
+    before, end, after = reply.rpartition("</think>")
+    text = (_THOUGHT.sub("", before + end) + after).strip()
     if "<think>" in text:
         return "the reply ends in the middle of a thought"
     if not text:
