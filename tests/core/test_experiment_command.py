@@ -82,6 +82,7 @@ def test_what_is_left_out_is_said_once(file: str, capfd) -> None:
         (["--epsilon", "many"], "--epsilon many: this is no number"),
         (["--m", "10.5"], "--m 10.5: this is no whole number"),
         (["--columns", "y_true"], "--columns y_true: write NAME=COLUMN"),
+        (["--columns", "u1=a,u1=b"], "--columns u1=b: u1 is read from 'a' already"),
         (["--loss-params", "{"], "--loss-params is no JSON"),
         (["--loss-params", "[1]"], "--loss-params must be a JSON object"),
         (["--rules", "magic"], "there is no rule 'magic'; choose one of: fixed_sequence"),

@@ -86,6 +86,25 @@ def test_whole_numbers_are_one_label_whether_a_parquet_column_holds_floats_or_no
     assert table.u[:, 0].tolist() == [0.1, 1.0, 0.75]
 
 
+def test_two_columns_may_be_read_from_one(tmp_path: Path) -> None:
+    table = table_of(tmp_path, GOOD, columns={"y_true": "pred2", "pred2": "pred2", "conf2": "conf2"})
+    assert table.loss[:, 1].tolist() == [0, 0, 0]
+
+
+def test_a_column_that_is_named_comes_before_another_that_is_there(tmp_path: Path) -> None:
+    table = table_of(tmp_path, GOOD, columns={"u1": "conf2"}, models=(1,))
+    assert table.u[:, 0].tolist() == [0.6, 0.8, 1.0]
+    both = GOOD.replace("cost_h\n", "cost_h,off\n").replace("2,8\n", "2,8,1\n").replace("2,9\n", "2,9,0\n")
+    table = table_of(tmp_path, both, columns={"loss1": "off", "u1": "conf2"}, models=(1,))
+    assert table.loss[:, 0].tolist() == [1, 1, 0]
+
+
+def test_a_column_that_is_read_under_another_name_has_given_up_its_own(tmp_path: Path) -> None:
+    table = table_of(tmp_path, GOOD, columns={"pred1": "pred2", "conf1": "conf2"})
+    assert table.numbers == (1,)
+    assert table.loss[:, 0].tolist() == [1, 0, 0]
+
+
 @pytest.mark.parametrize("cell", [b"7", [7], {"a": 7}])
 def test_parquet_cells_that_are_neither_texts_nor_numbers_are_refused(tmp_path: Path, cell: object) -> None:
     import pyarrow as pa
@@ -161,7 +180,9 @@ def test_probabilities_of_asking_come_from_a_column(tmp_path: Path) -> None:
         (GOOD.replace("1.5,2,9", "1_5,2,9"), {}, "row 3 (item 'c'), column 'cost1': '1_5' is no number"),
         (GOOD, {"models": (1, 1)}, "--models: a model stands there twice"),
         (GOOD, {"columns": {"p": "conf2"}}, "there is no column 'p' to map 'conf2' to"),
-        ("", {}, "outputs.csv: the file is empty"),
+        ("", {}, "outputs.csv: the first row is empty; it must name the columns"),
+        ("\n" + GOOD, {}, "outputs.csv: the first row is empty; it must name the columns"),
+        ("a" * 200_000, {}, "outputs.csv: the first row does not name columns"),
         (GOOD.replace("1.5,2,9", "1.5,,9"), {}, "row 3 (item 'c'), column 'cost2': the cell is blank"),
         (
             GOOD.replace("2,9", "2,0"),

@@ -141,11 +141,13 @@ def _write(
 
 
 def _table(options: argparse.Namespace) -> Table:
-    columns = {}
+    columns: dict[str, str] = {}
     for pair in _split(options.columns):
         name, sign, column = pair.partition("=")
         if not (name and sign and column):
             raise ExperimentError(f"--columns {pair}: write NAME=COLUMN, as in y_true=gold")
+        if name in columns:
+            raise ExperimentError(f"--columns {pair}: {name} is read from {columns[name]!r} already")
         columns[name] = column
     try:
         params = json.loads(options.loss_params)

@@ -39,7 +39,14 @@ class Columns:
     size: int
 
     def __contains__(self, column: str) -> bool:
-        return self.names.get(column, column) in self.cells
+        if column in self.names:
+            return True
+        return column in self.cells and column not in _taken(self.names)
+
+    def first(self, *either: str) -> str | None:
+        """The first of the columns that was mapped, else the first that is there; None without any."""
+        there = [column for column in either if column in self]
+        return next((column for column in there if column in self.names), there[0] if there else None)
 
     def texts(self, column: str) -> Sequence[str]:
         """The cells (N,) of a column that is there."""
@@ -110,15 +117,21 @@ def open_columns(path: Path, *, names: Mapping[str, str], wanted: Sequence[str])
             raise TableError(f"{path.name}: there is no column {name!r}, which {known!r} should be read from")
         if known not in wanted:
             raise TableError(f"there is no column {known!r} to map {name!r} to; see the list of columns")
-    taken = set(names.values())
-    chosen = [
-        names.get(name, name) for name in wanted if name in names or (name in header and name not in taken)
-    ]
+    taken = _taken(names)
+    read = [name for name in wanted if name in names or (name in header and name not in taken)]
+    chosen = list(dict.fromkeys(names.get(name, name) for name in read))  # two may be read from one
     table = _read_parquet(path, chosen) if parquet else _read_csv(path, chosen)
     if not table.num_rows:
         raise TableError(f"{path.name}: there is a header, but no row")
     cells = {name: _texts(table.column(name), f"{path.name}: column {name!r}") for name in chosen}
     return Columns(path.name, cells, dict(names), table.num_rows)
+
+
+def _taken(names: Mapping[str, str]) -> set[str]:
+    """Columns that are read under another name and have given up their own; people may be asked about an item
+    with a probability that is its score, say, so that ``p`` takes nothing.
+    """
+    return {column for known, column in names.items() if known != "p"}
 
 
 def _csv_header(path: Path) -> list[str]:
@@ -127,8 +140,10 @@ def _csv_header(path: Path) -> list[str]:
             header = next(csv.reader(file), [])
     except UnicodeDecodeError as error:
         raise TableError(f"{path.name}: the file is not UTF-8 ({error.reason} in its header)") from None
+    except csv.Error as error:
+        raise TableError(f"{path.name}: the first row does not name columns ({error})") from None
     if not header:
-        raise TableError(f"{path.name}: the file is empty; its first row must name the columns")
+        raise TableError(f"{path.name}: the first row is empty; it must name the columns")
     return header
 
 
@@ -188,7 +203,13 @@ def _texts(column: Any, where: str) -> list[str]:
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    no_text = (
+        pa.types.is_nested,
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_fixed_size_binary,
+    )
+    if any(is_kind(kind) for is_kind in no_text):
         raise TableError(f"{where} holds cells of type {kind}; write texts or numbers")
     return [value if isinstance(value, str) else _text(value) for value in column.to_pylist()]
 

@@ -117,10 +117,10 @@ def _check_ids(cells: Columns) -> None:
 
 
 def _need(cells: Columns, *either: str) -> str:
-    """The first of the columns that the file has."""
-    for column in either:
-        if column in cells:
-            return column
+    """Which of the columns the file has."""
+    column = cells.first(*either)
+    if column is not None:
+        return column
     options = " or ".join(repr(column) for column in either)
     raise TableError(f"{cells.name}: there is no column {options}; name another with --columns")
 
@@ -211,7 +211,7 @@ def _scores(cells: Columns, numbers: Sequence[int], answers: NDArray[np.object_]
     for place, k in enumerate(numbers):
         if place == 0:
             _need(cells, f"conf{k}", f"u{k}")
-        column = next((name for name in (f"conf{k}", f"u{k}") if name in cells), None)
+        column = cells.first(f"conf{k}", f"u{k}")
         if column is None:
             continue
         values = cells.numbers(column, most=1.0)
