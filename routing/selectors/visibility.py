@@ -28,8 +28,11 @@ def columns_hidden_now(project: Project) -> frozenset[str]:
 
 
 def hidden_columns(project: Project) -> frozenset[str]:
-    """Columns of the imported data that are model output: shown only where model output may be."""
-    columns: set[str] = set()
+    """Columns of the imported data that are model output: shown only where model output may be.
+
+    With them those that say how likely people are asked about an item: they may follow a model's doubts.
+    """
+    columns = set(project.runs.exclude(p_column="").values_list("p_column", flat=True))
     for source in Source.objects.filter(project=project):
         try:
             columns |= open_backend(source.backend, source.params).hidden_columns()

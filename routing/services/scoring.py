@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from annotation.errors import InputError
+from annotation.hooks import hidden_batches
 from annotation.models import Label, Project
 from routing.backends import open_backend
 from routing.core.registry import UnknownNameError
@@ -130,9 +131,17 @@ def _refusal(source: Source, brings: frozenset[str], needed: list[tuple[str, ...
 
 
 def _examples(project: Project, source: Source) -> list[Example]:
-    """The newest stored predictions of the source for items that people have labelled."""
+    """The newest stored predictions of the source for items that people have labelled.
+
+    Not those of a calibration set that is being labelled: what is said of them here would tell how many of
+    its answers are wrong before the analysis does.
+    """
     fingerprint = open_backend(source.backend, source.params).fingerprint()
-    current = Label.objects.filter(item__project=project, superseded_by__isnull=True).order_by("-id")
+    current = (
+        Label.objects.filter(item__project=project, superseded_by__isnull=True)
+        .exclude(work_item__batch__in=hidden_batches(project))
+        .order_by("-id")
+    )
     labels = dict(reversed(list(current.values_list("item_id", "value")[:MAX_EXAMPLES])))
     ids, keys, examples = sorted(labels), keys_by_name(project), []
     for start in range(0, len(ids), 500):

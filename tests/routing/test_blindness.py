@@ -125,3 +125,17 @@ def test_choices_stay_while_a_run_is_open():
         set_choices(project=world.project, user=world.manager, choices=[ChoiceSpec("yes"), ChoiceSpec("no")])
     cancel_run(run=run, user=world.manager)
     assert hooks.schema_objection(world.project) == ""
+
+
+def test_the_column_of_probabilities_is_not_shown_to_whoever_labels():
+    def ask(index, row):
+        # Asked more often where the first model is unsure: the column tells how sure it is.
+        row["ask"] = "0.4" if float(row["confidence1"]) > 0.5 else "0.9"
+
+    world = make_world(100, change=ask)
+    access = access_to(add_member(world.project, "reviewer"), world.project.slug)
+    item = world.project.items.first()
+    assert "ask" in item_history(world.project, access, item.pk).data
+    world.start(m=40, p=None, p_column="ask", target="pool", bound="hoeffding")
+    assert "ask" in hooks.hidden_columns(world.project)
+    assert set(item_history(world.project, access, item.pk).data) == {"text"}

@@ -121,6 +121,12 @@ def test_a_calibrated_score_is_learnt_from_labels_outside_the_pool(world):
     assert (name, params) == (run.score, run.score_params)
 
 
+def test_a_calibrated_score_tells_nothing_of_labels_that_are_still_blind(world):
+    world.calibrated(m=60)
+    with pytest.raises(InputError, match=r"30 labelled items outside .* there are 0"):
+        resolve_score(world.project, first(world), "calibrated")
+
+
 @pytest.mark.parametrize(
     ("name", "params", "where", "words"),
     [
