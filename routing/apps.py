@@ -24,7 +24,12 @@ class RoutingConfig(AppConfig):
         append_only.register_columns(
             "routing_run",
             fixed=models.Run.PLAN_COLUMNS,
-            once={"pool_hash": "= ''", "chains": "IS NULL", "slices": "IS NULL"},
+            once={
+                "pool_hash": "= ''",
+                "chains": "IS NULL",
+                # Fixed together with the chains, if at all.
+                "slices": "IS NULL AND OLD.chains IS NULL",
+            },
             message="the plan of a run cannot be changed after its draw: start a new run",
         )
         append_only.register_columns(

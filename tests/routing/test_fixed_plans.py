@@ -78,6 +78,7 @@ def test_neither_can_it_in_sql(world) -> None:
         "UPDATE routing_run SET alpha = 0.5",
         "UPDATE routing_runsource SET cost_per_label = 0",
         "UPDATE routing_run SET chains = NULL",
+        "UPDATE routing_run SET slices = '{}'",
     ):
         with (
             pytest.raises(IntegrityError, match=r"cannot be changed|append-only"),
