@@ -7,7 +7,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Min, QuerySet
-from django.db.models.fields.json import KeyTextTransform
 
 from annotation.errors import InputError
 from annotation.models import Item, Project
@@ -15,8 +14,10 @@ from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
 from routing.core.losses import LOSSES, Loss, LossError, make_loss
 from routing.core.losses.numeric import read_number
 from routing.core.registry import UnknownNameError
+from routing.services.sql import DataCell
 
 PLACES = 8
+MOST_NESTED = 20
 NUMERIC = "numeric"
 DEFAULT_SHARE = Decimal("0.3")
 
@@ -54,6 +55,16 @@ class PlanFields:
     score: str = ""
     score_params: Mapping[str, Any] = field(default_factory=dict)
     pilot_size: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise InputError where a part could not be stored with the run, or written into its certificate."""
+        for name in ("p_column", "loss_params", "score_params"):
+            if not _storable(getattr(self, name), MOST_NESTED):
+                raise InputError(
+                    f"This cannot be stored: it is nested more than {MOST_NESTED} deep, or a text in it "
+                    "holds NUL or half of a surrogate pair.",
+                    where=name,
+                )
 
 
 @dataclass(frozen=True)
@@ -115,7 +126,7 @@ def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
         raise InputError(
             "Leave the probability for all items empty where a column holds each item's own.", where="p"
         )
-    text = KeyTextTransform(fields.p_column, "data")
+    text = DataCell("data", fields.p_column)
     rows = items.order_by().values_list(text).annotate(count=Count("pk"), first=Min("position"))
     counts: dict[str, int] = {}
     by_text: dict[str, Decimal] = {}
@@ -141,7 +152,7 @@ def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
 
 def probabilities_by_position(pool: QuerySet[Any], asking: Asking) -> list[Decimal]:
     """The probability of every item of a stored pool, by position."""
-    texts = pool.order_by("position").values_list(KeyTextTransform(asking.column, "item__data"), flat=True)
+    texts = pool.order_by("position").values_list(DataCell("item__data", asking.column), flat=True)
     return [asking.by_text[text] for text in texts.iterator(chunk_size=10_000)]
 
 
@@ -152,6 +163,17 @@ def refuse_too_fine(name: str, value: Decimal) -> None:
         raise InputError("Write a number such as 0.05.", where=name)
     if _places(number) > PLACES:
         raise InputError(f"Write at most {PLACES} places after the point.", where=name)
+
+
+def _storable(value: object, depth: int) -> bool:
+    """Whether a value of JSON has only texts that can be written as UTF-8, without NUL, and so few levels."""
+    if isinstance(value, str):
+        return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+    if isinstance(value, Mapping):
+        value = [*value, *value.values()]
+    if isinstance(value, list | tuple):
+        return depth > 0 and all(_storable(entry, depth - 1) for entry in value)
+    return True
 
 
 def _number(value: object) -> Decimal | None:

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BigIntegerField, Func, Model, QuerySet, Value
+from django.db.models import BigIntegerField, Func, Model, QuerySet, TextField, Value
 from django.db.models.sql.compiler import SQLCompiler
 
 from routing.core.sampling import tie_breaks
@@ -59,3 +59,26 @@ class TieBreak(Func):
         bits = f"('x' || encode(substr(sha256({text}), 1, 8), 'hex'))::bit(64)::bigint"
         # The shift keeps the sign, so that the upper bits are masked off.
         return f"(({bits} >> 11) & 9007199254740991)", (*salt_params, *name_params)
+
+
+class DataCell(Func):
+    """The text in a column of imported data, null where an item lacks it.
+
+    The column may have any name: in the lookups of a JSONField "2" is the third entry of a list, and on
+    SQLite a quotation mark ends the name.
+    """
+
+    output_field = TextField()
+
+    def __init__(self, data: str, column: str) -> None:
+        super().__init__(data, Value(column))
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        return self._select(compiler, "(SELECT value FROM json_each({data}) WHERE key = {column})")
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        return self._select(compiler, "({data} ->> ({column})::text)")
+
+    def _select(self, compiler: SQLCompiler, template: str) -> Any:
+        (data, first), (column, last) = map(compiler.compile, self.get_source_expressions())
+        return template.format(data=data, column=column), (*first, *last)

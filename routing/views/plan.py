@@ -5,7 +5,7 @@ from typing import Any
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 
-from annotation.errors import ConflictError, HypacError, InputError
+from annotation.errors import HypacError
 from annotation.views.access import ProjectRequest, needs
 from annotation.views.forms import add_error
 from routing.models import Source
@@ -68,7 +68,7 @@ def plan_outlook(request: ProjectRequest) -> HttpResponseBase:
 def _outlook(request: ProjectRequest, values: dict[str, Any], form: PlanForm | None = None) -> dict[str, Any]:
     try:
         found: Outlook = outlook(project=request.access.project, **values)
-    except (InputError, ConflictError) as error:
+    except HypacError as error:
         if form is not None:
             add_error(form, error)
         label = PlanForm.base_fields[error.where].label if error.where in PlanForm.base_fields else ""

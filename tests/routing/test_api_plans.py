@@ -1,5 +1,6 @@
 """Plans through the API: the menus, what a plan would mean, and starting a run."""
 
+import json
 from decimal import Decimal
 
 import pytest
@@ -99,3 +100,16 @@ def test_a_hopeless_run_has_to_be_wanted(client, world):
     answer = post(client, world, "api_runs", **hopeless)
     assert (answer.status_code, answer.json()["field"]) == (400, "anyway")
     assert post(client, world, "api_runs", **hopeless, anyway=True).status_code == 201
+
+
+@pytest.mark.parametrize("depth", [900, 100_000])
+def test_parameters_that_are_nested_too_deeply_are_refused(client, world, depth):
+    nested = "[" * depth + "]" * depth
+    body = json.dumps(PLAN).removesuffix("}") + f', "loss_params": {{"x": {nested}}}}}'
+    url = reverse("api_plan", args=[world.project.slug])
+    answer = client.post(url, body, content_type="application/json")
+    assert answer.status_code == 400
+    assert "nested" in answer.json()["detail"]
+    url = reverse("plan_outlook", args=[world.project.slug])
+    fields = PLAN | {"loss_params": '{"x": ' + "[" * 900 + "]" * 900 + "}"}
+    assert client.get(url, fields).status_code == 200

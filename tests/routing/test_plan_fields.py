@@ -1,5 +1,6 @@
 """What a plan may be made of, and how it comes back from the database."""
 
+import json
 from decimal import Decimal
 
 import pytest
@@ -75,6 +76,25 @@ def test_each_item_is_asked_about_with_its_own_probability():
 def test_a_column_with_one_probability_for_all_is_no_varying_one():
     run = with_p(make_world(100), ["0.5", "0.50"]).start(p=None, p_column="ask", m=40)
     assert (run.p_column, run.p_min, run.p) == ("", None, Decimal("0.5"))
+
+
+@pytest.mark.parametrize("name", ["2", "-1", 'a "b"', "a'b", "p.i", "$", "50 %s", "å"])
+def test_the_column_of_probabilities_may_have_any_name(name):
+    def ask(index, row):
+        row[name] = ("0.25", "0.5")[index % 2]
+
+    run = make_world(60, change=ask).start(p=None, p_column=name, target="pool", bound="hoeffding", m=30)
+    assert (run.p_column, run.p_min, run.p) == (name, Decimal("0.25"), Decimal("0.375"))
+    drawn = DrawItem.objects.filter(draw__run=run).select_related("item")
+    assert all(row.probability == Decimal(row.item.data[name]) for row in drawn)
+
+
+@pytest.mark.parametrize("name", ["loss_params", "score_params"])
+@pytest.mark.parametrize("value", [{"\0": 1}, {"a": ["\ud800"]}, json.loads("[" * 900 + "]" * 900)])
+def test_parameters_that_no_certificate_could_hold_are_refused_before_the_draw(name, value):
+    error = refused(make_world(30), m=20, **{name: {"fitted": value}})
+    assert error.where == name
+    assert "cannot be stored" in error.message
 
 
 @pytest.mark.parametrize("value", [None, "", "often", "0", "1.2", "-0.1", "NaN", "0.123456789"])

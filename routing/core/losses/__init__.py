@@ -70,7 +70,7 @@ def make_loss(name: str, params: Mapping[str, Any] | None = None, *, allow_impor
             )
     try:
         text = json.dumps(dict(params or {}), sort_keys=True, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise LossError(f"the parameters of the loss {name!r} are not plain JSON: {error}") from error
     return _made(name, text)
 
