@@ -92,17 +92,19 @@ def _column_statements(vendor: str, table: str, columns: _Columns) -> list[str]:
             f"BEGIN SELECT RAISE(ABORT, '{columns.message}'); END",
         ]
     if vendor == "postgresql":
+        # The condition stands in the function: in the trigger it would bind the columns, and no later migration
+        # could change the type of one.
         return [
-            *_refusing_function(name, columns.message),
+            *_refusing_function(name, columns.message, condition=condition),
             f"CREATE OR REPLACE TRIGGER {name} BEFORE UPDATE ON {table} "
-            f"FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION {name}()",
+            f"FOR EACH ROW EXECUTE FUNCTION {name}()",
         ]
     return []
 
 
-def _refusing_function(name: str, message: str) -> list[str]:
+def _refusing_function(name: str, message: str, *, condition: str = "true") -> list[str]:
     return [
-        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger AS "
-        f"$$ BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = 'integrity_constraint_violation'; END $$ "
-        "LANGUAGE plpgsql"
+        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger AS $$ BEGIN IF {condition} THEN "
+        f"RAISE EXCEPTION '{message}' USING ERRCODE = 'integrity_constraint_violation'; "
+        "END IF; RETURN NEW; END $$ LANGUAGE plpgsql"
     ]

@@ -125,3 +125,10 @@ def test_neither_can_it_in_the_administration(world, client) -> None:
     assert client.get(page).status_code == 200
     assert client.post(page, {"alpha": "0.5", "epsilon": "0.5"}).status_code == 403
     assert Run.objects.get().alpha == Decimal("0.1")
+
+
+def test_a_later_version_may_widen_a_column_of_a_plan() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite makes the whole table anew, and its triggers after it")
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE routing_run ALTER COLUMN loss TYPE varchar(300)")
