@@ -92,8 +92,8 @@ def _column_statements(vendor: str, table: str, columns: _Columns) -> list[str]:
             f"BEGIN SELECT RAISE(ABORT, '{columns.message}'); END",
         ]
     if vendor == "postgresql":
-        # The condition stands in the function: in the trigger it would bind the columns, and no later migration
-        # could change the type of one.
+        # The condition stands in the function: in the trigger it would bind the columns, and no later
+        # migration could change the type of one.
         return [
             *_refusing_function(name, columns.message, condition=condition),
             f"CREATE OR REPLACE TRIGGER {name} BEFORE UPDATE ON {table} "
