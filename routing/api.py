@@ -64,7 +64,8 @@ class RunDetail(RunView):
         body = _plan(run) | {
             "sources": list(
                 run.run_sources.order_by("position").values(
-                    "position", "source__name", "fingerprint", "cost_per_label"
+                    *("position", "source__name", "fingerprint"),
+                    *("cost_per_label", "cost_function", "prices"),
                 )
             ),
             "calibration": _progress(report.progress),
@@ -141,7 +142,16 @@ def _plan(run: Run) -> dict[str, Any]:
     names = (
         *("number", "state", "epsilon", "alpha", "target", "m", "p", "p_column", "p_min"),
         *("bound", "rule", "split_share", "loss", "loss_params", "score", "score_params"),
-        *("human_cost", "pool_size", "pool_hash", "created_at", "analysed_at", "routed_at", "completed_at"),
+        *(
+            "human_cost",
+            "pool_size",
+            "whole_size",
+            "pool_hash",
+            "created_at",
+            "analysed_at",
+            "routed_at",
+            "completed_at",
+        ),
     )
     return {name: getattr(run, name) for name in names}
 

@@ -12,6 +12,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotation.templatetags.hypac import percent
+from routing.views.charts import Tick
 
 SIZE = 420
 LEFT, TOP, RIGHT, BOTTOM = 78, 12, 14, 56
@@ -34,12 +35,6 @@ class Mark:
     x: float
     y: float
     title: str
-
-
-@dataclass(frozen=True)
-class Tick:
-    at: float
-    text: str
 
 
 @dataclass(frozen=True)

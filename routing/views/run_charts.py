@@ -185,7 +185,7 @@ def _reliability(report: RunReport) -> Chart | None:
             % {"name": one.name, "ece": percent(one.ece, 1)}
             for one in report.reliability
         ]
-        + [_("Bars: 95 % interval of each share.")],
+        + ([_("Bars: 95 % interval of each share.")] if report.binary else []),
     )
     ticks = [0, 0.2, 0.4, 0.6, 0.8, 1]
     return make_chart(
