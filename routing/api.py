@@ -142,16 +142,8 @@ def _plan(run: Run) -> dict[str, Any]:
     names = (
         *("number", "state", "epsilon", "alpha", "target", "m", "p", "p_column", "p_min"),
         *("bound", "rule", "split_share", "loss", "loss_params", "score", "score_params"),
-        *(
-            "human_cost",
-            "pool_size",
-            "whole_size",
-            "pool_hash",
-            "created_at",
-            "analysed_at",
-            "routed_at",
-            "completed_at",
-        ),
+        *("human_cost", "pool_size", "whole_size", "pool_hash"),
+        *("created_at", "analysed_at", "routed_at", "completed_at"),
     )
     return {name: getattr(run, name) for name in names}
 

@@ -16,7 +16,7 @@ from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES
 from routing.core.targets import TARGETS
 from routing.models import Source
-from routing.services.plan_fields import losses_of_project
+from routing.services.plan_fields import NUMERIC, losses_of_project
 from routing.services.scoring import offered_scores
 
 
@@ -84,11 +84,11 @@ def _option(choice: Choice) -> Option:
 
 
 def _loss(name: str, *, recommended: bool) -> Option:
-    titles = {"zero_one": _("Right or wrong"), "numeric": _("A number within a tolerance")}
+    titles = {"zero_one": _("Right or wrong"), NUMERIC: _("A number within a tolerance")}
     if name not in LOSSES:
         return Option(name, name, _("A loss of this installation."))
     kind = LOSSES.get(name)
-    return Option(name, titles[name], kind.summary, "", recommended, kind.parameters)
+    return Option(name, titles.get(name, name), kind.summary, "", recommended, kind.parameters)
 
 
 def _scores(project: Project) -> tuple[Option, ...]:

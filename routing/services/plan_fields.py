@@ -90,7 +90,7 @@ def losses_of_project(project: Project) -> tuple[str, ...]:
     suited = ["zero_one"]
     if all(read_number(key) is not None for key in keys):
         suited.append(NUMERIC)
-    return (*suited, *settings.HYPAC_LOSSES)
+    return tuple(dict.fromkeys((*suited, *settings.HYPAC_LOSSES)))
 
 
 def loss_of(project: Project, fields: PlanFields) -> tuple[str, Loss]:

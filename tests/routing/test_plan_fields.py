@@ -8,6 +8,7 @@ import pytest
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.models import DrawItem, Run
+from routing.selectors.plan_options import plan_options
 from routing.services.plans import outlook, plan_of
 from tests.routing.worlds import World, make_world
 
@@ -139,6 +140,15 @@ def test_labels_that_are_numbers_may_be_off_by_a_little():
     run = world.start(loss="numeric", loss_params={"absolute": "1"}, m=40)
     assert plan_of(run).loss_function()("1", "2") == 0
     assert plan_of(run).loss_function()("1", "3") == 1
+
+
+def test_the_settings_may_offer_any_loss_that_there_is(settings):
+    settings.HYPAC_LOSSES = ["exact_match", "zero_one", "no.such:LOSS"]
+    world = make_world(30)
+    menu = plan_options(world.project, loss="no.such:LOSS").loss
+    assert [option.name for option in menu] == ["zero_one", "exact_match", "no.such:LOSS"]
+    assert refused(world, loss="no.such:LOSS", m=20).where == "loss"
+    assert world.start(loss="exact_match", loss_params={"ignore_case": False}, m=20).loss == "exact_match"
 
 
 def test_a_loss_of_ones_own_has_to_be_named_in_the_settings(settings):
