@@ -84,7 +84,10 @@ def region_figure(
         return min((whole / len(scores)) * len(keep) + 0.5, len(keep) - 0.5)
 
     def mark(pair: Sequence[Any], title: str) -> Mark:
-        x, y = LEFT + middle(pair[0]) * side, TOP + SIZE - middle(pair[1]) * side
+        first, second = pair
+        # Where nothing goes to the second model, its band ends where that of the first does.
+        across, up = middle(first), middle(first if second is None else second)
+        x, y = LEFT + across * side, TOP + SIZE - up * side
         return Mark(round(x, 1), round(y, 1), title)
 
     bands: list[list[Cell]] = [[] for _line in keep]

@@ -16,6 +16,7 @@ from routing.views.charts import (
     make_chart,
     round_ticks,
 )
+from routing.views.figure import region_figure
 
 WORDS = Words(key="k", title="t", lead="l", head=["a"], rows=[["1"]])
 
@@ -77,6 +78,28 @@ def test_intervals_and_guides_are_lines():
     assert chart.lines[0].dots[0].reach.endswith(f"V{float(chart.top)}")
     assert chart.guides == [("limit", f"M{float(chart.left)} {middle}L{float(chart.right)} {middle}")]
     assert draw(UNIT, UNIT, Value(0, 0, "")).lines[0].dots[0].reach == ""
+
+
+def test_a_pair_of_which_nothing_goes_to_the_second_model_lies_on_the_diagonal():
+    scores = [-1.0, 0.1, 0.2, 0.3]
+    cells = [[None if j < i else 0.0 for j in range(4)] for i in range(4)]
+    region = {"u1": scores, "u2": scores, "feasible": [[True] * 4] * 4, "errors": cells, "cost": cells}
+    pairs = [(None, None), (0.2, None), (0.2, 0.2), (0.1, 0.3)]
+    policies = [
+        {
+            "index": index,
+            "thresholds": [None if u is None else {"u": u, "v": 0} for u in pair],
+            "observed_errors": 0,
+            "certified": True,
+        }
+        for index, pair in enumerate(pairs)
+    ]
+    drawn = region_figure({"region": region, "chain": {"policies": policies}, "comparisons": []}, None, {})
+    assert drawn is not None
+    nothing, alone, both, apart = drawn.steps
+    assert (alone.x, alone.y) == (both.x, both.y)
+    assert nothing.x < apart.x < alone.x
+    assert apart.y < alone.y < nothing.y
 
 
 def test_values_are_said_as_shares_or_numbers():
