@@ -78,17 +78,21 @@ def plan_options(
     )
 
 
+def loss_title(name: str) -> str:
+    """A loss in words; its name where there are none."""
+    return {"zero_one": _("Right or wrong"), NUMERIC: _("A number within a tolerance")}.get(name, name)
+
+
 def _option(choice: Choice) -> Option:
     refusal = f"{choice.refusal}." if choice.refusal else ""
     return Option(choice.name, choice.title, choice.summary, refusal, choice.default)
 
 
 def _loss(name: str, *, recommended: bool) -> Option:
-    titles = {"zero_one": _("Right or wrong"), NUMERIC: _("A number within a tolerance")}
     if name not in LOSSES:
         return Option(name, name, _("A loss of this installation."))
     kind = LOSSES.get(name)
-    return Option(name, titles.get(name, name), kind.summary, "", recommended, kind.parameters)
+    return Option(name, loss_title(name), kind.summary, "", recommended, kind.parameters)
 
 
 def _scores(project: Project) -> tuple[Option, ...]:

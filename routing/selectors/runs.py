@@ -12,10 +12,12 @@ from annotation.queue import BatchProgress
 from routing.core.bounds import BOUNDS
 from routing.core.exact import percent, plain
 from routing.core.rules import RULES, split_fixed_sequence
+from routing.core.scores import SCORES
 from routing.models import Certificate, Run
 from routing.selectors.counts import SourceCount, blanks, labels_by_source
 from routing.selectors.ledger import LedgerEntry, ledger
 from routing.selectors.money import Paid, Savings, paid_by, savings
+from routing.selectors.plan_options import loss_title
 
 
 @dataclass(frozen=True)
@@ -260,6 +262,7 @@ def _plan_in_words(run: Run) -> list[tuple[str, str]]:
         if run.p_min is not None
         else plain(run.p)
     )
+    score_title = SCORES.get(run.score).title if run.score in SCORES else run.score
     terms = [
         (_("At most so many labels may be wrong (epsilon)"), percent(run.epsilon)),
         (_("How often that may be missed (alpha)"), percent(run.alpha)),
@@ -269,8 +272,8 @@ def _plan_in_words(run: Run) -> list[tuple[str, str]]:
         (_("People are asked with probability (p)"), people),
         (_("How thresholds are chosen (rule)"), f"{rule_titles().get(run.rule, run.rule)} ({run.rule})"),
         (_("Bound"), f"{BOUNDS.get(run.bound).title} ({run.bound})" if run.bound in BOUNDS else run.bound),
-        (_("What counts as an error (loss)"), _with_params(run.loss, run.loss_params)),
-        (_("Uncertainty score"), _with_params(run.score, run.score_params)),
+        (_("What counts as an error (loss)"), _in_words(loss_title(run.loss), run.loss, run.loss_params)),
+        (_("Uncertainty score"), _in_words(score_title, run.score, run.score_params)),
         (_("Price of a label by a person"), f"{plain(run.human_cost)} {run.project.currency}"),
     ]
     if run.whole_size is not None:
@@ -286,9 +289,10 @@ def _plan_in_words(run: Run) -> list[tuple[str, str]]:
     return terms
 
 
-def _with_params(name: str, params: dict[str, Any]) -> str:
-    """Parameters that were chosen; what was fitted is in the certificate."""
+def _in_words(title: str, name: str, params: dict[str, Any]) -> str:
+    """With the parameters that were chosen; what was fitted is in the certificate."""
     given = ", ".join(
         f"{key} = {value}" for key, value in params.items() if not isinstance(value, dict | list)
     )
-    return f"{name} ({given})" if given else name
+    words = title if title == name else f"{title} ({name})"
+    return f"{words}: {given}" if given else words

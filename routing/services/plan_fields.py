@@ -18,6 +18,7 @@ from routing.services.sql import DataCell
 
 PLACES = 8
 MOST_NESTED = 20
+LARGEST = 2**53
 NUMERIC = "numeric"
 DEFAULT_SHARE = Decimal("0.3")
 
@@ -61,8 +62,8 @@ class PlanFields:
         for name in ("p_column", "loss_params", "score_params"):
             if not _storable(getattr(self, name), MOST_NESTED):
                 raise InputError(
-                    f"This cannot be stored: it is nested more than {MOST_NESTED} deep, or a text in it "
-                    "holds NUL or half of a surrogate pair.",
+                    f"This cannot be stored: it is nested more than {MOST_NESTED} deep, a whole number in it "
+                    f"is larger than {LARGEST}, or a text holds NUL or half of a surrogate pair.",
                     where=name,
                 )
 
@@ -166,7 +167,11 @@ def refuse_too_fine(name: str, value: Decimal) -> None:
 
 
 def _storable(value: object, depth: int) -> bool:
-    """Whether a value of JSON has only texts that can be written as UTF-8, without NUL, and so few levels."""
+    """Whether a value of JSON has no more levels than `depth`, only texts that can be written as UTF-8,
+    without NUL, and only whole numbers that a float holds exactly.
+    """
+    if isinstance(value, int):
+        return abs(value) <= LARGEST
     if isinstance(value, str):
         return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
     if isinstance(value, Mapping):

@@ -115,6 +115,8 @@ def test_a_column_of_probabilities_is_chosen_in_place_of_one(client, world) -> N
     assert Run.objects.get().p_column == "ask"
     page = client.get(reverse("run", args=[world.project.slug, 1])).content.decode()
     assert "with the probability in the column ask; 0.6 at the least, 0.75 on average" in page
+    assert "Right or wrong (zero_one)" in page
+    assert "Recorded confidence (recorded)" in page
 
 
 @pytest.mark.parametrize(

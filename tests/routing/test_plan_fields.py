@@ -91,7 +91,7 @@ def test_the_column_of_probabilities_may_have_any_name(name):
 
 
 @pytest.mark.parametrize("name", ["loss_params", "score_params"])
-@pytest.mark.parametrize("value", [{"\0": 1}, {"a": ["\ud800"]}, json.loads("[" * 900 + "]" * 900)])
+@pytest.mark.parametrize("value", [{"\0": 1}, {"a": ["\ud800"]}, 10**400, json.loads("[" * 900 + "]" * 900)])
 def test_parameters_that_no_certificate_could_hold_are_refused_before_the_draw(name, value):
     error = refused(make_world(30), m=20, **{name: {"fitted": value}})
     assert error.where == name
