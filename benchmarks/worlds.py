@@ -85,6 +85,8 @@ class Setting:
         Share of the items with a wrong answer that nobody can label.
     bar : float or None
         Points of net saving that a run may stay below the best chain in hindsight; None: reported only.
+    held_out : bool
+        Nothing was ever chosen by looking at this world; drawn only where it is asked for by name.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Setting:
     decimals: int | None = None
     unlabelled: float = 0.0
     bar: float | None = None
+    held_out: bool = False
 
     targets = ("dataset", "pool", "population")
 
@@ -223,6 +226,9 @@ SETTINGS: dict[str, Setting] = {
         ),
         Table("MATH-L5", (), size=721, m=300, bar=3.0, file="zeroeval_math-l5_2tier.csv"),
         Table("GSM8K", (), size=1319, m=300, bar=3.0, file="zeroeval_gsm_2tier.csv"),
+        Setting("steep", ((0.0, 0.0, 0.0, 0.0, 0.6), (0.0, 0.1)), held_out=True),
+        Setting("line", ((0.0, 0.25), (0.08,)), costs=(1, 3, 20), size=8000, m=800, held_out=True),
+        Setting("shared", ((0.0, 0.3), (0.0, 0.1)), nested=True, size=1500, m=400, held_out=True),
     )
 }
 
