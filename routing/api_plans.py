@@ -13,7 +13,6 @@ from annotation.errors import InputError
 from annotation.models import Project, User
 from routing.models import Run
 from routing.selectors.plan_options import Option, plan_options
-from routing.services.plan_fields import DEFAULT_SHARE
 from routing.services.runs import Outlook, outlook, start_run
 
 
@@ -34,7 +33,7 @@ class PlanFields(serializers.Serializer[Any]):
     p_column = serializers.CharField(max_length=255, required=False, allow_blank=True)
     target = serializers.CharField(max_length=20, required=False)
     rule = serializers.CharField(max_length=40, required=False)
-    split_share = _share(required=False, default=DEFAULT_SHARE)
+    split_share = _share(required=False, allow_null=True)
     bound = serializers.CharField(max_length=40, required=False, allow_blank=True)
     loss = serializers.CharField(max_length=200, required=False, allow_blank=True)
     loss_params = serializers.DictField(required=False)

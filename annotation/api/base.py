@@ -3,6 +3,7 @@
 Errors are `application/problem+json` (RFC 9457): title, status, detail, and `field` where one is at fault.
 """
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, ClassVar, cast
 
@@ -15,11 +16,12 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.views import APIView, set_rollback
 
-from annotation.errors import ConflictError, HypacError, NotAllowedError
+from annotation.errors import ConflictError, HypacError, InputError, NotAllowedError
 from annotation.models import User
 from annotation.permissions import Access, access_to
 
 PROBLEM = "application/problem+json"
+MAX_NAMED = 10
 STATUS_OF_ERROR: dict[type[HypacError], int] = {ConflictError: 409, NotAllowedError: 403}
 
 
@@ -34,8 +36,9 @@ class ApiView(APIView):
         return 'Session realm="HyPAC"'
 
     def parsed(self, serializer_class: type[Serializer[Any]]) -> dict[str, Any]:
-        """The request's body, checked."""
+        """The request's body, checked. A field that nobody reads is most likely misspelled, and is refused."""
         serializer = serializer_class(data=self.request.data)
+        _refuse_unknown(self.request.data, list(serializer.fields))
         serializer.is_valid(raise_exception=True)
         return cast(dict[str, Any], serializer.validated_data)
 
@@ -104,6 +107,20 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
     set_rollback()
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, **body}
     return Response(body, status=status, headers=headers, content_type=PROBLEM)
+
+
+def _refuse_unknown(body: Any, known: list[str]) -> None:
+    """Raise InputError where `body`, if it is an object at all, has fields that are not `known`."""
+    unknown = [name for name in body if name not in known] if isinstance(body, Mapping) else []
+    if unknown:
+        named = ", ".join(repr(name[:40]) for name in unknown[:MAX_NAMED])
+        more = len(unknown) - MAX_NAMED
+        takes = f"the fields are {', '.join(known)}" if known else "it takes no field"
+        raise InputError(
+            f"Unknown {'field' if len(unknown) == 1 else 'fields'} {named}"
+            f"{f' and {more} more' if more > 0 else ''}; {takes}. Nothing was done.",
+            where=unknown[0][:40],
+        )
 
 
 def _fields(detail: Any) -> dict[str, Any]:

@@ -19,6 +19,10 @@ from annotation.queue.values import MAX_COMMENT
 MAX_ID = 2**63 - 1
 
 
+class Nothing(serializers.Serializer[Any]):
+    """No field at all."""
+
+
 class Held(serializers.Serializer[Any]):
     """A work item with the token of its lease."""
 
@@ -78,6 +82,7 @@ class QueueView(ProjectView):
 
 class Claim(QueueView):
     def post(self, request: Request, slug: str) -> Response:
+        self.parsed(Nothing)
         return Response({"task": self.next_task()})
 
 

@@ -14,6 +14,7 @@ from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
 from routing.core.losses import LOSSES, Loss, LossError, make_loss
 from routing.core.losses.numeric import read_number
 from routing.core.registry import UnknownNameError
+from routing.core.rules import split_fixed_sequence
 from routing.services.sql import DataCell
 
 PLACES = 8
@@ -21,6 +22,7 @@ MOST_NESTED = 20
 LARGEST = 2**53
 NUMERIC = "numeric"
 DEFAULT_SHARE = Decimal("0.3")
+LEARNS = split_fixed_sequence.RULE.name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,8 @@ class PlanFields:
     loss_params, score_params
         Plain JSON.
     split_share
-        For the rule `split_fixed_sequence`: the part of the asked items that it learns its chain from.
+        For the rule `split_fixed_sequence` only: the part of the asked items that it learns its chain from;
+        None for the default.
     pilot_size
         None for the default.
     """
@@ -50,7 +53,7 @@ class PlanFields:
     target: str = DEFAULT_TARGET
     bound: str = ""
     rule: str = DEFAULT_RULE
-    split_share: Decimal = DEFAULT_SHARE
+    split_share: Decimal | None = None
     loss: str = ""
     loss_params: Mapping[str, Any] = field(default_factory=dict)
     score: str = ""
@@ -111,6 +114,25 @@ def loss_of(project: Project, fields: PlanFields) -> tuple[str, Loss]:
     except LossError as error:
         where = "loss_params" if fields.loss_params else "loss"
         raise InputError(_sentence(str(error)), where=where) from None
+
+
+def share_of(fields: PlanFields) -> Decimal:
+    """The part of the labels that teaches the chain, the default where none is given.
+
+    Raises InputError, whose `where` is "split_share", also where the rule would not read it.
+    """
+    if fields.split_share is None:
+        return DEFAULT_SHARE
+    refuse_too_fine("split_share", fields.split_share)
+    if not 0 < fields.split_share < 1:
+        raise InputError("This part must lie between 0 and 1, both excluded.", where="split_share")
+    if fields.rule != LEARNS:
+        raise InputError(
+            f"Only the rule {LEARNS!r} learns its chain from a part of the labels. Leave this empty, or choose "
+            "that rule.",
+            where="split_share",
+        )
+    return fields.split_share
 
 
 def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:

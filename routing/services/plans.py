@@ -14,7 +14,7 @@ from routing.core import plan as core_plan
 from routing.core import planner
 from routing.core.chain import number_of_chains
 from routing.models import DrawItem, PilotItem, PoolItem, Run, Source
-from routing.services.plan_fields import Asking, PlanFields, asking_of, loss_of, refuse_too_fine
+from routing.services.plan_fields import Asking, PlanFields, asking_of, loss_of, refuse_too_fine, share_of
 from routing.services.scoring import resolve_score
 from routing.services.source_warnings import recorded_warnings
 from routing.services.whole import data_set_size
@@ -131,10 +131,9 @@ def build_plan(
 
     Raises InputError, whose `where` names the field.
     """
-    for name in ("epsilon", "alpha", "split_share"):
+    for name in ("epsilon", "alpha"):
         refuse_too_fine(name, getattr(fields, name))
-    if not 0 < fields.split_share < 1:
-        raise InputError("This part must lie between 0 and 1, both excluded.", where="split_share")
+    split_share = share_of(fields)
     items = pool_of(project, fields.target)
     pool_size = items.count()
     if not pool_size:
@@ -162,7 +161,7 @@ def build_plan(
             loss=loss,
             loss_params=dict(fields.loss_params),
             pilot_size=fields.pilot_size,
-            split_share=fields.split_share,
+            split_share=split_share,
             data_set_size=data_set_size(project, target=fields.target, pool_size=pool_size),
         )
         core_plan.validate(plan)

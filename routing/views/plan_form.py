@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from django import forms
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Project
@@ -109,9 +110,11 @@ class PlanForm(forms.Form):
     split_share = _share(
         "split_share",
         label=_("Part of the labels that a chain is learnt from"),
-        initial=DEFAULT_SHARE,
         required=False,
-        help_text=_("Only for the rule that learns its chain from labels."),
+        help_text=format_lazy(
+            _("Only for the rule that learns its chain from labels. Left empty: {share}."),
+            share=DEFAULT_SHARE,
+        ),
     )
     bound = forms.CharField(label=_("Bound"), initial="", required=False)
     loss = forms.CharField(label=_("What counts as an error"), initial="", required=False)

@@ -106,7 +106,8 @@ class TestWhoMay:
         elsewhere = Api(other, other.created_by)
         task = api.post("queue/claim/").json()["task"]
         for path in ("submit", "skip", "heartbeat", "release"):
-            body = {**answer(task), "reason": "other"}
+            held = {"work_item": task["work_item"], "token": task["token"]}
+            body = {"submit": answer(task), "skip": {**held, "reason": "other"}}.get(path, held)
             problem(elsewhere.post(f"queue/{path}/", **body), 404)
         label = api.post("queue/submit/", **answer(task)).json()["label"]
         problem(elsewhere.post("queue/correct/", label=label["id"], value="dog", idempotency_key="c"), 404)
@@ -199,6 +200,13 @@ class TestQueue:
         problem(api.client.post(api.base + "queue/submit/", "{", content_type="application/json"), 400)
         problem(api.client.post(api.base + "queue/submit/", {"a": 1}), 415)
         problem(api.client.post(api.base + "queue/submit/", "[]", content_type="application/json"), 400)
+
+    @pytest.mark.parametrize("path", TestWhoMay.POSTS)
+    def test_a_field_that_is_not_known_is_refused(self, api, path: str) -> None:
+        detail = problem(api.post(f"queue/{path}/", tokn="x"), 400)
+        assert detail["field"] == "tokn"
+        assert "'tokn'" in detail["detail"]
+        assert Label.objects.count() == 0
 
     def test_twice_is_once_and_another_answer_is_a_conflict(self, api) -> None:
         task = api.post("queue/claim/").json()["task"]

@@ -82,6 +82,26 @@ def test_what_does_not_fit_names_its_field(client, world, fields, field):
     assert not Run.objects.exists()
 
 
+@pytest.mark.parametrize("name", ["api_plan", "api_runs", "api_sources"])
+def test_a_misspelled_field_starts_nothing(client, world, name):
+    answer = post(client, world, name, **PLAN, boundd="binomial", traget="pool")
+    assert answer.status_code == 400
+    body = answer.json()
+    assert body["field"] in {"boundd", "epsilon"}
+    assert "'boundd'" in body["detail"]
+    assert "'traget'" in body["detail"]
+    assert ("target, rule" in body["detail"]) == (name != "api_sources")
+    assert not Run.objects.exists()
+
+
+def test_a_part_of_the_labels_that_the_rule_does_not_read_is_refused(client, world):
+    for rule in ({}, {"rule": "multi_chain"}):
+        answer = post(client, world, "api_runs", **PLAN, **rule, split_share="0.3")
+        assert (answer.status_code, answer.json()["field"]) == (400, "split_share")
+        assert "'split_fixed_sequence'" in answer.json()["detail"]
+    assert post(client, world, "api_plan", **PLAN, split_share=None).status_code == 200
+
+
 def test_a_run_is_started_as_on_the_page(client, world):
     answer = post(client, world, "api_runs", **PLAN, rule="split_fixed_sequence", split_share="0.4")
     assert answer.status_code == 201
