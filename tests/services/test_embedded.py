@@ -18,7 +18,7 @@ import pytest
 from tests.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
-ROWS = 8_000
+ROWS = 24_000
 SET_UP = """
 import django; django.setup()
 import io, json, sys
