@@ -112,6 +112,7 @@ def test_without_a_score_of_the_second_model_those_that_need_it_say_so() -> None
     for name, one in found.items():
         if name in {"pac_labeling_2", "cse"}:
             assert "own score of a later model" in one.refusal
+            assert one.refusal.endswith("there is none")
             assert (one.limits, one.sentence, one.upper_bound) == ((), "", None)
         else:
             assert not one.refusal, name
@@ -122,6 +123,8 @@ def test_varying_probabilities_weigh_the_losses_of_all_drawn_items() -> None:
     calibration, _, found = observed(plan)
     assert "one probability of asking" in found["cse"].refusal
     assert "own score of a later model" in found["pac_labeling_2"].refusal
+    assert "where the probabilities of asking vary" in found["pac_labeling_2"].refusal
+    assert "there is none" in observed(plan, second=False)[2]["pac_labeling_2"].refusal
     one = found["pac_labeling_1"]
     limit = one.limits[0]
     assert limit is not None

@@ -75,6 +75,9 @@ class Sample:
     usable : (n, S - 1)
         Whether the model has an answer; False where nobody was asked.
     scored : S - 1 flags
+        Whether the model has a score of its own on the sample.
+    partly : S - 1 flags
+        Whether it has one on any drawn item.
     """
 
     plan: Plan
@@ -82,6 +85,7 @@ class Sample:
     v: Ints
     usable: Bools
     scored: tuple[bool, ...]
+    partly: tuple[bool, ...]
 
     @classmethod
     def of(cls, plan: Plan, calibration: Calibration, own_scores: Floats) -> Sample:
@@ -92,7 +96,8 @@ class Sample:
         scores[:, 0] = calibration.u[kept]
         loss, alone, usable = _losses(rows, plan)
         prices = np.array([float(cost) for cost in plan.costs])
-        later = [plan.constant_p and bool(np.isfinite(column).any()) for column in own_scores.T[1:]]
+        partly = (True, *(bool(np.isfinite(column).any()) for column in own_scores.T[1:]))
+        scored = partly if plan.constant_p else (True, *(False for _ in partly[1:]))
         p = [1.0 if plan.constant_p else float(row.p) for row in rows]
         function = plan.loss_function()
         labelled = Labelled(
@@ -106,7 +111,7 @@ class Sample:
             binary=function.binary,
             constant_p=plan.constant_p,
         )
-        return cls(plan, labelled, calibration.v[kept], usable, (True, *later))
+        return cls(plan, labelled, calibration.v[kept], usable, scored, partly)
 
     def refusal(self, baseline: Baseline) -> str:
         """Why the baseline cannot be computed on this sample, in words of a run; '' if it can."""
@@ -115,6 +120,12 @@ class Sample:
         if refusal := baseline.refusal(scored=every, **known):
             return refusal
         if baseline.refusal(scored=self.scored, **known):
+            if any(self.partly[1:]):
+                return (
+                    "it needs an own score of a later model on every item that it looks at, and where the "
+                    "probabilities of asking vary, later models answered only for the drawn items that "
+                    "people were asked about"
+                )
             return "it needs an own score of a later model on every item that it looks at, and there is none"
         return ""
 
