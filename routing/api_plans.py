@@ -13,6 +13,7 @@ from annotation.errors import InputError
 from annotation.models import Project, User
 from routing.models import Run
 from routing.selectors.plan_options import Option, plan_options
+from routing.services.plan_fields import columns_of_probabilities
 from routing.services.runs import Outlook, outlook, start_run
 
 
@@ -58,7 +59,7 @@ class Plan(ProjectView):
             p_varies=bool(request.query_params.get("p_column")),
         )
         menus = {name: [_option(entry) for entry in menu] for name, menu in vars(options).items()}
-        return Response({"options": menus, "p_columns": self.access.project.columns})
+        return Response({"options": menus, "p_columns": columns_of_probabilities(self.access.project)})
 
     def post(self, request: Request, slug: str) -> Response:
         """What a plan would mean. Nothing is stored."""
@@ -84,8 +85,8 @@ def _option(option: Option) -> dict[str, Any]:
 def _outlook(seen: Outlook) -> dict[str, Any]:
     facts = seen.statistics
     return {
-        "sentence": facts.sentence,
-        "certifiable": facts.certifiable,
+        "sentence": seen.sentence,
+        "certifiable": facts.certifiable and seen.scored,
         "bound": seen.plan.bound_rule().name,
         "pool_size": seen.pool_size,
         "pilot_size": seen.pilot_size,

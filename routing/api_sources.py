@@ -13,6 +13,7 @@ from annotation.errors import InputError
 from annotation.models import User
 from routing.models import Source
 from routing.services.scoring import offered_scores
+from routing.services.source_warnings import warnings_of
 from routing.services.sources import delete_source, save_source
 
 
@@ -41,7 +42,7 @@ class SourceList(ProjectView):
         source = save_source(
             project=self.access.project, user=cast(User, request.user), **self.parsed(SourceFields)
         )
-        return Response(_content(source), status=status.HTTP_201_CREATED)
+        return Response(_saved(source), status=status.HTTP_201_CREATED)
 
 
 class SourceDetail(ProjectView):
@@ -58,7 +59,7 @@ class SourceDetail(ProjectView):
             source=self._find(source_id),
             **self.parsed(SourceFields),
         )
-        return Response(_content(source))
+        return Response(_saved(source))
 
     def delete(self, request: Request, slug: str, source_id: int) -> Response:
         delete_source(source=self._find(source_id), user=cast(User, request.user))
@@ -69,6 +70,10 @@ class SourceDetail(ProjectView):
         if source is None:
             raise Http404
         return source
+
+
+def _saved(source: Source) -> dict[str, Any]:
+    return {**_content(source), "warnings": warnings_of(source)}
 
 
 def _content(source: Source) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class ApiView(APIView):
         return 'Session realm="HyPAC"'
 
     def parsed(self, serializer_class: type[Serializer[Any]]) -> dict[str, Any]:
-        """The request's body, checked. A field that nobody reads is most likely misspelled, and is refused."""
+        """The request's body, checked. A field that nobody reads is most likely misspelled: refused."""
         serializer = serializer_class(data=self.request.data)
         _refuse_unknown(self.request.data, list(serializer.fields))
         serializer.is_valid(raise_exception=True)

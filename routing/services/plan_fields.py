@@ -1,5 +1,6 @@
 """What a manager chooses for a run, beside what a project allows: losses, and probabilities of asking."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -10,17 +11,20 @@ from django.db.models import Count, Min, QuerySet
 
 from annotation.errors import InputError
 from annotation.models import Item, Project
+from routing.core.bounds import BOUNDS
 from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
 from routing.core.losses import LOSSES, Loss, LossError, make_loss
 from routing.core.losses.numeric import read_number
 from routing.core.registry import UnknownNameError
-from routing.core.rules import split_fixed_sequence
+from routing.core.rules import RULES, split_fixed_sequence
 from routing.services.sql import DataCell
 
 PLACES = 8
+SYMBOLS = re.compile(r"[a-z_]+( [a-z_])? = ")
 MOST_NESTED = 20
 LARGEST = 2**53
 NUMERIC = "numeric"
+LOOKED_AT = 50
 DEFAULT_SHARE = Decimal("0.3")
 LEARNS = split_fixed_sequence.RULE.name
 
@@ -113,7 +117,7 @@ def loss_of(project: Project, fields: PlanFields) -> tuple[str, Loss]:
         raise InputError(f"{error}.", where="loss") from None
     except LossError as error:
         where = "loss_params" if fields.loss_params else "loss"
-        raise InputError(_sentence(str(error)), where=where) from None
+        raise InputError(as_sentence(str(error)), where=where) from None
 
 
 def share_of(fields: PlanFields) -> Decimal:
@@ -128,8 +132,8 @@ def share_of(fields: PlanFields) -> Decimal:
         raise InputError("This part must lie between 0 and 1, both excluded.", where="split_share")
     if fields.rule != LEARNS:
         raise InputError(
-            f"Only the rule {LEARNS!r} learns its chain from a part of the labels. Leave this empty, or choose "
-            "that rule.",
+            f"Only the rule {LEARNS!r} learns its chain from a part of the labels. Leave this empty, or "
+            "choose that rule.",
             where="split_share",
         )
     return fields.split_share
@@ -150,12 +154,17 @@ def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
             "Leave the probability for all items empty where a column holds each item's own.", where="p"
         )
     text = DataCell("data", fields.p_column)
-    rows = items.order_by().values_list(text).annotate(count=Count("pk"), first=Min("position"))
+    rows = list(items.order_by().values_list(text).annotate(count=Count("pk"), first=Min("position")))
+    if all(value is None for value, _, _ in rows):
+        raise InputError(
+            f"There is no column {fields.p_column[:40]!r}: none of the items has one of that name.",
+            where="p_column",
+        )
     counts: dict[str, int] = {}
     by_text: dict[str, Decimal] = {}
     for value, count, first in rows:
-        probability = _number(value)
-        if probability is None or not 0 < probability <= 1 or _places(probability) > PLACES:
+        probability = _probability(value)
+        if probability is None:
             name = items.get(position=first).external_id
             # The cell itself is not told: it may hold what a model said of the item.
             raise InputError(
@@ -173,10 +182,41 @@ def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
     return Asking(max(round(mean, PLACES), smallest), smallest, fields.p_column, by_text)
 
 
+def columns_of_probabilities(project: Project) -> list[str]:
+    """The imported columns that may hold each item's own probability: more than half of the first items have
+    a number above 0 and at most 1 there, and no source has its label there.
+    """
+    labels = {source.params.get("label_column") for source in project.sources.all()}
+    cells = list(project.items.order_by("position").values_list("data", flat=True)[:LOOKED_AT])
+    return [
+        name
+        for name in project.columns
+        if name not in labels
+        and 2 * sum(_probability(row.get(name)) is not None for row in cells) > len(cells)
+    ]
+
+
 def probabilities_by_position(pool: QuerySet[Any], asking: Asking) -> list[Decimal]:
     """The probability of every item of a stored pool, by position."""
     texts = pool.order_by("position").values_list(DataCell("item__data", asking.column), flat=True)
     return [asking.by_text[text] for text in texts.iterator(chunk_size=10_000)]
+
+
+def refuse_unknown_names(fields: PlanFields) -> None:
+    """Raise InputError where there is no such bound or rule, naming those that can certify.
+
+    One that is there and cannot certify is refused by the core, which says why.
+    """
+    bounds = [entry.name for entry in BOUNDS if entry.certifies]
+    rules = [entry.name for entry in RULES if entry.holds_level]
+    for name, value, known, offered in (
+        ("bound", fields.bound, BOUNDS, bounds),
+        ("rule", fields.rule, RULES, rules),
+    ):
+        if value and value not in known:
+            raise InputError(
+                f"There is no {name} {value[:40]!r}; choose one of {', '.join(offered)}.", where=name
+            )
 
 
 def refuse_too_fine(name: str, value: Decimal) -> None:
@@ -203,6 +243,11 @@ def _storable(value: object, depth: int) -> bool:
     return True
 
 
+def _probability(value: object) -> Decimal | None:
+    number = _number(value)
+    return number if number is not None and 0 < number <= 1 and _places(number) <= PLACES else None
+
+
 def _number(value: object) -> Decimal | None:
     try:
         number = Decimal(str(value).strip())
@@ -216,5 +261,7 @@ def _places(number: Decimal) -> int:
     return -exponent if isinstance(exponent, int) else 0
 
 
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+def as_sentence(text: str) -> str:
+    """A message of the core as a sentence. One that begins with a symbol, "m = 500", keeps it as it is."""
+    begin = text if SYMBOLS.match(text) else f"{text[:1].upper()}{text[1:]}"
+    return f"{begin}."

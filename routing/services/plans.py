@@ -14,9 +14,18 @@ from routing.core import plan as core_plan
 from routing.core import planner
 from routing.core.chain import number_of_chains
 from routing.models import DrawItem, PilotItem, PoolItem, Run, Source
-from routing.services.plan_fields import Asking, PlanFields, asking_of, loss_of, refuse_too_fine, share_of
+from routing.services.plan_fields import (
+    Asking,
+    PlanFields,
+    as_sentence,
+    asking_of,
+    loss_of,
+    refuse_too_fine,
+    refuse_unknown_names,
+    share_of,
+)
 from routing.services.scoring import resolve_score
-from routing.services.source_warnings import recorded_warnings
+from routing.services.source_warnings import recorded_warnings, usable_scores
 from routing.services.whole import data_set_size
 
 
@@ -40,6 +49,8 @@ class Outlook:
         The whole run where nothing can be certified and people label the rest. The least is `committed`,
         where everything else stays with the first source; what lies between depends on the thresholds.
     plan : routing.core.plan.Plan
+    scored : bool
+        Whether any answer of the first source has a usable score; where not, none of them can be kept.
     warnings : sentences
     """
 
@@ -52,12 +63,29 @@ class Outlook:
     people_only: Decimal
     at_most: Decimal
     plan: core_plan.Plan
+    scored: bool
     warnings: tuple[str, ...]
 
     @property
     def binary(self) -> bool:
         """Whether the loss counts errors."""
         return self.plan.loss_function().binary
+
+    @property
+    def sentence(self) -> str:
+        """What the plan can promise, or why the first source gives it nothing to promise with."""
+        if self.scored:
+            return self.statistics.sentence
+        return (
+            "No answer of the first source has a usable score, by which answers are routed: none of them can "
+            "be kept, and every item goes on to the next source. Name a column that holds one, or put "
+            "another source first."
+        )
+
+    @property
+    def labels(self) -> int:
+        """Labels by people that the plan reckons with: m p, whole ones only, as in the sentence."""
+        return int(self.plan.expected_labels)
 
     @property
     def for_the_test(self) -> int | None:
@@ -79,7 +107,7 @@ def outlook(*, project: Project, **fields: Any) -> Outlook:
     sources = sources_of(project)
     wanted = PlanFields(**fields)
     plan, _ = build_plan(project=project, sources=sources, fields=wanted)
-    score_for(project, sources[0], wanted)
+    score, score_params = score_for(project, sources[0], wanted)
     statistics = planner.outlook(plan, chains=number_of_chains(plan))
     first, *later, people = plan.costs
     several = Decimal(plan.pilot) + plan.expected_labels
@@ -95,6 +123,7 @@ def outlook(*, project: Project, **fields: Any) -> Outlook:
         people_only=plan.pool_size * people,
         at_most=models + plan.pool_size * people,
         plan=plan,
+        scored=usable_scores(project, sources[0], score, score_params),
         warnings=(*core_plan.cost_warnings(plan), *recorded_warnings(project, sources)),
     )
 
@@ -144,6 +173,7 @@ def build_plan(
                 where="target",
             )
         raise InputError("There is no item without a label: import data first.", where="m")
+    refuse_unknown_names(fields)
     loss, _ = loss_of(project, fields)
     asking = asking_of(fields, items)
     try:
@@ -167,8 +197,7 @@ def build_plan(
         core_plan.validate(plan)
     except core_plan.PlanError as error:
         where = "p_column" if error.field == "p_min" else error.field
-        message = str(error)
-        raise InputError(f"{message[:1].upper()}{message[1:]}.", where=where) from None
+        raise InputError(as_sentence(str(error)), where=where) from None
     return plan, asking
 
 

@@ -1,34 +1,86 @@
 """What is odd about recorded answers, said before a draw and money are spent on them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from annotation.models import Item, Project
-from routing.backends import open_backend
+from routing.backends import Answer, open_backend
+from routing.core.scores import make_score
 from routing.models import Source
 from routing.services.score_fields import keys_by_name
 
 SAMPLE = 50
+LOOKED_AT = 1_000
+"""Items among which a usable score is looked for; where there is one, it is mostly at the first."""
 
 
 def recorded_warnings(project: Project, sources: Sequence[Source]) -> tuple[str, ...]:
-    """Sentences about sources whose columns cannot serve. No answer is told, so labels stay blind."""
-    first, keys = sources[0], keys_by_name(project)
+    """Sentences about `sources`, the cheapest place first, whose columns cannot serve. No answer is told, so
+    labels stay blind.
+    """
+    return tuple(
+        warning
+        for number, source in enumerate(sources)
+        for warning in _warnings(project, source, first=number == 0)
+    )
+
+
+def warnings_of(source: Source) -> tuple[str, ...]:
+    """The same of one source of a project, at the place that it has."""
+    first = not source.project.sources.filter(position__lt=source.position).exists()
+    return _warnings(source.project, source, first=first)
+
+
+def usable_scores(project: Project, source: Source, name: str, params: Mapping[str, Any]) -> bool:
+    """Whether any answer of the first source has the score `name` with `params`: without one, none of its
+    answers can be used. Only recorded answers are known before a run; others count as usable.
+    """
+    if source.backend != "recorded":
+        return True
+    backend, score = open_backend(source.backend, source.params), make_score(name, params)
+    if not backend.fields:
+        return False
+    keys, items = keys_by_name(project), Item.objects.filter(project=project).order_by("position")
+    for start, stop in ((0, SAMPLE), (SAMPLE, LOOKED_AT)):
+        looked_at = list(items[start:stop])
+        if not start and not looked_at:
+            return True
+        if any(score(_read(answer, keys)).usable for answer in backend.predict(looked_at)):
+            return True
+    return False
+
+
+def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
+    if source.backend != "recorded":
+        return []
+    backend, keys = open_backend(source.backend, source.params), keys_by_name(project)
     sample = list(Item.objects.filter(project=project).order_by("position")[:SAMPLE])
     warnings = []
-    for source in sources:
-        if source.backend != "recorded":
-            continue
-        backend = open_backend(source.backend, source.params)
-        answers = backend.predict(sample)
-        if sample and not any(answer.value in keys for answer in answers):
-            warnings.append(
-                f"{source.name}: none of the first {len(sample)} items has one of the project's labels in "
-                f"the column {source.params['label_column']!r}. What has none goes on to the next source."
-            )
-        if source == first and not backend.fields:
-            warnings.append(
-                f"{source.name} comes first and names no column of confidences, uncertainties or "
-                "probabilities, by which its answers are routed: none of them can be used, and every item "
-                "goes on to the next source."
-            )
-    return tuple(warnings)
+    if sample and not any(answer.value in keys for answer in backend.predict(sample)):
+        warnings.append(
+            f"{source.name}: none of the first {len(sample)} items has one of the project's labels in "
+            f"the column {source.params['label_column']!r}. What has none goes on to the next source."
+        )
+    if first and not backend.fields:
+        warnings.append(
+            f"{source.name} comes first and names no column of confidences, uncertainties or "
+            "probabilities, by which its answers are routed: none of them can be used, and every item "
+            "goes on to the next source."
+        )
+    elif first and not usable_scores(project, source, backend.default_score, {}):
+        warnings.append(
+            f"{source.name} comes first, and none of its answers that were looked at has a usable score, by "
+            "which they are routed: look at the columns that it names."
+        )
+    return warnings
+
+
+def _read(answer: Answer, keys: Mapping[str, str]) -> dict[str, object]:
+    """What scores read, of an answer that is not stored yet (see `score_fields.fields_of`)."""
+    return {
+        **answer.raw,
+        "label": answer.value if answer.value in keys else None,
+        "reason": answer.reason,
+        "finish_reason": answer.finish_reason,
+        "allowed": keys,
+    }

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from annotation.models import Project
 from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
 from routing.selectors.plan_options import PlanOptions, plan_options
-from routing.services.plan_fields import DEFAULT_SHARE
+from routing.services.plan_fields import DEFAULT_SHARE, columns_of_probabilities
 
 MENUS = ("target", "rule", "bound", "loss", "score")
 
@@ -130,7 +130,10 @@ class PlanForm(forms.Form):
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.project = project
-        columns = [("", _("One share for all items")), *((name, name) for name in project.columns)]
+        offered, chosen = columns_of_probabilities(project), self["p_column"].value()
+        if chosen in project.columns and chosen not in offered:
+            offered.append(chosen)  # the service says what is wrong with it
+        columns = [("", _("One share for all items")), *((name, name) for name in offered)]
         self.fields["p_column"].choices = columns  # type: ignore[attr-defined]
 
     @property

@@ -2,6 +2,7 @@
 say what is allowed."""
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -146,8 +147,10 @@ class SourceForm(forms.Form):
         return [self[name] for name in FURTHER]
 
     def further_used(self) -> bool:
-        """Whether the less usual columns are to be shown at once."""
-        return any(self[name].value() or self[name].errors for name in FURTHER)
+        """Whether the less usual columns are to be shown at once: also where a way of counting lacks one."""
+        return bool(self["cost_function"].errors) or any(
+            self[name].value() or self[name].errors for name in FURTHER
+        )
 
     def costs(self) -> Iterator[dict[str, Any]]:
         """Each way of counting in words, with the fields of its prices."""
@@ -164,6 +167,20 @@ class SourceForm(forms.Form):
         stored = self.initial.get(name)
         known = [*values, *([stored] if stored and stored not in values else [])]
         self.fields[name].choices = [("", nothing), *((value, value) for value in known)]  # type: ignore[attr-defined]
+
+
+def charged(source: Source) -> str:
+    """How the labels of a source are charged, each of its prices with what it is for."""
+    cost = next((cost for cost in COSTS if cost.name == source.cost_function), None)
+    if cost is None:
+        return source.cost_function
+    given = {
+        price.title: source.prices.get(price.name, price.default)
+        for price in cost.prices
+        if cost.name != "flat"
+    }
+    told = [f"{title} {Decimal(value):,f}" for title, value in given.items() if value is not None]
+    return f"{cost.title}: {', '.join(told)}" if told else cost.title
 
 
 def counted(name: str | None = None) -> list[Cost]:

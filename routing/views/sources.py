@@ -9,10 +9,10 @@ from annotation.errors import HypacError
 from annotation.services.projects import update_project
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.forms import add_error
-from routing.core.costs import COSTS
 from routing.models import Source
+from routing.services.source_warnings import warnings_of
 from routing.services.sources import available_models, delete_source, move_source, save_source
-from routing.views.source_forms import BACKENDS, PeopleForm, SourceForm
+from routing.views.source_forms import BACKENDS, PeopleForm, SourceForm, charged
 
 
 @needs("sources.edit", "GET", "POST")
@@ -28,13 +28,14 @@ def sources(request: ProjectRequest) -> HttpResponseBase:
         else:
             messages.success(request, _("Saved."))
             return redirect("sources", project.slug)
+    rows = Source.objects.filter(project=project).order_by("position")
     return render(
         request,
         "routing/sources.html",
         {
-            "sources": Source.objects.filter(project=project).order_by("position"),
+            "sources": rows,
             "backend_names": dict(BACKENDS),
-            "cost_titles": {cost.name: cost.title for cost in COSTS},
+            "charges": {source.pk: charged(source) for source in rows},
             "people": people,
             "step": "sources",
         },
@@ -84,6 +85,8 @@ def _edit(request: ProjectRequest, source: Source | None) -> HttpResponseBase:
             add_error(form, error)
         else:
             messages.success(request, _("%(name)s is saved.") % {"name": saved.name})
+            for warning in warnings_of(saved):
+                messages.warning(request, warning)
             return redirect("sources", project.slug)
     return render(
         request,

@@ -150,14 +150,35 @@ class TestSources:
         page = text(client.post(path, form | {"output": "0.6"}))
         assert page.index('id="id_cost_function_error"') > page.index('name="cost_function"')
         assert "do not tell how many tokens were read and how many tokens were generated" in page
+        assert '<details class="part" open>' in page  # the columns that it asks for
         page = text(client.post(path, form | {"output": "0,6"}))
         assert "The price of the output tokens must be a number such as 0.002, not &#x27;0,6&#x27;" in page
         whole = form | {"output": "0.6", "tokens_in_column": "read", "tokens_out_column": "written"}
         page = text(client.post(path, whole, follow=True))
-        assert "on average; price list of an api: 0.15, 0.6" in page
+        assert (
+            "on average; Price list of an API: price of the input tokens 0.15, "
+            "price of the output tokens 0.6, number of tokens that the prices are for 1,000,000" in page
+        )
         page = text(client.get(path))
         assert 'name="output" value="0.6"' in page
         assert '<details class="part" open>' in page
+
+    def test_a_first_model_without_a_score_is_saved_with_a_warning(self, client_of) -> None:
+        world = make_world(10)
+        client = client_of(world.manager)
+        first, second = world.project.sources.order_by("position")
+        for source, warned in ((second, False), (first, True)):
+            form = {
+                "name": source.name,
+                "backend": "recorded",
+                "cost_per_label": "2",
+                "cost_function": "flat",
+            }
+            form |= {"label_column": source.params["label_column"]}
+            path = reverse("source_edit", args=[world.project.slug, source.pk])
+            page = text(client.post(path, form, follow=True))
+            assert f"{source.name} is saved." in page
+            assert ("comes first and names no column of confidences" in page) is warned
 
     def test_prices_of_another_way_of_counting_are_left_out(self, client_of) -> None:
         world = make_world(10)

@@ -109,6 +109,40 @@ def test_a_plan_with_everything_chosen_starts(client, world) -> None:
         "pool", "split_fixed_sequence", "hoeffding_bentkus", "0.40000000")  # fmt: skip
 
 
+def without_scores(world: World, **params: str) -> None:
+    world.project.sources.filter(position=1).update(params={"label_column": "model1", **params})
+
+
+@pytest.mark.parametrize("column", [{}, {"confidence_column": "text"}])
+def test_nothing_is_promised_where_no_answer_of_the_first_source_can_be_used(client, world, column) -> None:
+    assert "Can be certified" in live(client, world, **PLAN)
+    without_scores(world, **column)
+    part = live(client, world, **PLAN)
+    assert "No usable score" in part
+    assert "badge good" not in element(part, "outlook")
+    assert "Can be certified" not in part
+    assert "can be certified at" not in part
+    assert "comes first" in part
+    seen = client.post(
+        f"/api/v1/projects/{world.project.slug}/plan/", PLAN | {"m": 60}, content_type="application/json"
+    ).json()
+    assert seen["certifiable"] is False
+    assert "No answer of the first source has a usable score" in seen["sentence"]
+
+
+def test_the_number_of_labels_is_told_once_and_the_same(client, world) -> None:
+    outlook = element(live(client, world, **PLAN | {"m": "61", "p": "0.98"}), "outlook")  # m p = 59.78
+    assert "About 59 of 61" in outlook
+    assert re.search(r"calibration\s+about 59\b", outlook)
+
+
+def test_columns_that_hold_no_probability_are_not_offered(client, world) -> None:
+    menu = re.search(r'<select name="p_column".*?</select>', page_of(client, world), re.DOTALL)[0]
+    assert re.findall(r'value="([^"]+)"', menu) == ["confidence1", "confidence2", "ask"]
+    part = live(client, world, **PLAN | {"p": "", "p_column": "text"})
+    assert "holds no probability" in element(part, "id_p_column_error")
+
+
 def test_a_column_of_probabilities_is_chosen_in_place_of_one(client, world) -> None:
     chosen = PLAN | {"p": "", "p_column": "ask", "target": "pool", "bound": "hoeffding", "anyway": "on"}
     assert client.post(reverse("plan", args=[world.project.slug]), chosen).status_code == 302

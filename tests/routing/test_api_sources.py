@@ -37,6 +37,23 @@ def new(**changes):
     return fields | changes
 
 
+def test_a_first_source_without_a_score_is_saved_with_a_warning(client, world):
+    client.force_login(world.manager)
+    first = world.project.sources.get(position=1)
+    one = reverse("api_source", args=[world.project.slug, first.pk])
+    fields = {"name": first.name, "backend": "recorded", "cost_per_label": "1"}
+    for params, words in (
+        ({"label_column": "model1"}, "names no column of confidences"),
+        ({"label_column": "model1", "confidence_column": "text"}, "has a usable score"),
+    ):
+        answer = client.put(one, fields | {"params": params}, content_type=JSON)
+        assert answer.status_code == 200
+        (warning,) = answer.json()["warnings"]
+        assert words in warning
+    answer = client.put(one, fields | {"params": first.params}, content_type=JSON)
+    assert answer.json()["warnings"] == []
+
+
 def test_a_source_is_added_read_changed_and_removed(client, world):
     client.force_login(world.manager)
     url = reverse("api_sources", args=[world.project.slug])
@@ -50,6 +67,7 @@ def test_a_source_is_added_read_changed_and_removed(client, world):
     assert set(scores["ensemble"]["params"]) == {"measure"}
 
     one = reverse("api_source", args=[world.project.slug, body["id"]])
+    assert body["warnings"] == []
     change = new(cost_function="flat", prices={}, cost_per_label="4")
     assert client.put(one, change, content_type=JSON).json()["cost_function"] == "flat"
     assert Decimal(client.get(one).json()["cost_per_label"]) == 4

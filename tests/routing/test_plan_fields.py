@@ -7,8 +7,10 @@ import pytest
 
 from annotation.errors import InputError
 from annotation.models import Item
+from routing.core.bounds import BOUNDS
 from routing.models import DrawItem, Run
 from routing.selectors.plan_options import plan_options
+from routing.services.plan_fields import columns_of_probabilities
 from routing.services.plans import outlook, plan_of
 from tests.routing.worlds import World, make_world
 
@@ -123,6 +125,10 @@ def test_a_cell_that_holds_no_probability_is_named(value):
         ({"loss": "os:remove"}, "loss", "zero_one"),
         ({"loss_params": {"depth": 3}}, "loss_params", "depth"),
         ({"split_share": Decimal(1)}, "split_share", "between 0 and 1"),
+        ({"p": Decimal("1.5")}, "p", "p = 1.5: "),
+        ({"m": 500}, "m", "m = 500 items"),
+        ({"p": None, "p_column": "nope"}, "p_column", "There is no column 'nope'"),
+        ({"rule": "nothing"}, "rule", "choose one of fixed_sequence, multi_chain, split_fixed_sequence."),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_beside_its_field(fields, where, words):
@@ -131,6 +137,21 @@ def test_what_does_not_fit_is_refused_beside_its_field(fields, where, words):
     error = refused(world, **({"m": 30} | bound | fields))
     assert error.where == where, error.message
     assert words in error.message
+    assert not error.message.startswith(("P = ", "M = "))
+
+
+def test_only_bounds_that_can_certify_are_named():
+    message = refused(make_world(30), m=20, bound="foo").message
+    named = message.removeprefix("There is no bound 'foo'; choose one of ").rstrip(".").split(", ")
+    assert named == [entry.name for entry in BOUNDS if entry.certifies]
+    assert "clt" not in named
+
+
+def test_columns_that_may_hold_probabilities_are_offered():
+    world = with_p(make_world(60), ["0.5", "0.25", "", "1"])
+    world.project.columns = [*world.project.columns, "ask"]
+    # Whoever is unsure about an item may want it looked at more often: scores stay.
+    assert columns_of_probabilities(world.project) == ["confidence1", "confidence2", "ask"]
 
 
 def test_labels_that_are_numbers_may_be_off_by_a_little():
