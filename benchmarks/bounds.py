@@ -1,6 +1,6 @@
 """How tight the bounds are, and how long they take: tables for docs/bounds.md.
 
-    python benchmarks/bounds.py
+    .venv/bin/python benchmarks/bounds.py
 
 Upper bounds at alpha = 0.05 for the same observed losses, which come evenly along the draw; the least number
 of labels with which each certifies anything; medians of five timed runs.
@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from routing.core.bounds import BOUNDS, Evidence
 from routing.core.bounds.base import full_losses
+from routing.core.console import unread_output
 
 ALPHA = 0.05
 SAMPLES = ((3_000, 100), (3_000, 500), (100_000, 2_000))
@@ -155,4 +156,5 @@ def median_ms(step: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    with unread_output():
+        main()

@@ -10,7 +10,8 @@ labels of the people, the chains or slices, which were fixed before the draw, pr
 vary, the hash of the pool, what stands under "provenance", and in a certificate of version 1 the expected
 costs, and the bound that is shown beside items that nobody could label.
 
-Exit code 0: everything agrees.  1: something differs, line by line.  2: a file cannot be read.
+Exit code 0: everything agrees.  1: something differs, line by line.  2: a file cannot be read.  141: what
+read the lines, as ``| head`` does, did not read all of them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any
 from routing.core.calibration import Calibration, CalibrationError, CalibrationRow
 from routing.core.certificate import certificate_document
 from routing.core.certify import DEARER, certify
+from routing.core.console import unread_output
 from routing.core.documents import (
     DocumentError,
     parse_chains,
@@ -244,4 +246,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    with unread_output():
+        code = main()
+    raise SystemExit(code)

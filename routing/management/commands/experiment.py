@@ -4,6 +4,7 @@ import argparse
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from routing.core.console import unread_output
 from routing.core.experiment.cli import DESCRIPTION, add_arguments, execute
 from routing.core.experiment.settings import ExperimentError
 from routing.core.experiment.table import TableError
@@ -19,6 +20,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         try:
-            execute(argparse.Namespace(**options), say=self.stdout.write)
+            with unread_output():
+                execute(argparse.Namespace(**options), say=self.stdout.write)
         except (ExperimentError, TableError, UnknownNameError) as error:
             raise CommandError(str(error)) from None
