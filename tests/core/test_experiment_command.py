@@ -7,15 +7,23 @@ import io
 import json
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
+from routing.core.console import UNREAD
 from routing.core.experiment.cli import main
+from routing.core.experiment.methods import METHODS
+from routing.core.experiment.plots import against_epsilon, feasible_region_figure
+from routing.core.experiment.run import run
+from routing.core.experiment.settings import Settings
 from tests.core.tables import made_up, write_csv
 
 ROOT = Path(__file__).parents[2]
+VERSION_1 = [Path(__file__).parent / "data" / name for name in ("certificate-v1.json", "draw-v1.jsonl")]
 
 KEYS = {
     "rule",
@@ -74,6 +82,49 @@ def test_what_is_left_out_is_said_once(file: str, capfd) -> None:
     arguments = ["--bound", "hypergeometric,binomial", "--rules", "fixed_sequence", "--repeats", "1"]
     assert main([file, *arguments, "--m", "100,120"]) == 0
     assert capfd.readouterr().out.count("use 'hypergeometric'") == 1
+    both = [file, "--bound", "hypergeometric,clt", "--rules", "fixed_sequence,multi_chain", "--repeats", "1"]
+    assert main(both) == 0
+    assert "Left out: fixed_sequence, multi_chain: the bound 'clt' " in capfd.readouterr().out
+
+
+def test_a_shift_is_measured_for_the_population_and_stars_every_rule(
+    file: str, tmp_path: Path, capfd
+) -> None:
+    arguments = [file, "--m", "80", "--repeats", "2", "--rules", "fixed_sequence", "--drift", "0.5"]
+    assert main([*arguments, "--shift", "0,1", "--json", str(tmp_path / "rows.json")]) == 0
+    printed = capfd.readouterr().out
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert [(row["target"], row["severity"], row["holds_level"]) for row in rows] == [
+        ("population", 0.0, True),
+        ("population", 1.0, False),
+    ]
+    assert "| 1 | fixed_sequence * |" in printed
+    assert "| 0 | fixed_sequence |" in printed
+    assert "No certificate covers a shifted deployment" in printed
+    assert main([*arguments, "--shift", "0"]) == 0
+    assert "No certificate" not in capfd.readouterr().out
+
+
+def test_a_file_with_other_separators_is_recognised(file: str, capfd) -> None:
+    path = Path(file)
+    path.write_text(path.read_text().replace(",", ";"))
+    assert main([file]) == 1
+    assert "outputs.csv: its columns seem to be separated by semicolons" in capfd.readouterr().err
+
+
+def test_a_reader_that_leaves_early_gets_no_traceback(file: str) -> None:
+    arguments = ["--m", "50", "--repeats", "1", "--rules", "people_only,fixed_sequence"]
+    for command in (
+        [sys.executable, "-m", "routing.core.experiment", file, *arguments],
+        [sys.executable, "manage.py", "experiment", file, *arguments],
+        [sys.executable, "-m", "routing.core.verify", *map(str, VERSION_1)],
+    ):
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            process.stdout.close()
+            said = process.stderr.read().decode()
+        assert "Traceback" not in said
+        assert "BrokenPipe" not in said
+        assert process.returncode == UNREAD
 
 
 @pytest.mark.parametrize(
@@ -89,6 +140,8 @@ def test_what_is_left_out_is_said_once(file: str, capfd) -> None:
         (["--bound", "magic", "--rules", "pointwise_argmin"], "there is no bound 'magic'"),
         (["--bound", "clt", "--rules", "fixed_sequence"], "nothing that was asked for can be run"),
         (["--loss", "numeric"], "row 1 (item 'item-0'), column 'y_true', with pred1"),
+        (["--p", "0.9", "--p-column", "conf1"], "--p 0.9: --p-column gives every item a probability of its"),
+        (["--target", "population,dataset", "--shift", "1"], "use population or pool"),
         (["--human-cost", "1e300", "--m", "50"], "costs: 1E+300 is too large or too small"),
         (["--epsilon", "0.05,1e-400", "--m", "50"], "epsilon: 1E-400 is too large or too small"),
         (["--json", "/dev/null/rows.json", "--m", "50"], "/dev/null/rows.json cannot be written"),
@@ -130,13 +183,36 @@ def test_figures_are_drawn_where_they_have_something_to_show(file: str, tmp_path
     assert main([file, *shifted, *shared, "--plots", str(tmp_path / "b")]) == 0
     assert "drift 0.5" in (tmp_path / "shift.md").read_text()
     assert {path.name for path in (tmp_path / "b").iterdir()} == {
-        "shift-dataset.png",
+        "shift-population.png",
         "reliability.png",
         "region.png",
     }
     for path in (*(tmp_path / "a").iterdir(), *(tmp_path / "b").iterdir()):
         assert path.read_bytes().startswith(b"\x89PNG")
         assert path.stat().st_size > 5_000
+
+
+def test_every_rule_has_a_look_of_its_own_and_certifying_ones_are_drawn_through() -> None:
+    settings = Settings(epsilons=(Decimal("0.1"), Decimal("0.2")), sizes=(80,), repeats=1)
+    rows = run(made_up(200), settings).rows
+    lines = [line for line in against_epsilon(rows).axes[0].lines if line.get_label() in METHODS.names()]
+    assert len(lines) == len(METHODS.names()) == len({line.get_color() for line in lines})
+    assert len(lines) == len({line.get_marker() for line in lines})
+    holding = {row.rule for row in rows if row.holds_level}
+    assert {line.get_label() for line in lines if line.get_linestyle() == "-"} == holding
+
+
+def test_the_cells_of_the_region_leave_no_gap() -> None:
+    table = made_up(300)
+    (axes,) = feasible_region_figure(table, Settings(sizes=(150,))).axes
+    corners = axes.collections[0].get_coordinates()
+    assert corners[0, 0].tolist() == [0, 0]
+    assert corners[-1, -1].tolist() == pytest.approx([1, 1])
+    assert (np.diff(corners[0, :, 0]) >= 0).all()
+    assert (np.diff(corners[:, 0, 1]) >= 0).all()
+    shown = axes.collections[0].get_array()
+    assert (shown == 0).sum() > 5
+    assert (shown == 1).sum() > 5
 
 
 def test_manage_py_and_python_m_write_the_same_rows(file: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
+from routing.core.console import unread_output
 from routing.core.exact import to_decimal
 from routing.core.experiment.methods import METHODS
 from routing.core.experiment.reading import read_table
@@ -48,10 +49,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--epsilon", **many, metavar="E", help="allowed error, several allowed (default 0.05)")
     add("--alpha", default="0.05", help="allowed probability of exceeding it (default 0.05)")
     add("--m", **many, metavar="M", help="calibration set (default: a quarter of the table, at most 1000)")
-    add("--p", default="0.9", help="probability that people are asked about a drawn item (default 0.9)")
+    add("--p", metavar="P", help="probability that people are asked about a drawn item (default 0.9)")
     add("--repeats", type=int, default=100, help="random draws (default 100)")
     add("--seed", type=int, default=0, help="of all draws (default 0)")
-    add("--target", **many, metavar="TARGET", help=f"{', '.join(TARGETS.names())} (default dataset)")
+    add(
+        "--target",
+        **many,
+        metavar="TARGET",
+        help=f"{', '.join(TARGETS.names())}; default dataset, with --shift population",
+    )
     add("--bound", **many, metavar="BOUND", help="default: that of the target; clt for the paper's rules")
     add("--rules", **many, metavar="RULE", help=f"default all: {', '.join(METHODS.names())}")
     add("--shift", **many, metavar="S", help="severities: deploy on a table reweighted to uncertain items")
@@ -170,14 +176,18 @@ def _table(options: argparse.Namespace) -> Table:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
+    if options.p is not None and options.p_column:
+        raise ExperimentError(
+            f"--p {options.p}: --p-column gives every item a probability of its own; leave one of the two out"
+        )
     settings = Settings(
         epsilons=_all("--epsilon", options.epsilon, to_decimal) or (Decimal("0.05"),),
         alpha=_one("--alpha", options.alpha, to_decimal),
         sizes=_all("--m", options.m, int),
-        p=_one("--p", options.p, to_decimal),
+        p=Settings.p if options.p is None else _one("--p", options.p, to_decimal),
         repeats=options.repeats,
         seed=options.seed,
-        targets=tuple(_split(options.target)) or ("dataset",),
+        targets=tuple(_split(options.target)),
         bounds=tuple(_split(options.bound)),
         rules=tuple(_split(options.rules)),
         severities=_all("--shift", options.shift, float),
@@ -208,7 +218,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m routing.core.experiment", description=DESCRIPTION)
     add_arguments(parser)
     try:
-        execute(parser.parse_args(arguments), say=print)
+        with unread_output():
+            execute(parser.parse_args(arguments), say=print)
     except (ExperimentError, TableError, UnknownNameError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -109,6 +109,8 @@ def open_columns(path: Path, *, names: Mapping[str, str], wanted: Sequence[str])
         header = _parquet_header(path) if parquet else _csv_header(path)
     except OSError as error:
         raise TableError(f"{path}: {error.strerror or error}") from None
+    if not parquet:
+        _check_separator(path, header)
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise TableError(f"{path.name}: two columns are called {twice[0]!r}")
@@ -145,6 +147,16 @@ def _csv_header(path: Path) -> list[str]:
     if not header:
         raise TableError(f"{path.name}: the first row is empty; it must name the columns")
     return header
+
+
+def _check_separator(path: Path, header: Sequence[str]) -> None:
+    """A header of one column with another separator in it was meant to be several columns."""
+    for sign, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "'|'")):
+        if len(header) == 1 and sign in header[0]:
+            raise TableError(
+                f"{path.name}: its columns seem to be separated by {name}; write them with commas, and "
+                "numbers with a decimal point"
+            )
 
 
 def _read_csv(path: Path, columns: list[str]) -> Any:

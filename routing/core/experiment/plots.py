@@ -22,9 +22,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart by most eyes.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-MARKERS = "osD^vP*Xph"
+    from routing.core.region import Region
+
+# Okabe and Ito's colours, told apart by most eyes, and four more: one for each rule.
+COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"),
+    *("#7B3F00", "#5E3C99", "#B8B000", "#8B0A50"),
+)
+MARKERS = "osD^vP*Xph<d>"
+DASHES = ("--", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (2, 1)))
+"""Of rules that promise no level, in turn; the others are drawn through, and epsilon is dotted."""
 DPI = 110
 
 
@@ -44,7 +51,7 @@ def draw_all(table: Table, settings: Settings, rows: Sequence[Row], folder: Path
 
 
 def _figures(table: Table, settings: Settings, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
-    for target in settings.targets:
+    for target in settings.all_targets:
         of_target = [row for row in rows if row.target == target]
         first = [row for row in of_target if row.m == of_target[0].m]
         if settings.severities:
@@ -78,7 +85,7 @@ def _style(number: int, row: Row) -> dict[str, Any]:
     return {
         "color": COLOURS[number % len(COLOURS)],
         "marker": MARKERS[number % len(MARKERS)],
-        "linestyle": "-" if row.holds_level else "--",
+        "linestyle": "-" if row.holds_level else DASHES[number % len(DASHES)],
         "markersize": 5,
     }
 
@@ -121,7 +128,7 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 
 def against_epsilon(rows: Sequence[Row]) -> Figure:
-    """Error and net saving against epsilon, as in the paper; dashed: a rule that promises no level."""
+    """Error and net saving against epsilon, as in the paper; broken: a rule that promises no level."""
     figure, (left, right) = _subplots(2, width=4.8)
     groups = _by_rule(rows, epsilon=False)
     _lines(left, groups, lambda row: 100 * row.epsilon, lambda row: row.error_mean, lambda row: row.error_sd)
@@ -226,6 +233,20 @@ def reliability_diagrams(table: Table) -> Figure:
     return figure
 
 
+def _cells(axes: Axes, x: Floats, y: Floats, region: Region) -> None:
+    """The pairs as cells that leave no gap: each reaches half way to the next score on either side."""
+    from matplotlib.colors import ListedColormap, to_rgba
+
+    colours = {"passes alone": to_rgba(COLOURS[2], 0.45), "fails": to_rgba("0.88")}
+    edges = [np.concatenate([at[:1], (at[1:] + at[:-1]) / 2, at[-1:]]) for at in (x, y)]
+    values = np.where(np.isnan(region.errors), np.nan, ~region.feasible)
+    fill = ListedColormap(list(colours.values()))
+    axes.pcolormesh(edges[0], edges[1], values.T, cmap=fill, vmin=0, vmax=1, rasterized=True)
+    for label, colour in colours.items():
+        # A mesh has no handles of its own for the legend.
+        axes.scatter([], [], marker="s", s=60, color=[colour], lw=0, label=label)
+
+
 def feasible_region_figure(table: Table, settings: Settings) -> Figure:
     """The (u_1, u_2) plane of the first draw: pairs that pass alone, the chains, and what two rules choose.
 
@@ -234,7 +255,7 @@ def feasible_region_figure(table: Table, settings: Settings) -> Figure:
     """
     from routing.core.region import region_of
 
-    m, target, epsilon = settings.sizes_for(table)[0], settings.targets[0], settings.epsilons[0]
+    m, target, epsilon = settings.sizes_for(table)[0], settings.all_targets[0], settings.epsilons[0]
     seed = np.random.SeedSequence(settings.seed).spawn(1)[0]
     split = Split(table, m=m, p=float(settings.p), seed=seed)
     keys = np.sort(pack(table.u[:, 0], split.v))
@@ -245,12 +266,8 @@ def feasible_region_figure(table: Table, settings: Settings) -> Figure:
     figure, (axes,) = _subplots(1, width=5.6, height=4.8)
     plan = settings.plan(table, rule="fixed_sequence", target=target, bound="", m=m, epsilon=epsilon)
     region = region_of(plan, table.u[split.drawn, 0], split.losses, target=target)
-    first, second = np.nonzero(np.isfinite(region.errors))
-    good = region.feasible[first, second]
     corners = [pack(u, np.full(len(u), ALL_TIES)) for u in (region.u1, region.u2)]
-    x, y = share(corners[0])[first], share(corners[1])[second]
-    axes.scatter(x[good], y[good], marker="s", s=30, color=COLOURS[2], alpha=0.45, lw=0, label="passes alone")
-    axes.scatter(x[~good], y[~good], marker="s", s=6, color="0.7", lw=0, label="fails")
+    _cells(axes, share(corners[0]), share(corners[1]), region)
     for number, chain in enumerate(chains_of(split, plan)):
         path = share(chain.thresholds)
         axes.plot(path[:, 0], path[:, 1], color=COLOURS[number], lw=1.3, label=f"chain: {chain.name}")
@@ -262,7 +279,9 @@ def feasible_region_figure(table: Table, settings: Settings) -> Figure:
         stages = METHODS.get(name).decide(split, one).stages
         spot = share(np.array([complex(stage.limit, stage.tie) for stage in stages]))
         axes.plot(*spot, marker, ms=11, color=COLOURS[6], mfc="white", label=f"chosen: {name}", ls="")
+    axes.fill([0, 1, 1], [0, 0, 1], color="white", lw=0, zorder=1.5)  # halves of cells on the diagonal
     axes.plot([0, 1], [0, 1], color="black", lw=0.8)
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     axes.set(xlabel="share of items up to u₁", ylabel="share of items up to u₂")
     axes.set_title(f"ε = {float(epsilon):g}, m = {m:,}, target {target}", fontsize=11)
     _legend(figure, axes)

@@ -80,6 +80,11 @@ def as_markdown(rows: Sequence[Row]) -> str:
         lines += ["", _finite(covered)]
     if any(not row.holds_level for row in rows):
         lines += ["", "\\* does not promise to keep P(error > epsilon) at most alpha."]
+    if any(row.severity for row in rows):
+        lines += [
+            "",
+            "No certificate covers a shifted deployment: at a severity above 0 every row has a star.",
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -67,7 +67,8 @@ def run(table: Table, settings: Settings, progress: Progress | None = None) -> R
                 rule=case.method.name,
                 target=case.plan.target,
                 bound=case.bound,
-                holds_level=case.method.holds_level,
+                # Severity 0 is no shift, whatever the drift; beyond it nothing is proved.
+                holds_level=case.method.holds_level and not severity,
                 epsilon=float(settings.epsilons[place]),
                 alpha=float(settings.alpha),
                 m=case.plan.m,
@@ -94,11 +95,11 @@ def list_cases(table: Table, settings: Settings) -> tuple[list[Case], tuple[str,
         A number makes no sense, whatever the rule.
     """
     cases: list[Case] = []
-    refused: dict[str, None] = {}
+    refused: dict[str, dict[str, None]] = {}
     settings.check()
     for name in settings.rules or METHODS.names():
         method = METHODS.get(name)
-        for target in settings.targets:
+        for target in settings.all_targets:
             for bound in method.bounds(settings.bounds):
                 for m in settings.sizes_for(table):
                     try:
@@ -109,11 +110,16 @@ def list_cases(table: Table, settings: Settings) -> tuple[list[Case], tuple[str,
                     except PlanError as error:
                         raise ExperimentError(str(error)) from None
                     if reason:
-                        refused[reason] = None
+                        refused.setdefault(reason, {})[name] = None
                     else:
                         resolved = plan.bound_rule().name if name in RULES and not bound else bound
                         cases.append(Case(method, plan, resolved))
-    return cases, tuple(refused)
+    return cases, tuple(_sentence(reason, tuple(names)) for reason, names in refused.items())
+
+
+def _sentence(reason: str, rules: tuple[str, ...]) -> str:
+    """The reason with the rules that it stands against, where it does not name its rule itself."""
+    return reason if f"'{rules[0]}'" in reason else f"{', '.join(rules)}: {reason}"
 
 
 def _refusal(method: Method, table: Table, settings: Settings, plan: Plan) -> str:

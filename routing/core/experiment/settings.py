@@ -26,7 +26,7 @@ class Settings:
     Attributes
     ----------
     epsilons, targets, sizes
-        One row per combination; ``sizes`` are the m, empty for the default.
+        One row per combination; ``sizes`` are the m; empty ``sizes`` and ``targets`` for the default.
     bounds
         Names; empty for the default of each rule and target.
     rules
@@ -44,7 +44,7 @@ class Settings:
     p: Decimal = Decimal("0.9")
     repeats: int = 100
     seed: int = 0
-    targets: tuple[str, ...] = ("dataset",)
+    targets: tuple[str, ...] = ()
     bounds: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     severities: tuple[float, ...] = ()
@@ -73,6 +73,16 @@ class Settings:
         for severity in self.severities:
             if not 0 <= severity <= MOST_SEVERE:
                 raise ExperimentError(f"--shift {severity:g}: a severity lies between 0 and {MOST_SEVERE:g}")
+        if self.severities and "dataset" in self.targets:
+            raise ExperimentError(
+                "--target dataset: with --shift other items are deployed than those that people labelled, "
+                "and this target counts their labels as part of what is delivered; use population or pool"
+            )
+
+    @property
+    def all_targets(self) -> tuple[str, ...]:
+        """What is asked for; else the data set, or the population, where a shift delivers other items."""
+        return self.targets or (("population",) if self.severities else ("dataset",))
 
     def sizes_for(self, table: Table) -> tuple[int, ...]:
         """The m of this experiment on ``table``."""

@@ -26,7 +26,7 @@ class Row:
         N.
     rule, target, bound : str
     holds_level : bool
-        Whether the rule keeps P(error > epsilon) <= alpha, by proof.
+        Whether the rule keeps P(error > epsilon) <= alpha, by proof; never after a shift.
     epsilon, alpha : float
     m : int
     p : float
