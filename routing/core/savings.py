@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from routing.core.chain import Policy
@@ -46,8 +47,14 @@ def expected(plan: Plan, policy: Policy, *, asked: int) -> Expected:
         + unpaid * policy.model_cost
         + rest * policy.people_cost
     )
-    total = sum(policy.counts)
-    routed = sum(count * price for count, price in zip(policy.counts, prices, strict=True))
     return Expected(
-        net_cost=net, net_saving=1 - net / (size * people), routing_saving=1 - routed / (total * people)
+        net_cost=net,
+        net_saving=1 - net / (size * people),
+        routing_saving=expected_routing_saving(prices, policy.counts),
     )
+
+
+def expected_routing_saving(prices: Sequence[float], counts: Sequence[int]) -> float:
+    """The paper's saving if ``counts`` (S,) items go to sources of these ``prices``, people last."""
+    routed = sum(count * price for count, price in zip(counts, prices, strict=True))
+    return 1 - routed / (sum(counts) * prices[-1])

@@ -12,6 +12,7 @@ from annotation.queue import BatchProgress
 from routing.core.bounds import BOUNDS
 from routing.core.exact import percent, plain
 from routing.core.rules import RULES, split_fixed_sequence
+from routing.core.savings import expected_routing_saving
 from routing.core.scores import SCORES
 from routing.models import Certificate, Run
 from routing.selectors.counts import SourceCount, blanks, labels_by_source
@@ -65,7 +66,8 @@ class Reliability:
 class PolicyRow:
     """One step of the chosen chain.
 
-    `counts` are items per source, people last; `estimate` is a share of the pool.
+    `counts` are items per source, people last; `estimate` is a share of the pool. `expected_cost` orders the
+    steps: what is still paid per item once source 1 is. `routing_saving` is what the page calls expected.
     """
 
     index: int
@@ -76,6 +78,7 @@ class PolicyRow:
     estimate: float
     upper_bound: float
     certified: bool
+    routing_saving: float
     chosen: bool
 
 
@@ -181,7 +184,9 @@ def run_report(run: Run) -> RunReport:
         return RunReport(**base)
     document = json.loads(certificate.document)
     result, figures = document["result"], certificate.figures
-    names = list(run.run_sources.order_by("position").values_list("source__name", flat=True))
+    rows = list(run.run_sources.order_by("position").values_list("source__name", "cost_per_label"))
+    names, costs = [name for name, _cost in rows], [float(cost) for _name, cost in rows]
+    prices = [*costs, float(run.human_cost)]
     # An analysis of an earlier version stored fewer figures.
     region, chain = figures.get("region"), figures.get("chain") or {"name": "", "policies": []}
     titles = rule_titles()
@@ -204,10 +209,11 @@ def run_report(run: Run) -> RunReport:
         counts=labels_by_source(run),
         comparisons=[_comparison(names, titles, row) for row in figures.get("comparisons", [])],
         region=Region(**region) if region else None,
-        chain_name=chain["name"],
+        chain_name=chain_title(chain["name"]),
         chain=[
             PolicyRow(
                 **{**row, "thresholds": _thresholds(names, row["thresholds"])},
+                routing_saving=expected_routing_saving(prices, row["counts"]),
                 chosen=certificate.certified and row["index"] == chain["chosen"],
             )
             for row in chain["policies"]
@@ -233,6 +239,20 @@ def rule_titles() -> dict[str, str]:
         "best_single_model": _("Best single model"),
         "people_only": _("People only"),
     }
+
+
+def chain_title(name: str) -> str:
+    """How a chain was ordered, in words, with its name in the certificate."""
+    words = {
+        "ordered": _("by uncertainty alone"),
+        "assumed": _("without a pilot, by uncertainty alone"),
+        "attributed": _("by a pilot, each disagreement of the models shared between them by their scores"),
+        "disagreement": _("by a pilot, after how often the models disagree"),
+        "first model": _("with the first model and people alone"),
+        "last model": _("with the last model and people alone"),
+        "learnt": _("learnt from the first part of the labels"),
+    }.get(name)
+    return f"{words} ({name})" if words else name
 
 
 def _comparison(names: list[str], titles: dict[str, str], row: dict[str, Any]) -> Comparison:

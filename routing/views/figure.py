@@ -44,7 +44,8 @@ class Row:
     u1: str
     u2: str
     errors: int | None
-    cost: float | None
+    saving: float | None
+    """Expected routing saving."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ def region_figure(
     scores: list[float] = region["u1"]
     keep = list(range(0, len(scores), -(-len(scores) // MOST_CELLS)))
     side = SIZE / len(keep)
+    people = float(region["cost"][0][0])  # where nothing goes to a model
 
     def middle(threshold: Any) -> float:
         """Place of a threshold on an axis, in cells."""
@@ -113,7 +115,7 @@ def region_figure(
                 _score(scores[i]),
                 _score(scores[best]) if best is not None else "–",
                 _whole(region["errors"][i][best]) if best is not None else None,
-                region["cost"][i][best] if best is not None else None,
+                1 - region["cost"][i][best] / people if best is not None else None,
             )
         )
     policies = figures["chain"]["policies"]
@@ -121,7 +123,7 @@ def region_figure(
     others = [
         mark(
             row["thresholds"],
-            _("%(rule)s\nsaves %(saving)s\ndoes not hold its stated level")
+            _("%(rule)s\nexpected routing saving %(saving)s\ndoes not hold its stated level")
             % {"rule": titles.get(row["rule"], row["rule"]), "saving": percent(row["routing_saving"], 1)},
         )
         for row in figures["comparisons"]

@@ -32,25 +32,21 @@ def _risk(report: RunReport) -> Chart | None:
     if len(report.chain) < 2:
         return None
     epsilon = float(report.run.epsilon)
-    people = report.chain[0].expected_cost
     ticks = round_ticks(max(max(row.upper_bound for row in report.chain), epsilon))
     last = report.chain[-1].index
     say = in_percent if report.binary else as_number
     steps = [step for step in round_ticks(last) if step % 1 == 0]
 
-    def saving(row: PolicyRow) -> float:
-        return 1 - row.expected_cost / people if people else 0.0
-
     def tip(row: PolicyRow) -> str:
         return _(
             "Step %(step)s\nobserved %(estimate)s (%(errors)s)\nupper bound %(upper)s\n"
-            "saves %(saving)s of the cost after calibration\n%(verdict)s"
+            "expected routing saving %(saving)s\n%(verdict)s"
         ) % {
             "step": row.index,
             "estimate": say(row.estimate),
             "errors": _errors(row.observed_errors),
             "upper": say(row.upper_bound),
-            "saving": percent(saving(row), 1),
+            "saving": percent(row.routing_saving, 1),
             "verdict": _verdict(row),
         }
 
@@ -61,13 +57,13 @@ def _risk(report: RunReport) -> Chart | None:
             "Each step of the chain lets the models label a little more. Its upper bound is that of the step "
             "alone; the test along the chain, and not this curve, decides what the certificate says."
         ),
-        head=[_("Step"), _("Observed"), _("Upper bound"), _("Saving"), _("Outcome")],
+        head=[_("Step"), _("Observed"), _("Upper bound"), _("Expected routing saving"), _("Outcome")],
         rows=[
             [
                 str(row.index),
                 say(row.estimate),
                 say(row.upper_bound),
-                percent(saving(row), 1),
+                percent(row.routing_saving, 1),
                 _verdict(row),
             ]
             for row in report.chain
@@ -109,7 +105,7 @@ def _savings(report: RunReport) -> Chart | None:
                     point["epsilon"],
                     point["values"][rule],
                     f"{name}\n"
-                    + _("epsilon %(epsilon)s: saves %(saving)s")
+                    + _("epsilon %(epsilon)s: expected routing saving %(saving)s")
                     % {"epsilon": percent(point["epsilon"], 2), "saving": percent(point["values"][rule], 1)},
                     chosen=rule == THIS_RUN and point["epsilon"] == own,
                 )
@@ -130,22 +126,31 @@ def _savings(report: RunReport) -> Chart | None:
         head=[_("Epsilon"), *names.values()],
         rows=[
             [
-                percent(point["epsilon"], 2) + (" *" if point["epsilon"] == own else ""),
+                _own(percent(point["epsilon"], 2), point["epsilon"] == own),
                 *(percent(point["values"].get(rule), 1) for rule in names),
             ]
             for point in points
         ],
-        notes=[_("* the run's own"), _("Routing saving: without what the calibration costs.")],
+        notes=[
+            _(
+                "Expected routing saving: by how much whoever labels is expected to be cheaper than people, "
+                "without what the calibration costs."
+            )
+        ],
     )
     low, high = points[0]["epsilon"], points[-1]["epsilon"]
     marks = [point["epsilon"] for point in points if _is_power(point["epsilon"] / own)]
     return make_chart(
         words,
         Axis(_("epsilon"), low, high, marks, logarithmic=True),
-        Axis(_("routing saving"), ticks[0], ticks[-1], ticks),
+        Axis(_("expected routing saving"), ticks[0], ticks[-1], ticks),
         series,
         [Guide(_("the run's epsilon"), (own, ticks[0]), (own, ticks[-1]))],
     )
+
+
+def _own(epsilon: str, own: bool) -> str:
+    return _("%(epsilon)s (this run)") % {"epsilon": epsilon} if own else epsilon
 
 
 def _is_power(ratio: float) -> bool:

@@ -9,7 +9,9 @@ from django.urls import reverse
 from annotation import queue
 from annotation.models import Job, Skip
 from annotation.services.files import store_file
+from annotation.templatetags.hypac import percent
 from routing.models import Delivery, DeliveryFile
+from routing.selectors.runs import run_report
 from tests.factories import add_member
 from tests.routing.worlds import make_world
 
@@ -121,6 +123,22 @@ class TestRun:
         page = text(client.get(reverse("run", args=[world.project.slug, run.number])))
         assert "This run is no longer valid." in page
         assert "A calibration label was changed." in page
+
+    def test_the_same_choice_saves_the_same_in_every_figure(self, client_of) -> None:
+        world = make_world(200)
+        run = world.complete(m=120)
+        report = run_report(run)
+        chosen = next(row for row in report.chain if row.chosen)
+        assert chosen.routing_saving == report.expected_routing_saving
+        own = next(p for p in report.saving_by_epsilon["points"] if p["epsilon"] == float(run.epsilon))
+        assert own["values"]["this_run"] == report.expected_routing_saving
+        assert report.chain[0].routing_saving == 0
+        assert report.chain_name == "without a pilot, by uncertainty alone (assumed)"
+        page = text(client_of(world.manager).get(reverse("run", args=[world.project.slug, run.number])))
+        assert f"{percent(report.expected_routing_saving)} were expected" in page
+        assert f"expected routing saving {percent(report.expected_routing_saving, 1)}" in page
+        for word in ("Expected cost per item", "Mean cost per item", "cost after calibration", "* the run"):
+            assert word not in page
 
     def test_the_next_step_after_a_delivery_is_the_same_as_on_the_overview(self, client_of) -> None:
         world = make_world(60)

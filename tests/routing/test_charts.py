@@ -82,7 +82,7 @@ def test_intervals_and_guides_are_lines():
 
 def test_a_pair_of_which_nothing_goes_to_the_second_model_lies_on_the_diagonal():
     scores = [-1.0, 0.1, 0.2, 0.3]
-    cells = [[None if j < i else 0.0 for j in range(4)] for i in range(4)]
+    cells = [[None if j < i else 8.0 for j in range(4)] for i in range(4)]
     region = {"u1": scores, "u2": scores, "feasible": [[True] * 4] * 4, "errors": cells, "cost": cells}
     pairs = [(None, None), (0.2, None), (0.2, 0.2), (0.1, 0.3)]
     policies = [
