@@ -10,6 +10,7 @@
   tip.className = "chart-tip";
   tip.setAttribute("role", "status");
   document.body.append(tip);
+  let teller = null; // the figure whose value the tip shows
 
   function middle(shape) {
     const box = shape.getBBox();
@@ -37,7 +38,9 @@
       svg.setAttribute("tabindex", "0");
       svg.addEventListener("pointermove", (event) => this.tell(this.nearest(event)));
       svg.addEventListener("pointerdown", (event) => this.tell(this.nearest(event)));
-      svg.addEventListener("pointerleave", () => this.hide());
+      // A finger that is lifted leaves its value to be read; scrolling, or a tap elsewhere, takes it away.
+      svg.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && this.hide());
+      svg.addEventListener("pointercancel", () => this.hide());
       svg.addEventListener("focus", () => {
         if (svg.matches(":focus-visible")) this.tell(this.told || this.first());
       });
@@ -79,6 +82,8 @@
 
     tell(value) {
       if (value === this.told && tip.textContent) return;
+      if (teller !== this) teller?.hide();
+      teller = this;
       this.told?.shape.classList.remove("told");
       this.told = value;
       value.shape.classList.add("told");
@@ -92,10 +97,13 @@
     }
 
     hide() {
+      if (teller !== this) return;
       this.told?.shape.classList.remove("told");
       tip.textContent = "";
+      teller = null;
     }
   }
 
   for (const svg of document.querySelectorAll("svg.chart")) new Chart(svg);
+  document.addEventListener("pointerdown", (event) => teller?.svg.contains(event.target) || teller?.hide());
 })();

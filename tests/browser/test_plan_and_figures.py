@@ -131,7 +131,7 @@ def told(page: Page) -> Locator:
     [
         ("Which thresholds would pass", r"u₁ = .*u₂ = .*errors observed"),
         ("Risk along the chain", r"Step \d+\s+observed .*upper bound"),
-        ("Saving against epsilon", r"epsilon .*: saves"),
+        ("Saving against epsilon", r"epsilon .*: expected routing saving"),
         ("How well the scores know", r"sure to .*right"),
     ],
 )
@@ -175,8 +175,61 @@ def test_the_table_of_a_figure_says_what_the_tip_says(certified: Page) -> None:
     certified.keyboard.press("ArrowLeft")
     certified.keyboard.press("ArrowRight")
     step, observed, upper, saving, _ = chosen.locator("th, td").all_inner_texts()
-    for words in (f"Step {step}", f"observed {observed}", f"upper bound {upper}", f"saves {saving}"):
-        expect(told(certified)).to_contain_text(words)
+    expect(told(certified)).to_contain_text(f"Step {step}")
+    for term, value in (("observed", observed), ("upper bound", upper), ("expected routing saving", saving)):
+        expect(told(certified)).to_contain_text(f"{term} {value}")
+
+
+def test_tapping_a_figure_tells_its_values(chromium: Browser, live_server: LiveServer) -> None:
+    world = make_world(200)
+    run = world.analysed(m=120)
+    context = chromium.new_context(
+        base_url=live_server.url, viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True
+    )
+    context.set_default_timeout(TIMEOUT_MS)
+    page = context.new_page()
+    sign_in(page, world.manager.username)
+    page.goto(f"/projects/{world.project.slug}/runs/{run.number}/")
+    for title, words in (
+        ("Which thresholds would pass", "errors observed"),
+        ("Risk along the chain", "Step"),
+    ):
+        chart = page.locator("section", has_text=title).last.locator("svg.chart")
+        chart.scroll_into_view_if_needed()
+        expect(page.locator("#region-how")).to_contain_text("Point at or tap")
+        chart.tap()
+        expect(told(page)).to_contain_text(words)
+        page.wait_for_timeout(300)  # what follows a tap (pointerleave, click, focus) leaves it there
+        expect(told(page)).to_contain_text(words)
+    expect(page.locator(".told")).to_have_count(1)
+    page.get_by_role("heading", name="Saving against epsilon").tap()
+    expect(told(page)).to_be_empty()
+    context.close()
+
+
+def test_the_words_of_figures_can_be_read_on_a_narrow_screen(certified: Page) -> None:
+    for width in (320, 390, 481, 600):
+        certified.set_viewport_size({"width": width, "height": 800})
+        sizes = certified.locator("svg.chart").evaluate_all(
+            "all => all.map(svg => svg.getScreenCTM().a * parseFloat(getComputedStyle("
+            "svg.querySelector('text')).fontSize))"
+        )
+        assert len(sizes) == 4
+        assert min(sizes) >= 11, width
+
+
+def test_the_outlook_comes_before_the_button_that_starts_the_run(planned) -> None:
+    page, _ = planned
+    start, outlook = page.get_by_role("button", name="Start the run"), page.locator("#outlook")
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        told_at, start_at = outlook.bounding_box(), start.bounding_box()
+        assert told_at is not None
+        assert start_at is not None
+        if width == 390:
+            assert told_at["y"] + told_at["height"] <= start_at["y"]
+        else:
+            assert told_at["x"] >= start_at["x"] + start_at["width"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
