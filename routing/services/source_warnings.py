@@ -28,7 +28,7 @@ def recorded_warnings(project: Project, sources: Sequence[Source]) -> tuple[str,
 def warnings_of(source: Source) -> tuple[str, ...]:
     """The same of one source of a project, at the place that it has."""
     first = not source.project.sources.filter(position__lt=source.position).exists()
-    return _warnings(source.project, source, first=first)
+    return tuple(_warnings(source.project, source, first=first))
 
 
 def usable_scores(project: Project, source: Source, name: str, params: Mapping[str, Any]) -> bool:
