@@ -1,6 +1,6 @@
 """How long the statistics take, in three tables.
 
-    python benchmarks/core.py [--runs 5] [--only certify,pairs,betting]
+    .venv/bin/python benchmarks/core.py [--runs 5] [--only certify,pairs,betting]
 
 certify   chains from a pilot and the certificate, with and without the sort of U, by pool and sources
 pairs     the paper's rules over all pairs of distinct scores, beside its Algorithm 1 as a loop

@@ -1,6 +1,6 @@
 """How long an experiment takes: splits x methods x epsilons on a table, its reading apart.
 
-    python benchmarks/experiment.py [--rows 50000] [--repeats 100] [--runs 3]
+    .venv/bin/python benchmarks/experiment.py [--rows 50000] [--repeats 100] [--runs 3]
 
 Prints the median and all runs in seconds.  The table is made up: two models that err more where they are
 less certain, each with a score of its own, so that every method can run.

@@ -1,6 +1,6 @@
 """The paper's experiments on the public tables: writes the tables of docs/reproduction.md and its figures.
 
-    python benchmarks/reproduction.py [--data FOLDER] [--repeats 100] [--only main,epsilon,...]
+    .venv/bin/python benchmarks/reproduction.py [--data FOLDER] [--repeats 100] [--only main,epsilon,...]
 
 A table stands in the page between two comments, "<!-- table NAME -->" and "<!-- end -->", and is replaced
 there; figures go to docs/figures.  The tables are those of the folder in the environment variable HYPAC_DATA
@@ -221,8 +221,9 @@ def main() -> None:
     if not options.only:
         work.write(
             "how",
-            f"{date.today():%Y-%m-%d}, `python benchmarks/reproduction.py`, {options.repeats} draws a row, "
-            f"{time.perf_counter() - began:.0f} s on {platform.machine()} with {os.cpu_count()} cores, "
+            f"{date.today():%Y-%m-%d}, `.venv/bin/python benchmarks/reproduction.py`, "
+            f"{options.repeats} draws a row, {time.perf_counter() - began:.0f} s on "
+            f"{platform.machine()} with {os.cpu_count()} cores, "
             f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}.",
         )
 

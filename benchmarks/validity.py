@@ -1,6 +1,7 @@
 """How often certificates are false, and what runs save, in worlds where the truth is known.
 
-    python benchmarks/validity.py --quick | --full [--jobs 2] [--minutes M] [--out FILE] [--worlds a,b]
+    .venv/bin/python benchmarks/validity.py --quick | --full [--jobs 2] [--minutes M] [--out FILE]
+        [--worlds a,b]
 
 For every world, target, certifying rule and bound that is valid there, R fresh pools, pilots, chains and
 draws are made and analysed; a certificate is false where the thresholds break the promise. With M such cells,

@@ -56,9 +56,10 @@ def _head(outcome: Outcome, command: str, missing: Sequence[str]) -> str:
     lines = [
         "# False certificates and net savings, measured",
         "",
-        f"`python benchmarks/validity.py {command}`, {date.today().isoformat()}, {platform.system()} "
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"NumPy {np.__version__}, SciPy {scipy.__version__}, {outcome.seconds / 60:.0f} minutes.",
+        f"`.venv/bin/python benchmarks/validity.py {command}`, {date.today().isoformat()}, "
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
+        f"{outcome.seconds / 60:.0f} minutes.",
         "",
         f"M = {len(cells)} cells (rule x bound x target x world) and {len(outcome.exact)} exact "
         f"enumerations: {verdict}. {len(first)} cells were run a second time.",
