@@ -56,7 +56,8 @@ def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
     backend, keys = open_backend(source.backend, source.params), keys_by_name(project)
     sample = list(Item.objects.filter(project=project).order_by("position")[:SAMPLE])
     warnings = []
-    if sample and not any(answer.value in keys for answer in backend.predict(sample)):
+    labelled = not sample or any(answer.value in keys for answer in backend.predict(sample))
+    if not labelled:
         warnings.append(
             f"{source.name}: none of the first {len(sample)} items has one of the project's labels in "
             f"the column {source.params['label_column']!r}. What has none goes on to the next source."
@@ -67,7 +68,7 @@ def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
             "probabilities, by which its answers are routed: none of them can be used, and every item "
             "goes on to the next source."
         )
-    elif first and not usable_scores(project, source, backend.default_score, {}):
+    elif first and labelled and not usable_scores(project, source, backend.default_score, {}):
         warnings.append(
             f"{source.name} comes first, and none of its answers that were looked at has a usable score, by "
             "which they are routed: look at the columns that it names."
