@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -288,3 +289,12 @@ def test_a_part_of_the_models_is_a_table_of_its_own(tmp_path: Path) -> None:
     # Without model 2 people step in for the answer that model 1 did not give.
     assert table.only((0,)).final[1].tolist() == [1, 1]
     assert table.only(()).final.tolist() == [[0], [0], [0]]
+
+
+def test_a_header_that_is_none_is_refused_however_long_a_cell_may_be(tmp_path: Path) -> None:
+    limit = csv.field_size_limit(1_000_000)
+    try:
+        with pytest.raises(TableError, match="the first row does not name columns"):
+            table_of(tmp_path, "a" * 200_000)
+    finally:
+        csv.field_size_limit(limit)

@@ -17,6 +17,8 @@ from routing.core.experiment.table import TableError
 PARQUET = {".parquet", ".pq"}
 WHOLE = 2.0**53
 """Below it every whole number is a float."""
+LONGEST_NAME = 10_000
+"""Characters of a column name; more of them are text whose first row is missing."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,12 @@ def _csv_header(path: Path) -> list[str]:
         raise TableError(f"{path.name}: the first row does not name columns ({error})") from None
     if not header:
         raise TableError(f"{path.name}: the first row is empty; it must name the columns")
+    longest = max(map(len, header))
+    # How long a cell the csv module reads is one number for the whole process, which others may have raised.
+    if longest > LONGEST_NAME:
+        raise TableError(
+            f"{path.name}: the first row does not name columns (a cell has {longest:,} characters)"
+        )
     return header
 
 
