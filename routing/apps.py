@@ -20,6 +20,7 @@ class RoutingConfig(AppConfig):
             "routing_route",
             "routing_spend",
             "routing_runsource",
+            "routing_promptversion",
         )
         append_only.register_columns(
             "routing_run",

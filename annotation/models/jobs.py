@@ -12,6 +12,7 @@ class Job(models.Model):
     class State(models.TextChoices):
         QUEUED = "queued", _("Waiting")
         RUNNING = "running", _("Running")
+        PAUSED = "paused", _("Paused")
         DONE = "done", _("Done")
         FAILED = "failed", _("Failed")
         CANCELLED = "cancelled", _("Cancelled")
@@ -29,6 +30,9 @@ class Job(models.Model):
     attempts = models.PositiveIntegerField(default=0)
     claim_token = models.CharField(max_length=32, blank=True, help_text="Of the worker that has it now.")
     heartbeat_at = models.DateTimeField(null=True, blank=True)
+    pause_asked = models.BooleanField(
+        default=False, help_text="It is to stop once what is under way has been stored."
+    )
     error = models.TextField(blank=True)
     result = models.JSONField(default=dict)
     created_by = models.ForeignKey(
@@ -43,11 +47,11 @@ class Job(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["project", "unique_key"],
-                condition=Q(state__in=["queued", "running"]) & ~Q(unique_key=""),
+                condition=Q(state__in=["queued", "running", "paused"]) & ~Q(unique_key=""),
                 name="job_unfinished_once",
             ),
             models.CheckConstraint(
-                condition=Q(state__in=["queued", "running", "done", "failed", "cancelled"]),
+                condition=Q(state__in=["queued", "running", "paused", "done", "failed", "cancelled"]),
                 name="job_state_known",
             ),
         ]

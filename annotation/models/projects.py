@@ -18,6 +18,12 @@ class Project(models.Model):
 
     class TaskType(models.TextChoices):
         SINGLE_CHOICE = "single_choice", _("Single choice")
+        MULTIPLE_CHOICE = "multiple_choice", _("Several choices")
+        NUMBER = "number", _("A number")
+        MATH = "math", _("A mathematical expression")
+        SHORT_TEXT = "short_text", _("A short text")
+        LONG_TEXT = "long_text", _("A long text")
+        CODE = "code", _("Code")
 
     name = models.CharField(max_length=200)
     slug = models.SlugField(max_length=80, unique=True)

@@ -4,23 +4,38 @@ from importlib import import_module
 from typing import Any
 
 from annotation.errors import InputError
-from routing.backends.base import Answer, Backend, BackendError
+from routing.backends.base import Answer, Backend, BackendError, predict_all
+from routing.backends.context import Example, Prompt, SourceContext, TaskSpec
 
 BACKENDS = {
     "recorded": "routing.backends.recorded.Recorded",
     "sklearn": "routing.backends.sklearn.Sklearn",
 }
 
-__all__ = ["BACKENDS", "Answer", "Backend", "BackendError", "open_backend"]
+__all__ = [
+    "BACKENDS",
+    "Answer",
+    "Backend",
+    "BackendError",
+    "Example",
+    "Prompt",
+    "SourceContext",
+    "TaskSpec",
+    "open_backend",
+    "predict_all",
+]
 
 
-def open_backend(name: str, params: dict[str, Any]) -> Backend:
-    """The backend of a source, its params checked. Raises InputError that names the wrong one."""
+def open_backend(name: str, params: dict[str, Any], context: SourceContext | None = None) -> Backend:
+    """The backend of a source, its params checked. Raises InputError that names the wrong one.
+
+    `routing.services.opened.open_source` opens that of a stored source with its context.
+    """
     try:
         module, attribute = BACKENDS[name].rsplit(".", 1)
     except KeyError:
         raise InputError(
             f"There is no backend {name!r}; choose one of {', '.join(BACKENDS)}.", where="backend"
         ) from None
-    backend: Backend = getattr(import_module(module), attribute)(params)
+    backend: Backend = getattr(import_module(module), attribute)(params, context or SourceContext())
     return backend

@@ -2,13 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import islice
 from typing import Any, Protocol
 
 from annotation.errors import HypacError, InputError
 from annotation.models import Item
+from routing.backends.context import SourceContext
 
 
 class BackendError(HypacError):
@@ -20,19 +22,28 @@ class BackendError(HypacError):
 class Answer:
     """What a model said about one item.
 
-    `value` is None where there is no usable answer, and `reason` then says why. `raw` is what uncertainty
-    scores are computed from. `cost` is None where the source's price per label holds.
+    `value` is the answer as it was given, a list for several choices; it becomes canonical where it is
+    stored. It is None where there is no usable answer, and `reason` then says why. `raw` is what uncertainty
+    scores are computed from; of a language model also its "text" and, kept apart, its "reasoning". `cost` is
+    None where the source's way of charging tells.
     """
 
-    value: str | None
+    value: str | list[str] | None
     reason: str = ""
     raw: dict[str, Any] = field(default_factory=dict)
     tokens_in: int | None = None
     tokens_out: int | None = None
     finish_reason: str = ""
-    # A measurement, and not part of what was answered.
+    # Measurements, and not part of what was answered: from call to answer, ...
     latency_ms: float | None = field(default=None, compare=False)
+    # ... and the item's share of the time that the machine was busy: what time on it is charged by.
+    busy_ms: float | None = field(default=None, compare=False)
     cost: Decimal | None = None
+    served_model: str = ""
+    served_revision: str = ""
+
+
+Answered = tuple[Item, Answer]
 
 
 class Backend(Protocol):
@@ -53,12 +64,17 @@ class Backend(Protocol):
     def usage(self) -> frozenset[str]:
         """What is known of the use of a call: names of routing.core.costs that a cost function may need."""
 
-    def __init__(self, params: dict[str, Any]) -> None: ...
+    @property
+    def in_flight(self) -> int:
+        """The most items that it takes before it has given the answers of earlier ones."""
 
-    def check(self) -> None:
+    def __init__(self, params: dict[str, Any], context: SourceContext) -> None: ...
+
+    def check(self) -> dict[str, Any]:
         """Try out what the params point to, so that a mistake shows before a run rests on it.
 
-        Raises InputError, its `where` naming the param. It may take seconds.
+        Returns what the server says that it serves (model, revision), to be stored with the source; empty
+        where there is nothing to say. Raises InputError, its `where` naming the param. It may take seconds.
         """
 
     def fingerprint(self) -> str:
@@ -67,8 +83,29 @@ class Backend(Protocol):
     def hidden_columns(self) -> frozenset[str]:
         """Columns of the imported data that are model output and must not be seen before the analysis."""
 
-    def predict(self, items: Sequence[Item]) -> list[Answer]:
-        """One answer per item, in their order, the same whatever other items come along."""
+    def most_usage(self, item: Item) -> Mapping[str, Decimal]:
+        """The most that one item can use of what its cost function charges (names of routing.core.costs);
+        without an entry where that is not known. Money for it is set aside before the item is asked for.
+        """
+
+    def predict(self, items: Iterable[Item]) -> Iterator[list[Answered]]:
+        """Exactly one answer for each of `items`, in groups, in the order in which they come; the same
+        whatever other items come along.
+
+        Items are taken one by one, at most `in_flight` before their answers were given. The caller stores a
+        group before it asks for the next: until then its items count as in flight. So a process that is
+        killed loses no more than `in_flight` calls. Closing the iterator ends it without new calls.
+
+        Raises BackendError where the model cannot answer at all.
+        """
+
+
+def predict_all(backend: Backend, items: Sequence[Item]) -> list[Answer]:
+    """The answers for `items`, in their order. Raises BackendError where one is missing."""
+    found = {id(item): answer for group in backend.predict(items) for item, answer in group}
+    if len(found) != len(items):
+        raise BackendError(f"The model gave {len(found)} answers for {len(items)} items.")
+    return [found[id(item)] for item in items]
 
 
 def digest(**parts: Any) -> str:
@@ -94,3 +131,10 @@ def refuse_unknown(params: dict[str, Any], known: Sequence[str]) -> None:
         raise InputError(
             f"This is no parameter of the backend; it knows {', '.join(known)}.", where=unknown[0]
         )
+
+
+def in_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """`items` in lists of at most `size`, taken as they are needed."""
+    rest = iter(items)
+    while chunk := list(islice(rest, size)):
+        yield chunk

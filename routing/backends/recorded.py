@@ -1,13 +1,14 @@
 """Predictions that came with the import, read from its columns."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
 from annotation.errors import InputError
 from annotation.models import Item
-from routing.backends.base import Answer, digest, refuse_unknown, text_param
+from routing.backends.base import Answer, Answered, digest, in_chunks, refuse_unknown, text_param
 from routing.backends.cells import decimal_cell, label_numbers, listed, numbers
+from routing.backends.context import SourceContext
 from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
 
 LABEL, COST = "label_column", "cost_column"
@@ -55,7 +56,9 @@ class Recorded:
     `USAGE_COLUMNS` what the call used, `finish_reason_column` why the model stopped, and `cost_column` what
     the answer cost."""
 
-    def __init__(self, params: dict[str, Any]) -> None:
+    in_flight = 500
+
+    def __init__(self, params: dict[str, Any], context: SourceContext | None = None) -> None:
         refuse_unknown(params, PARAMS)
         self.columns = {name: text_param(params, name, required=name == LABEL) for name in PARAMS}
         if self.columns["confidence_column"] and self.columns["uncertainty_column"]:
@@ -75,8 +78,14 @@ class Recorded:
     def default_score(self) -> str:
         return next((name for name, fields in SCORES if self.fields.intersection(fields)), "recorded")
 
-    def check(self) -> None:
+    def check(self) -> dict[str, Any]:
         """Nothing beside the items is read."""
+        return {}
+
+    def most_usage(self, item: Item) -> Mapping[str, Decimal]:
+        """Nothing is called: what an answer costs is known before it is asked for."""
+        use = {field: self._usage(item, name) for name, field in USAGE_COLUMNS.items()}
+        return {field: value for field, value in use.items() if value is not None}
 
     def fingerprint(self) -> str:
         # Without the columns that are not named: what was recorded before a column could be keeps its hash.
@@ -89,8 +98,9 @@ class Recorded:
     def hidden_columns(self) -> frozenset[str]:
         return frozenset(filter(None, self.columns.values()))
 
-    def predict(self, items: Sequence[Item]) -> list[Answer]:
-        return [self._answer(item) for item in items]
+    def predict(self, items: Iterable[Item]) -> Iterator[list[Answered]]:
+        for chunk in in_chunks(items, self.in_flight):
+            yield [(item, self._answer(item)) for item in chunk]
 
     def _answer(self, item: Item) -> Answer:
         raw = {}

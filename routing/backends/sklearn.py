@@ -7,8 +7,9 @@ Loading such a file runs code, so a file is chosen by name from that folder alon
 import hashlib
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,7 +23,16 @@ from PIL import Image, UnidentifiedImageError
 from annotation.errors import InputError
 from annotation.models import Item
 from annotation.services.files import open_file
-from routing.backends.base import Answer, BackendError, digest, refuse_unknown, text_param
+from routing.backends.base import (
+    Answer,
+    Answered,
+    BackendError,
+    digest,
+    in_chunks,
+    refuse_unknown,
+    text_param,
+)
+from routing.backends.context import SourceContext
 from routing.core.costs import SECONDS
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
@@ -44,7 +54,7 @@ class Sklearn:
     fields: ClassVar[frozenset[str]] = frozenset({"classes", "probabilities"})
     usage: ClassVar[frozenset[str]] = frozenset({SECONDS})
 
-    def __init__(self, params: dict[str, Any]) -> None:
+    def __init__(self, params: dict[str, Any], context: SourceContext | None = None) -> None:
         refuse_unknown(params, ("model",))
         self.name = text_param(params, "model", required=True)
         # The name may only ever mean a file of that folder: no separators, no leading dot.
@@ -59,7 +69,9 @@ class Sklearn:
     def _path(self) -> Path:
         return Path(settings.HYPAC_SKLEARN_MODELS) / f"{self.name}{SUFFIX}"
 
-    def check(self) -> None:
+    in_flight = 500
+
+    def check(self) -> dict[str, Any]:
         """Open the file and have it answer for one blank item."""
         try:
             # Read anew and not kept: this may be a process that never labels anything.
@@ -67,6 +79,10 @@ class Sklearn:
             self._probabilities(model, [_blank(model)])
         except BackendError as error:
             raise InputError(error.message, where="model") from error
+        return {}
+
+    def most_usage(self, item: Item) -> Mapping[str, Decimal]:
+        return {}
 
     def fingerprint(self) -> str:
         return digest(backend="sklearn", file=self._sha256)
@@ -84,7 +100,11 @@ class Sklearn:
                 f"The model file of {self.name!r} cannot be read: {error.strerror}."
             ) from error
 
-    def predict(self, items: Sequence[Item]) -> list[Answer]:
+    def predict(self, items: Iterable[Item]) -> Iterator[list[Answered]]:
+        for chunk in in_chunks(items, self.in_flight):
+            yield list(zip(chunk, self._answers(chunk), strict=True))
+
+    def _answers(self, items: Sequence[Item]) -> list[Answer]:
         model = _load(self._path, self._sha256)
         started = time.perf_counter()
         answers: list[Answer | None] = [None] * len(items)
@@ -101,7 +121,11 @@ class Sklearn:
                 answers[index] = _answer(row, model["classes"])
         # The items of a batch are worked on together: each took its share of the time.
         milliseconds = (time.perf_counter() - started) * 1_000 / max(1, len(items))
-        return [replace(answer, latency_ms=milliseconds) for answer in answers if answer is not None]
+        return [
+            replace(answer, latency_ms=milliseconds, busy_ms=milliseconds)
+            for answer in answers
+            if answer is not None
+        ]
 
     def _probabilities(self, model: dict[str, Any], inputs: list[Any]) -> NDArray[np.float64]:
         """Shape (inputs, classes)."""

@@ -1,10 +1,11 @@
 from routing.models.deliveries import Delivery, DeliveryFile
 from routing.models.draws import Certificate, Draw, DrawItem, PilotItem
 from routing.models.predictions import ItemScore, Prediction
+from routing.models.prompts import PromptVersion
 from routing.models.routes import Route
 from routing.models.runs import PoolItem, Run, RunSource
-from routing.models.sources import Source
-from routing.models.spend import Spend
+from routing.models.sources import ModelPrice, Source
+from routing.models.spend import Reservation, Spend
 
 __all__ = [
     "Certificate",
@@ -13,9 +14,12 @@ __all__ = [
     "Draw",
     "DrawItem",
     "ItemScore",
+    "ModelPrice",
     "PilotItem",
     "PoolItem",
     "Prediction",
+    "PromptVersion",
+    "Reservation",
     "Route",
     "Run",
     "RunSource",

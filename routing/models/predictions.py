@@ -20,6 +20,8 @@ class Prediction(models.Model):
     tokens_out = models.PositiveIntegerField(null=True, blank=True)
     finish_reason = models.CharField(max_length=40, blank=True)
     latency_ms = models.FloatField(null=True, blank=True)
+    served_model = models.CharField(max_length=200, blank=True, help_text="Model as its server reported it.")
+    served_revision = models.CharField(max_length=200, blank=True, help_text="And its revision, if reported.")
     # A short answer of an API may cost a millionth of the currency; sums are made of many of them.
     cost = models.DecimalField(max_digits=20, decimal_places=10)
     cost_note = models.CharField(

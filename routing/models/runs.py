@@ -84,6 +84,13 @@ class Run(models.Model):
     loss = models.CharField(max_length=200, default="zero_one")
     loss_params = models.JSONField(default=dict, blank=True)
     human_cost = models.DecimalField(max_digits=14, decimal_places=6)
+    budget = models.DecimalField(
+        max_digits=20,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text="The most that the models of this run may cost; empty: no limit. May be changed later.",
+    )
     pool_size = models.PositiveIntegerField()
     pool_hash = models.CharField(max_length=64)
     entropy = models.CharField(
@@ -137,6 +144,9 @@ class Run(models.Model):
                 condition=Q(target__in=["dataset", "pool", "population"]), name="run_target_known"
             ),
             models.CheckConstraint(condition=Q(human_cost__gt=0), name="run_human_cost_above_0"),
+            models.CheckConstraint(
+                condition=Q(budget__isnull=True) | Q(budget__gte=0), name="run_budget_not_negative"
+            ),
             models.CheckConstraint(condition=Q(epsilon__gt=0, epsilon__lt=1), name="run_epsilon_in_0_1"),
             models.CheckConstraint(condition=Q(alpha__gt=0, alpha__lt=1), name="run_alpha_in_0_1"),
             models.CheckConstraint(condition=Q(p__gt=0, p__lte=1), name="run_p_in_0_1"),

@@ -7,6 +7,23 @@ from django.db.models import Q
 from annotation.models import Project
 
 
+class ModelPrice(models.Model):
+    """A line of the project's price list. Sources that name it are charged by it; runs freeze a copy."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="model_prices")
+    name = models.CharField(max_length=100, help_text="The model or machine that it is the price of.")
+    cost_function = models.CharField(max_length=40, help_text="Name in the registry routing.core.costs.")
+    prices = models.JSONField(default=dict, help_text="What the cost function needs; decimals, as text.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["project_id", "name"]
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="model_price_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Source(models.Model):
     """A model that can label items of a project. People are the last source of every run and have no row."""
 
@@ -27,6 +44,20 @@ class Source(models.Model):
     )
     prices = models.JSONField(
         default=dict, blank=True, help_text="What the cost function needs; decimals, as text."
+    )
+    price = models.ForeignKey(
+        ModelPrice,
+        null=True,
+        blank=True,
+        on_delete=models.RESTRICT,
+        related_name="sources",
+        help_text="Line of the price list that cost function and prices are taken from, if any.",
+    )
+    api_key = models.TextField(blank=True, help_text="Encrypted (annotation.secrets); never shown again.")
+    served = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="Model and revision as the server reported them when it was saved.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -38,3 +38,40 @@ class Spend(models.Model):
 
     def __str__(self) -> str:
         return f"{self.amount} for {self.quantity} ({self.stage})"
+
+
+class Reservation(models.Model):
+    """Money set aside for calls of a model before they are made: the most that they can cost.
+
+    It is settled together with the answers that it was for. What a worker leaves behind when it dies is
+    counted as lost: those calls may have been charged, and nobody can tell.
+    """
+
+    class State(models.TextChoices):
+        OPEN = "open", _("Calls under way")
+        SETTLED = "settled", _("Settled")
+        LOST = "lost", _("Calls lost with their worker")
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="reservations")
+    source = models.ForeignKey(Source, on_delete=models.RESTRICT, related_name="+")
+    stage = models.CharField(max_length=20, choices=Spend.Stage)
+    claim_token = models.CharField(max_length=32, help_text="Of the job's worker that makes the calls.")
+    state = models.CharField(max_length=20, choices=State, default=State.OPEN)
+    calls = models.PositiveIntegerField(help_text="Items that are being asked for.")
+    amount = models.DecimalField(max_digits=24, decimal_places=10)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["run", "source", "stage", "claim_token"], name="reservation_once_per_worker"
+            ),
+            models.CheckConstraint(condition=Q(amount__gte=0), name="reservation_not_negative"),
+            models.CheckConstraint(
+                condition=Q(state__in=["open", "settled", "lost"]), name="reservation_state_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.amount} for {self.calls} calls ({self.state})"

@@ -8,7 +8,6 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import HypacError
 from annotation.models import Project
-from routing.backends import open_backend
 from routing.core.bounds import BOUNDS
 from routing.core.choices import DEFAULT_TARGET, Choice, choices
 from routing.core.losses import LOSSES, LossError, make_loss
@@ -16,6 +15,7 @@ from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES
 from routing.core.targets import TARGETS
 from routing.models import Source
+from routing.services.opened import open_source
 from routing.services.plan_fields import NUMERIC, losses_of_project
 from routing.services.scoring import offered_scores
 
@@ -100,7 +100,7 @@ def _scores(project: Project) -> tuple[Option, ...]:
     if first is None:
         return ()
     try:
-        own = open_backend(first.backend, first.params).default_score
+        own = open_source(first).default_score
         offered = offered_scores(first)
     except HypacError:
         return ()  # the outlook says what is wrong with the source

@@ -3,8 +3,8 @@
 from annotation.errors import HypacError
 from annotation.models import Project
 from annotation.permissions import Access
-from routing.backends import open_backend
 from routing.models import Certificate, Source
+from routing.services.opened import open_source
 from routing.services.states import OPEN
 
 
@@ -35,7 +35,7 @@ def hidden_columns(project: Project) -> frozenset[str]:
     columns = set(project.runs.exclude(p_column="").values_list("p_column", flat=True))
     for source in Source.objects.filter(project=project):
         try:
-            columns |= open_backend(source.backend, source.params).hidden_columns()
+            columns |= open_source(source).hidden_columns()
         except HypacError:
             continue  # a source that cannot be opened any more has no columns of ours
     return frozenset(columns)

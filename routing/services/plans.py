@@ -9,11 +9,11 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from annotation.errors import InputError
 from annotation.models import Item, Label, Project
-from routing.backends import open_backend
 from routing.core import plan as core_plan
 from routing.core import planner
 from routing.core.chain import number_of_chains
 from routing.models import DrawItem, PilotItem, PoolItem, Run, Source
+from routing.services.opened import open_source
 from routing.services.plan_fields import (
     Asking,
     PlanFields,
@@ -209,7 +209,7 @@ def score_for(project: Project, source: Source, fields: PlanFields) -> tuple[str
     """
     if fields.score or fields.score_params:
         return resolve_score(project, source, fields.score or None, fields.score_params)
-    return open_backend(source.backend, source.params).default_score, {}
+    return open_source(source).default_score, {}
 
 
 def plan_of(run: Run) -> core_plan.Plan:

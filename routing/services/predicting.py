@@ -9,9 +9,10 @@ from django.db.models import Exists, OuterRef, QuerySet
 from annotation.errors import JobFailedError
 from annotation.jobs import JobContext
 from annotation.models import Item
-from routing.backends import Answer, BackendError, open_backend
+from routing.backends import Answer, predict_all
 from routing.core.costs import COSTS, SECONDS, TOKENS_IN, TOKENS_OUT, CostError, read_prices
 from routing.models import Prediction, RunSource, Spend
+from routing.services.opened import open_source
 from routing.services.run_sources import change_of
 from routing.services.score_fields import keys_by_name
 from routing.services.scoring import score_of
@@ -50,13 +51,11 @@ def predict_missing(
     if change := change_of(run_source):
         raise JobFailedError(f"{change} Put it back as it was and start this job again, or cancel the run.")
     source, project = run_source.source, run_source.run.project
-    backend = open_backend(source.backend, source.params)
+    backend = open_source(source)
     score = score_of(run_source.run, run_source)
     keys = keys_by_name(project)
     while chunk:
-        answers = backend.predict(chunk)
-        if len(answers) != len(chunk):
-            raise BackendError(f"{source.name} gave {len(answers)} answers for {len(chunk)} items.")
+        answers = predict_all(backend, chunk)
         rows = [_row(item, answer, run_source, keys) for item, answer in zip(chunk, answers, strict=True)]
         count += len(rows)
         with context.chunk(done=done + count):
@@ -69,7 +68,7 @@ def predict_missing(
 def _row(item: Item, answer: Answer, run_source: RunSource, keys: Mapping[str, str]) -> Prediction:
     value, reason = answer.value, answer.reason
     if value is not None:
-        value, reason = keys.get(value), ""
+        value, reason = keys.get(str(value)), ""
         if value is None:
             reason = f"unknown label {answer.value!r}"
     elif not reason:

@@ -1,13 +1,13 @@
 """The sources of a run as its plan froze them, against the sources as they are."""
 
 from annotation.errors import HypacError
-from routing.backends import open_backend
 from routing.models import Run, RunSource, Source
+from routing.services.opened import open_source
 
 
 def fingerprint_now(source: Source) -> str:
     """Fingerprint under which the source would answer at this moment."""
-    return open_backend(source.backend, source.params).fingerprint()
+    return open_source(source).fingerprint()
 
 
 def change_of(run_source: RunSource) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 from annotation.errors import InputError
 from annotation.hooks import hidden_batches
 from annotation.models import Label, Project
-from routing.backends import open_backend
 from routing.core.registry import UnknownNameError
 from routing.core.scores import (
     SCORES,
@@ -20,6 +19,7 @@ from routing.core.scores import (
     score_key,
 )
 from routing.models import Prediction, Run, RunSource, Source
+from routing.services.opened import open_source
 from routing.services.score_fields import fields_of, keys_by_name
 
 # More than enough for a few coefficients, and quick enough for a page that says at once what is missing.
@@ -63,7 +63,7 @@ def score_of(run: Run, run_source: RunSource) -> ChosenScore:
     """
     if run_source.position == 1:
         return ChosenScore(run.score, run.score_params)
-    return ChosenScore(open_backend(run_source.source.backend, run_source.source.params).default_score)
+    return ChosenScore(open_source(run_source.source).default_score)
 
 
 def offered_scores(source: Source) -> list[OfferedScore]:
@@ -71,7 +71,7 @@ def offered_scores(source: Source) -> list[OfferedScore]:
 
     Those that are made of others are offered where the source gives anything that one of them reads.
     """
-    brings = open_backend(source.backend, source.params).fields
+    brings = open_source(source).fields
     return [
         OfferedScore(kind, _refusal(source, brings, [kind.reads or tuple(FIELDS)], kind.name))
         for kind in SCORES
@@ -90,7 +90,7 @@ def resolve_score(
     Raises InputError, `where` being "score" or "score_params", where there is no such score, the source's
     answers do not bring what it reads, a parameter cannot be used, or too few labels are there to learn from.
     """
-    backend = open_backend(first_source.backend, first_source.params)
+    backend = open_source(first_source)
     own = backend.default_score
     name, given = name or own, dict(params or {})
     if name == "calibrated":
@@ -136,7 +136,7 @@ def _examples(project: Project, source: Source) -> list[Example]:
     Not those of a calibration set that is being labelled: what is said of them here would tell how many of
     its answers are wrong before the analysis does.
     """
-    fingerprint = open_backend(source.backend, source.params).fingerprint()
+    fingerprint = open_source(source).fingerprint()
     current = (
         Label.objects.filter(item__project=project, superseded_by__isnull=True)
         .exclude(work_item__batch__in=hidden_batches(project))

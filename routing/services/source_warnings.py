@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from annotation.models import Item, Project
-from routing.backends import Answer, open_backend
+from routing.backends import Answer, predict_all
 from routing.core.scores import make_score
 from routing.models import Source
+from routing.services.opened import open_source
 from routing.services.score_fields import keys_by_name
 
 SAMPLE = 50
@@ -37,7 +38,7 @@ def usable_scores(project: Project, source: Source, name: str, params: Mapping[s
     """
     if source.backend != "recorded":
         return True
-    backend, score = open_backend(source.backend, source.params), make_score(name, params)
+    backend, score = open_source(source), make_score(name, params)
     if not backend.fields:
         return False
     keys, items = keys_by_name(project), Item.objects.filter(project=project).order_by("position")
@@ -45,7 +46,7 @@ def usable_scores(project: Project, source: Source, name: str, params: Mapping[s
         looked_at = list(items[start:stop])
         if not start and not looked_at:
             return True
-        if any(score(_read(answer, keys)).usable for answer in backend.predict(looked_at)):
+        if any(score(_read(answer, keys)).usable for answer in predict_all(backend, looked_at)):
             return True
     return False
 
@@ -53,10 +54,10 @@ def usable_scores(project: Project, source: Source, name: str, params: Mapping[s
 def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
     if source.backend != "recorded":
         return []
-    backend, keys = open_backend(source.backend, source.params), keys_by_name(project)
+    backend, keys = open_source(source), keys_by_name(project)
     sample = list(Item.objects.filter(project=project).order_by("position")[:SAMPLE])
     warnings = []
-    labelled = not sample or any(answer.value in keys for answer in backend.predict(sample))
+    labelled = not sample or any(answer.value in keys for answer in predict_all(backend, sample))
     if not labelled:
         warnings.append(
             f"{source.name}: none of the first {len(sample)} items has one of the project's labels in "

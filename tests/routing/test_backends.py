@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 from annotation.errors import InputError
 from annotation.models import Item
-from routing.backends import BackendError, open_backend
+from routing.backends import BackendError, open_backend, predict_all
 from routing.core.scores import make_score
 from routing.services.sources import available_models
 from tests.factories import make_image_items, make_items, make_project
@@ -57,12 +57,13 @@ def recorded(**params):
 
 def test_recorded_answers_come_from_the_columns():
     backend = recorded(label_column="guess", confidence_column="sure", cost_column="price")
-    answers = backend.predict(
+    answers = predict_all(
+        backend,
         [
             Item(data={"guess": "cat", "sure": "0.75", "price": "0.002"}),
             Item(data={"guess": "", "sure": "0.75", "price": "free"}),
             Item(data={}),
-        ]
+        ],
     )
     assert [answer.value for answer in answers] == ["cat", None, None]
     assert answers[1].reason == "no label in the column guess"
@@ -73,7 +74,7 @@ def test_recorded_answers_come_from_the_columns():
 
 def test_recorded_uncertainty_may_be_given_instead():
     backend = recorded(label_column="guess", uncertainty_column="doubt")
-    answer = backend.predict([Item(data={"guess": "cat", "doubt": "0.125"})])[0]
+    answer = predict_all(backend, [Item(data={"guess": "cat", "doubt": "0.125"})])[0]
     assert make_score("recorded")(answer.raw).u == 0.125
 
 
@@ -100,7 +101,7 @@ def test_recorded_refuses_params_by_name(params, where):
 def test_sklearn_reads_grey_levels(models):
     image_model(models)
     items = make_image_items(make_project(), [grey_png(10), grey_png(240), grey_png(240, (40, 40))])
-    answers = open_backend("sklearn", {"model": "shades"}).predict(items)
+    answers = predict_all(open_backend("sklearn", {"model": "shades"}), items)
     assert [answer.value for answer in answers] == ["dark", "light", "light"]
     assert answers[1].raw == answers[2].raw
     score = make_score("max_softmax")(answers[0].raw)
@@ -114,23 +115,23 @@ def test_sklearn_reads_texts(models):
     joblib.dump({"estimator": pipeline, "kind": "text", "classes": ["no", "yes"]}, models / "mood.joblib")
     items = make_items(make_project(), ["very good", "very bad"])
     backend = open_backend("sklearn", {"model": "mood"})
-    assert [answer.value for answer in backend.predict(items)] == ["yes", "no"]
+    assert [answer.value for answer in predict_all(backend, items)] == ["yes", "no"]
 
 
 def test_other_items_beside_it_do_not_change_an_answer(models):
     image_model(models)
     items = make_image_items(make_project(), [grey_png(level) for level in range(0, 250, 3)])
     backend = open_backend("sklearn", {"model": "shades"})
-    together = backend.predict(items)
-    assert together == [backend.predict([item])[0] for item in items]
-    assert together == backend.predict(items[::-1])[::-1]
+    together = predict_all(backend, items)
+    assert together == [predict_all(backend, [item])[0] for item in items]
+    assert together == predict_all(backend, items[::-1])[::-1]
 
 
 def test_an_item_that_the_model_cannot_read_has_a_reason_and_the_others_an_answer(models):
     image_model(models)
     project = make_project()
     items = [*make_items(project, 1), *make_image_items(project, [grey_png(10)])]
-    text, image = open_backend("sklearn", {"model": "shades"}).predict(items)
+    text, image = predict_all(open_backend("sklearn", {"model": "shades"}), items)
     assert text.value is None
     assert "the item is text" in text.reason
     assert image.value == "dark"
@@ -175,7 +176,7 @@ def test_a_model_file_that_is_not_as_it_should_be_is_refused_in_words(models, ch
     image_model(models, **changes)
     items = make_image_items(make_project(), [grey_png(10)])
     with pytest.raises(BackendError, match=words) as caught:
-        open_backend("sklearn", {"model": "shades"}).predict(items)
+        predict_all(open_backend("sklearn", {"model": "shades"}), items)
     assert caught.value.permanent
 
 
@@ -183,7 +184,7 @@ def test_a_file_that_is_no_model_is_refused_in_words(models):
     (models / "junk.joblib").write_bytes(b"not a model")
     items = make_items(make_project(), 1)
     with pytest.raises(BackendError, match="cannot be loaded"):
-        open_backend("sklearn", {"model": "junk"}).predict(items)
+        predict_all(open_backend("sklearn", {"model": "junk"}), items)
 
 
 def test_recorded_probabilities_samples_and_usage_come_from_their_columns():
@@ -200,7 +201,7 @@ def test_recorded_probabilities_samples_and_usage_come_from_their_columns():
     )
     cells = {"guess": "cat", "p": "cat: 0.7; dog: 0.3", "l": "-0.1; -0.2", "s": "cat; ; dog", "v": "80%; 0.9"}
     usage = {"in": "120", "out": "7", "t": "0.25", "f": " STOP "}
-    answer = backend.predict([Item(data=cells | usage)])[0]
+    answer = predict_all(backend, [Item(data=cells | usage)])[0]
     assert answer.raw == {
         "probabilities": {"cat": 0.7, "dog": 0.3},
         "token_logprobs": [-0.1, -0.2],
@@ -217,7 +218,7 @@ def test_recorded_probabilities_samples_and_usage_come_from_their_columns():
     assert backend.hidden_columns() == set(cells) | set(usage)
     json_cells = {"guess": "cat", "p": '{"cat": 0.7, "dog": 0.3}', "l": "[-0.1, -0.2]"}
     json_cells |= {"s": '["cat", null, "dog"]', "v": '["80%", 0.9]'}
-    again = backend.predict([Item(data=json_cells)])[0]
+    again = predict_all(backend, [Item(data=json_cells)])[0]
     assert again.raw == answer.raw | {"samples": ["cat", None, "dog"]}
     assert (again.tokens_in, again.latency_ms) == (None, None)
 
@@ -252,7 +253,7 @@ def test_a_cell_that_cannot_be_read_gives_a_reason_and_can_be_stored(cell):
     project = make_project()
     item = make_items(project, 1)[0]
     item.data = {"guess": "cat", "c": cell}
-    answer = backend.predict([item])[0]
+    answer = predict_all(backend, [item])[0]
     # What PostgreSQL refuses in JSON: NaN, infinity, NUL, and halves of surrogate pairs.
     json.dumps(answer.raw, allow_nan=False)
     assert "\0" not in "".join(texts(answer.raw))
@@ -289,5 +290,5 @@ def test_columns_that_are_not_named_leave_the_fingerprint_as_it_was():
 def test_sklearn_tells_how_long_an_answer_took(models):
     image_model(models)
     items = make_image_items(make_project(), [grey_png(10), grey_png(240)])
-    first, second = open_backend("sklearn", {"model": "shades"}).predict(items)
+    first, second = predict_all(open_backend("sklearn", {"model": "shades"}), items)
     assert first.latency_ms == second.latency_ms > 0

@@ -204,7 +204,7 @@ def test_a_model_that_gives_too_few_answers_is_refused(monkeypatch):
     world = make_world(50)
     world.start(m=20)
     original = Recorded.predict
-    monkeypatch.setattr(Recorded, "predict", lambda self, items: original(self, items)[:-1])
+    monkeypatch.setattr(Recorded, "predict", lambda self, items: original(self, items[:-1]))
     job = world.project.jobs.get(kind="prepare_run")
     jobs.run(job.pk)
     job.refresh_from_db()
