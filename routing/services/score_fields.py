@@ -1,27 +1,44 @@
 """What uncertainty scores read: a stored prediction, and how the labels of the project are spelled."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from annotation.models import Project
+from annotation.values import ValueReader, as_text, reader_of
 from routing.models import Prediction
 
 
-def keys_by_name(project: Project) -> dict[str, str]:
-    """Every text by which a source may name a choice, with the choice's key. A key goes before a name."""
-    choices = list(project.choices.values_list("key", "name"))
-    names: dict[str, list[str]] = {}
-    for key, name in choices:
-        names.setdefault(name, []).append(key)
-    by_name = {name: keys[0] for name, keys in names.items() if len(keys) == 1}
-    return by_name | {key: key for key, _ in choices}
+def keys_by_name(project: Project) -> Mapping[str, str]:
+    """Every text by which a source may name a choice, with the choice's key; empty where the answer of the
+    project is no choice.
+    """
+    return reader_of(project).keys
 
 
-def fields_of(row: Prediction, keys: Mapping[str, str]) -> dict[str, object]:
-    """What scores read of a prediction; `keys` are those of `keys_by_name`."""
-    return {
-        **row.raw,
-        "label": row.value,
-        "reason": row.reason,
-        "finish_reason": row.finish_reason,
-        "allowed": keys,
-    }
+def fields_of(row: Prediction, reader: ValueReader | Mapping[str, str]) -> dict[str, object]:
+    """What scores read of a prediction. `reader` is that of the project."""
+    if not isinstance(reader, ValueReader):
+        reader = ValueReader(Project.TaskType.SINGLE_CHOICE, reader)
+    return score_fields(row.raw, row.value, row.reason, row.finish_reason, reader)
+
+
+def score_fields(
+    raw: Mapping[str, Any], value: Any, reason: str, finish_reason: str, reader: ValueReader
+) -> dict[str, object]:
+    """What scores read of an answer with this canonical value, stored or not.
+
+    Scores compare texts. Samples of one choice stay as they are spelled, because scores know the spellings;
+    those of other task types are brought into the form of the answer, and one that cannot be read is None,
+    which agrees with nothing.
+    """
+    fields = {**raw, "label": None if value is None else as_text(value), "reason": reason}
+    fields |= {"finish_reason": finish_reason, "allowed": reader.keys if reader.has_choices else None}
+    samples = raw.get("samples")
+    if isinstance(samples, list) and reader.task_type != Project.TaskType.SINGLE_CHOICE:
+        fields["samples"] = [_sample(entry, reader) for entry in samples]
+    return fields
+
+
+def _sample(entry: Any, reader: ValueReader) -> str | None:
+    value, _ = reader(entry)
+    return None if value is None else as_text(value)

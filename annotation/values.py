@@ -1,0 +1,211 @@
+"""Values of labels: what people, models and columns give, brought into the one form in which it is stored.
+
+single_choice      the key of a choice
+multiple_choice    a sorted list of distinct keys; the empty list says that none of the choices fits
+number             a decimal such as "42" or "-0.5": no exponent, no needless zeros, no "-0", no separators
+math, short_text, long_text, code
+                   text in Unicode NFC with \\n as the end of a line, without white space around it
+                   (of code the indentation of its first line is kept)
+"""
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from annotation.models import Project
+
+Type = Project.TaskType
+Value = str | list[str]
+Read = tuple[Value | None, str]
+
+CHOICE_TYPES = frozenset({Type.SINGLE_CHOICE, Type.MULTIPLE_CHOICE})
+MAX_CHARACTERS: Mapping[str, int] = {
+    Type.NUMBER: 200,
+    Type.MATH: 2_000,
+    Type.SHORT_TEXT: 1_000,
+    Type.LONG_TEXT: 50_000,
+    Type.CODE: 100_000,
+}
+"""The most that a value may have; of a number, written without an exponent."""
+
+MISSING = "no answer"
+_SEPARATORS = re.compile(r"[;,|\n]")
+# Commas may group thousands, in groups of three only, so that a decimal comma is not read as one of them.
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
+)
+# The minus sign, and what a keyboard for Chinese or Japanese types in place of ASCII.
+_ASCII = {0x2212: "-", **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}}
+_NOT_STORED = re.compile("[\0\ud800-\udfff]")
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class ValueReader:
+    """Reads the values of one project. `keys` has every spelling of a choice with its key, and is empty for
+    the task types that have no choices.
+    """
+
+    task_type: str
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_choices(self) -> bool:
+        return self.task_type in CHOICE_TYPES
+
+    def __call__(self, raw: Any) -> Read:
+        """The canonical value of what was given and "", or None and the reason in a few words.
+
+        `raw` is text, a number, or for several choices also a list; anything may come, nothing raises.
+        """
+        if raw is None:
+            return None, MISSING
+        if self.task_type == Type.MULTIPLE_CHOICE:
+            return self._several(raw)
+        text = _text_of(raw)
+        if text is None:
+            return None, f"a {_kind_of(raw)} in place of one answer"
+        if not text.strip():
+            return None, MISSING
+        if self.task_type == Type.SINGLE_CHOICE:
+            key = self._key(text)
+            return (None, f"unknown label {_short(text)}") if key is None else (key, "")
+        return read_number(text) if self.task_type == Type.NUMBER else self._text(text)
+
+    def _key(self, text: str) -> str | None:
+        return self.keys.get(text) or self.keys.get(text.strip())
+
+    def _several(self, raw: Any) -> Read:
+        parts: list[str | None]
+        if isinstance(raw, list | tuple):
+            parts = [_text_of(entry) for entry in raw]
+        elif (text := _text_of(raw)) is None:
+            return None, f"a {_kind_of(raw)} in place of a list of labels"
+        elif not text.strip():
+            return None, MISSING
+        elif (key := self._key(text)) is not None:
+            return [key], ""
+        elif (entries := _json_list(text)) is not None:
+            parts = [_text_of(entry) for entry in entries]
+        elif not (parts := list(self._parts(text))):
+            return None, MISSING
+        keys = set()
+        for part in parts:
+            if part is None:
+                return None, "a list with an entry that is no label"
+            if (key := self._key(part)) is None:
+                return None, f"unknown label {_short(part)}"
+            keys.add(key)
+        return sorted(keys), ""
+
+    def _parts(self, text: str) -> list[str]:
+        """The labels of "a; b", separated by semicolons, commas, bars or line breaks. A label that has such
+        a sign itself goes before its parts.
+        """
+        ends = [*(match.start() for match in _SEPARATORS.finditer(text)), len(text)]
+        parts, start, index = [], 0, 0
+        while index < len(ends):
+            last = min(index + self._most_separators, len(ends) - 1)
+            fits = (end for end in range(last, index, -1) if self._key(text[start : ends[end]]) is not None)
+            index = next(fits, index)
+            if part := text[start : ends[index]].strip():
+                parts.append(part)
+            start, index = ends[index] + 1, index + 1
+        return parts
+
+    @cached_property
+    def _most_separators(self) -> int:
+        return max((len(_SEPARATORS.findall(spelling)) for spelling in self.keys), default=0)
+
+    def _text(self, text: str) -> Read:
+        if _NOT_STORED.search(text):
+            return None, "it has a character that cannot be stored (NUL or half of a surrogate pair)"
+        text = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
+        text = (
+            re.sub(r"\A(?:[^\S\n]*\n)+", "", text).rstrip() if self.task_type == Type.CODE else text.strip()
+        )
+        most = MAX_CHARACTERS[self.task_type]
+        if len(text) > most:
+            return None, f"it has {len(text):,} characters, more than {most:,}"
+        return text, ""
+
+
+def reader_of(project: Project) -> ValueReader:
+    """The reader of a project's values: one query where it has choices, none otherwise."""
+    if project.task_type not in CHOICE_TYPES:
+        return ValueReader(project.task_type)
+    return ValueReader(project.task_type, spellings(project))
+
+
+def spellings(project: Project) -> dict[str, str]:
+    """Every text by which a choice may be named, with the choice's key. A key goes before a name, and a name
+    that two choices have names neither.
+    """
+    choices = list(project.choices.values_list("key", "name"))
+    names: dict[str, list[str]] = {}
+    for key, name in choices:
+        names.setdefault(name, []).append(key)
+    by_name = {name: keys[0] for name, keys in names.items() if len(keys) == 1}
+    return by_name | {key: key for key, _ in choices}
+
+
+def read_number(text: str) -> Read:
+    """The canonical decimal of a text, exactly, or None and why it is no number.
+
+    "1,234.5" (thousands in groups of three), "+.5", "1e3", a typographic minus and full-width digits are
+    read; percent signs, currencies, units and fractions are not.
+    """
+    plain = text.translate(_ASCII).strip()
+    most = MAX_CHARACTERS[Type.NUMBER]
+    if len(plain) > most:
+        return None, f"a number of more than {most} characters"
+    if not _NUMBER.fullmatch(plain):
+        return None, f"{_short(text)} is not a number"
+    number = format(Decimal(plain.replace(",", "")), "f")
+    if "." in number:
+        number = number.rstrip("0").rstrip(".")
+    sign, digits = ("-", number[1:]) if number.startswith("-") else ("", number)
+    whole, point, fraction = digits.partition(".")
+    digits = (whole.lstrip("0") or "0") + point + fraction
+    if len(digits) > most:
+        return None, f"a number of more than {most} digits"
+    return ("0" if digits == "0" else sign + digits), ""
+
+
+def as_text(value: Value) -> str:
+    """A canonical value as one text, which losses and files take: of several choices a JSON list."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _text_of(raw: Any) -> str | None:
+    if isinstance(raw, str):
+        return raw
+    if isinstance(raw, bool):
+        return json.dumps(raw)
+    if isinstance(raw, float):
+        return repr(raw) if math.isfinite(raw) else None
+    return str(raw) if isinstance(raw, int | Decimal) and abs(raw) < 10**200 else None
+
+
+def _json_list(text: str) -> list[Any] | None:
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, list) else None
+
+
+def _kind_of(raw: Any) -> str:
+    return "list" if isinstance(raw, list | tuple) else "value of another kind"
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
