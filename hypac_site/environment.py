@@ -1,6 +1,7 @@
 """Reading settings from the environment, with errors that name the variable."""
 
 import os
+import re
 import secrets
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
+HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9])?)(:[0-9]{1,5})?")
 
 
 def text(name: str, default: str = "") -> str:
@@ -37,6 +39,17 @@ def integer(name: str, default: int) -> int:
 
 def names(name: str, default: str = "") -> list[str]:
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def hosts(name: str) -> list[str]:
+    """Hosts with or without a port: "localhost:8001", "gpu.internal", "[::1]:8001"; in lower case."""
+    found = [entry.lower() for entry in names(name)]
+    for entry in found:
+        if not HOST.fullmatch(entry):
+            raise ImproperlyConfigured(
+                f"{name}: {entry!r} is no host. Write host or host:port, an IPv6 address in brackets."
+            )
+    return found
 
 
 def secret_key(variable: str, file: Path, *, may_create: bool) -> str:

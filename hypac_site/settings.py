@@ -122,6 +122,12 @@ HYPAC_JOB_MAX_ATTEMPTS = environment.integer("HYPAC_JOB_MAX_ATTEMPTS", 5)
 # Losses of one's own that plans may name, "package.module:attribute": code that this server then runs.
 HYPAC_LOSSES = environment.names("HYPAC_LOSSES")
 
+# --- Other servers ------------------------------------------------------------------------------------------
+
+# Addresses that people enter never lead into the network of this server, apart from these: "host" or
+# "host:port".
+HYPAC_PRIVATE_HOSTS = environment.hosts("HYPAC_PRIVATE_HOSTS")
+
 # --- People and their sessions ------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "annotation.User"
@@ -219,5 +225,5 @@ LOGGING = {
     "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": environment.text("HYPAC_LOG_LEVEL", "INFO")},
-    "loggers": {"axes": {"level": "WARNING"}, "httpx": {"level": "WARNING"}},
+    "loggers": {name: {"level": "WARNING"} for name in ("axes", "httpx", "httpcore")},
 }
