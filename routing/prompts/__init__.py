@@ -1,0 +1,24 @@
+"""How language models are asked, and how their answers are read. Needs no database."""
+
+from routing.prompts.base import Messages, Reading
+from routing.prompts.check import check_prompt
+from routing.prompts.defaults import default_prompt
+from routing.prompts.placeholders import placeholders
+from routing.prompts.presets import PRESETS, Preset
+from routing.prompts.reading import read_answer
+from routing.prompts.render import prompt_digest, render
+from routing.prompts.thinking import split_thinking
+
+__all__ = [
+    "PRESETS",
+    "Messages",
+    "Preset",
+    "Reading",
+    "check_prompt",
+    "default_prompt",
+    "placeholders",
+    "prompt_digest",
+    "read_answer",
+    "render",
+    "split_thinking",
+]

@@ -1,0 +1,75 @@
+"""What is refused of a prompt, in words, before a model is asked with it."""
+
+from annotation.errors import InputError
+from routing.backends.context import Example, Prompt, TaskSpec
+from routing.prompts.placeholders import OF_ITEM, OF_PROJECT, column_of, names_in, placeholders
+from routing.prompts.reading import read_answer
+from routing.prompts.render import example_fields
+
+MAX_CHARACTERS = 50_000
+"""Of a system message or a template; what is put in for placeholders comes on top."""
+MAX_EXAMPLES = 50
+_SHOWN = 12
+
+
+def check_prompt(prompt: Prompt, spec: TaskSpec) -> None:
+    """Raise InputError, its `where` one of system, template, examples, where the prompt cannot be used."""
+    known = placeholders(spec)
+    for where, text in (("system", prompt.system), ("template", prompt.template)):
+        if len(text) > MAX_CHARACTERS:
+            raise InputError(f"It has more than {MAX_CHARACTERS:,} characters.", where=where)
+        if "\0" in text:
+            raise InputError("It holds a character (NUL) that cannot be stored.", where=where)
+    if not prompt.template.strip():
+        raise InputError("Write what the model is to be asked.", where="template")
+    for name in names_in(prompt.template):
+        if not _is_known(name, known, spec):
+            raise InputError(
+                f"There is no placeholder {name!r}; there are {_listed(known)}.", where="template"
+            )
+    for name in names_in(prompt.system):
+        if name not in OF_PROJECT or name not in known:
+            refusal = "is filled in item by item" if _is_known(name, known, spec) else "is none"
+            allowed = [entry for entry in OF_PROJECT if entry in known]
+            raise InputError(
+                f"The placeholder {name!r} {refusal}; a system message may hold {', '.join(allowed)}.",
+                where="system",
+            )
+    fields = [name for name in names_in(prompt.template) if name not in OF_PROJECT and name != "examples"]
+    if not fields:
+        raise InputError(
+            "Nothing of the item is in it, so every item would be asked the same; put in {{ text }} or a column.",
+            where="template",
+        )
+    if len(prompt.examples) > MAX_EXAMPLES:
+        raise InputError(f"There are more than {MAX_EXAMPLES} examples.", where="examples")
+    for number, example in enumerate(prompt.examples, 1):
+        _check_example(number, example, fields, spec)
+
+
+def _check_example(number: int, example: Example, fields: list[str], spec: TaskSpec) -> None:
+    given = example_fields(example)
+    values = {name: given.get("text" if name == "text" else f"column:{column_of(name)}") for name in fields}
+    for name, value in values.items():
+        if not value:
+            raise InputError(f"Example {number} lacks the field {name!r}.", where="examples")
+    if any(len(value) > MAX_CHARACTERS for value in (*given.values(), example.answer)):
+        raise InputError(f"Example {number} is longer than {MAX_CHARACTERS:,} characters.", where="examples")
+    if not example.answer.strip():
+        raise InputError(f"Example {number} has no answer.", where="examples")
+    reading = read_answer(example.answer, spec)
+    if reading.value is None:
+        raise InputError(
+            f"The answer of example {number} would not be read as one: {reading.reason}.", where="examples"
+        )
+
+
+def _is_known(name: str, known: dict[str, str], spec: TaskSpec) -> bool:
+    if name in known:
+        return True
+    return name not in OF_ITEM and name not in OF_PROJECT and column_of(name) in spec.columns
+
+
+def _listed(known: dict[str, str]) -> str:
+    names = list(known)
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

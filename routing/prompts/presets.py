@@ -1,0 +1,36 @@
+"""Sampling defaults that families of models come with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Params of openai_api and vllm as the makers of a family recommend them, and where they say so."""
+
+    name: str
+    title: str
+    params: Mapping[str, Any] = field(hash=False)
+    source: str
+
+
+_CARDS = "https://huggingface.co/"
+
+PRESETS: Mapping[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "qwen3-instruct-2507",
+            "Qwen3 Instruct 2507 (the paper's fast model)",
+            {"temperature": 0.7, "top_p": 0.8, "top_k": 20, "min_p": 0.0, "max_tokens": 16_384},
+            f"{_CARDS}Qwen/Qwen3-4B-Instruct-2507",
+        ),
+        Preset(
+            "qwen3-thinking-2507",
+            "Qwen3 Thinking 2507 (the paper's slow model)",
+            {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.0, "max_tokens": 32_768},
+            f"{_CARDS}Qwen/Qwen3-4B-Thinking-2507",
+        ),
+    )
+}

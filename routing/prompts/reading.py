@@ -1,0 +1,38 @@
+"""A usable answer read out of what a model wrote, by task type. Whatever comes, nothing raises."""
+
+from collections.abc import Callable
+
+from routing.backends.context import TaskSpec
+from routing.prompts.base import Reading
+from routing.prompts.reading_choice import read_choice, read_choices
+from routing.prompts.reading_number import read_decimal
+from routing.prompts.reading_text import read_code, read_long, read_math, read_short
+from routing.prompts.thinking import ends_in_thought, split_thinking
+
+RULES = 1
+"""Number of the rules below, part of every fingerprint. Raise it where another answer would be read."""
+
+MAX_CHARACTERS = 200_000
+"""An answer is read up to here; one that is longer has run away."""
+
+_READERS: dict[str, Callable[[str, TaskSpec], Reading]] = {
+    "single_choice": read_choice,
+    "multiple_choice": read_choices,
+    "number": read_decimal,
+    "math": read_math,
+    "short_text": read_short,
+    "long_text": read_long,
+    "code": read_code,
+}
+
+
+def read_answer(text: str, spec: TaskSpec) -> Reading:
+    """The value that the answer `text` gives. Thinking that is still in it is taken out first."""
+    if len(text) > MAX_CHARACTERS:
+        return Reading(None, f"the answer has more than {MAX_CHARACTERS:,} characters")
+    if ends_in_thought(text):
+        return Reading(None, "cut off inside its thinking")
+    _, answer = split_thinking(text)
+    if not answer:
+        return Reading(None, "empty answer")
+    return _READERS[spec.task_type](answer, spec)

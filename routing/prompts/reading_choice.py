@@ -1,0 +1,197 @@
+"""Answers that are one label or several."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from annotation.values import ValueReader
+from routing.backends.context import TaskSpec
+from routing.prompts.base import Reading
+from routing.prompts.markers import after_marker, bare, boxed, from_json, last_line
+
+Choices = tuple[tuple[str, str], ...]
+
+MAX_SENTENCE = 300
+"""Characters: a label is looked for within a sentence, not within an essay."""
+_EDGES = " \t\n\"'`*_.,:;!?()[]{}<>\u201c\u201d\u2018\u2019\u00ab\u00bb\u2026"
+_NOT = re.compile(r"\b(?:not|no|never|neither|nor|none|without|cannot)\b|n['\u2019]t\b", re.IGNORECASE)
+_NONE = frozenset({"none", "none of them", "none of the above", "no label", "no labels", "nothing", "n/a"})
+_BULLET = re.compile(r"^[ \t]*(?:[-*\u2022+]|[0-9]{1,3}[.)])[ \t]+")
+
+
+def read_choice(text: str, spec: TaskSpec) -> Reading:
+    """The one label that an answer names.
+
+    In turn: the answer as a whole, in JSON, in \\boxed{}, after "answer:", its last line; each must be the key
+    or the name of a label, give or take case, quotation marks and punctuation. Failing that, the only label
+    that occurs in the one sentence that there is, with no "not" before it.
+    """
+    names = _spellings(spec.choices)
+    value = from_json(text)
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, list | dict):
+        labels = _keys(value, names) if isinstance(value, list) else None
+        return Reading(None, "names several labels" if labels else "no label of the project")
+    places = [text] if value is None else [_as_text(value)]
+    marked = boxed(text) or after_marker(text)
+    places += [place for place in (marked, last_line(text)) if place]
+    for place in places:
+        if key := names.get(place):
+            return Reading(key)
+    return _in_sentence(marked or text, spec)
+
+
+def read_choices(text: str, spec: TaskSpec) -> Reading:
+    """The labels of a list: JSON, or separated by line breaks, semicolons, commas or "and". Every entry must be
+    a label. An empty list, or "none", says that none fits.
+    """
+    names = _spellings(spec.choices)
+    value = from_json(text)
+    if isinstance(value, str):
+        text, value = value, None
+    if value is None:
+        for place in (text, boxed(text), after_marker(text), last_line(text)):
+            found = None if place is None else _listed(place, names)
+            if found is not None:
+                return _several(found, spec)
+        return Reading(None, _unknown(after_marker(text) or text))
+    entries = value if isinstance(value, list) else [value]
+    keys = _keys(entries, names)
+    if keys is None:
+        wrong = next((entry for entry in entries if not names.get(_as_text(entry))), "")
+        return Reading(None, _unknown(_as_text(wrong)))
+    return _several(keys, spec)
+
+
+class _Names:
+    """Every spelling of the labels, exact before folded; what two labels share names neither."""
+
+    def __init__(self, choices: Choices) -> None:
+        by_name: dict[str, str | None] = {}
+        for key, name in choices:
+            by_name[name] = None if name in by_name else key
+        self.exact: dict[str, str] = {name: key for name, key in by_name.items() if key is not None}
+        self.exact |= {key: key for key, _ in choices}
+        self.folded: dict[str, str | None] = {}
+        for spelling, key in self.exact.items():
+            folded = fold(spelling)
+            shared = folded in self.folded and self.folded[folded] != key
+            self.folded[folded] = None if shared else key
+        self.folded.pop("", None)
+
+    def get(self, text: str) -> str | None:
+        exact = self.exact.get(text) or self.exact.get(text.strip()) or self.exact.get(bare(text))
+        return exact or self.folded.get(fold(text))
+
+
+@lru_cache(maxsize=64)
+def _spellings(choices: Choices) -> _Names:
+    return _Names(choices)
+
+
+def fold(text: str) -> str:
+    """Without case, punctuation at both ends, and more than one space between words."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().strip(_EDGES).split())
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, str) else str(value) if isinstance(value, int | float) else ""
+
+
+def _keys(entries: Iterable[Any], names: _Names) -> list[str] | None:
+    """The keys of all entries; None where one is no label."""
+    keys = []
+    for entry in entries:
+        if (key := names.get(_as_text(entry))) is None:
+            return None
+        keys.append(key)
+    return keys
+
+
+def _several(keys: Iterable[str], spec: TaskSpec) -> Reading:
+    chosen = set(keys)
+    return Reading(sorted(key for key, _ in spec.choices if key in chosen))
+
+
+def _listed(text: str, names: _Names) -> list[str] | None:
+    if key := names.get(text):
+        return [key]
+    if fold(text) in _NONE or text.strip() == "[]":
+        return []
+    value = from_json(text)
+    if isinstance(value, list):
+        return _keys(value, names)
+    lines = [_BULLET.sub("", line) for line in text.strip().split("\n") if line.strip()]
+    parts: list[str] = []
+    for line in lines:
+        parts += [line] if names.get(line) else _parts(line, names)
+    return _keys(parts, names) if parts else None
+
+
+def _parts(line: str, names: _Names) -> list[str]:
+    """The line at its separators; a label that has one itself goes before its parts."""
+    pieces = re.split(r"([;,|]|\band\b|&)", line)[:200]
+    parts, index = [], 0
+    while index < len(pieces):
+        for end in range(min(len(pieces), index + 13), index, -2):
+            joined = "".join(pieces[index:end])
+            if end == index + 1 or names.get(joined):
+                break
+        if joined.strip():
+            parts.append(joined)
+        index = end + 1
+    return parts
+
+
+def _unknown(text: str) -> str:
+    text = " ".join(text.split())
+    return f"unknown label {text if len(text) <= 60 else text[:60] + '...'!r}"
+
+
+def _in_sentence(text: str, spec: TaskSpec) -> Reading:
+    text = text.strip()
+    if "\n" in text or len(text) > MAX_SENTENCE:
+        text = last_line(text)
+        if len(text) > MAX_SENTENCE:
+            return Reading(None, "the answer does not end in a label")
+    return mentioned(text, spec)
+
+
+def mentioned(text: str, spec: TaskSpec) -> Reading:
+    """The only label that occurs in a sentence."""
+    folded, original = unicodedata.normalize("NFKC", text).casefold(), unicodedata.normalize("NFKC", text)
+    found: dict[str, int] = {}
+    names = _spellings(spec.choices)
+    # The longest first, each taken out where it was found: "not spam" is no mention of "spam".
+    for spelling in sorted(names.exact, key=lambda entry: (-len(entry), entry)):
+        key, word = names.exact[spelling], fold(spelling)
+        if not word:
+            continue
+        if len(word) == 1 and len(folded) == len(original):
+            # One character is a word of many languages: it counts as written, and only where it is set off.
+            pattern = rf"(?<!\w){re.escape(spelling)}(?=[).:*\"'\]]|\s*\Z)"
+            match = re.search(pattern, original)
+        else:
+            match = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", folded)
+        if match and not folded[match.start() : match.end()].startswith("\0"):
+            found[key] = min(found.get(key, len(folded)), match.start())
+            blank = "\0" * (match.end() - match.start())
+            folded = folded[: match.start()] + blank + folded[match.end() :]
+            if len(folded) == len(original):
+                original = original[: match.start()] + blank + original[match.end() :]
+    if not found:
+        return Reading(None, _unknown(text))
+    if len(found) > 1:
+        return Reading(None, "names several labels")
+    ((key, start),) = found.items()
+    if _NOT.search(folded[:start]):
+        return Reading(None, "may say that the label does not fit")
+    return Reading(key)
+
+
+__all__ = ["ValueReader", "fold", "mentioned", "read_choice", "read_choices"]
