@@ -5,6 +5,7 @@ SHELL := /bin/sh
 
 VENV := .venv
 BIN := $(VENV)/bin
+LLM := .venv-llm
 PYTEST := $(BIN)/python -m pytest
 
 # Options to pass on: make demo DEMO_ARGS=--exit, make test PYTEST_ARGS="-k queue", make serve SERVE_ARGS="..."
@@ -17,7 +18,7 @@ PYTHON ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help setup demo serve test test-slow test-browser test-services coverage lint format types check ci clean
+.PHONY: help setup setup-llm demo serve test test-slow test-browser test-services coverage lint format types check ci clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -40,6 +41,29 @@ $(VENV)/.installed-dev: requirements.txt requirements-dev.txt
 	@echo "Installing the packages of requirements-dev.txt into $(VENV) (a minute or two the first time) ..."
 	@$(BIN)/python -m pip install --quiet -r requirements-dev.txt
 	@touch $(VENV)/.installed $@
+
+# The engine for `make demo-llm` and for the tests against a real server: some gigabytes, and one processor kind only.
+setup-llm: $(LLM)/.installed ## Make .venv-llm with a CPU build of vLLM (Linux on x86-64)
+
+$(LLM)/.installed: VENV := $(LLM)
+$(LLM)/.installed: BIN := $(LLM)/bin
+$(LLM)/.installed: requirements.txt requirements-llm-cpu.txt
+	@if [ "$$(uname -s) $$(uname -m)" != "Linux x86_64" ]; then \
+		echo "There is no CPU build of vLLM for $$(uname -s) on $$(uname -m): this needs Linux on x86-64." >&2; \
+		exit 1; \
+	fi
+	@$(call ensure_venv)
+	@echo "Installing the packages of requirements-llm-cpu.txt into $(LLM) (some minutes, 4 GB) ..."
+	@$(call install_torch)
+	@$(BIN)/python -m pip install --quiet --no-deps -r requirements-llm-cpu.txt
+	@touch $@
+
+# PyPI has no CPU builds of PyTorch: where the indexes that pip is set up with lack it, its makers' own is asked.
+define install_torch
+torch=$$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements-llm-cpu.txt); \
+$(BIN)/python -m pip install --quiet --no-deps "$$torch" 2>/dev/null || \
+PIP_INDEX_URL=https://download.pytorch.org/whl/cpu $(BIN)/python -m pip install --quiet --no-deps "$$torch"
+endef
 
 # Keeps an environment whose pip works, replaces any other. A candidate is tried, not only found: a version manager
 # may put a name on PATH that it cannot run.
@@ -126,6 +150,6 @@ check: setup ## Check import rules, migrations and the settings for production
 ci: ## Run everything that continuous integration runs
 	@.ci/run
 
-clean: ## Remove .venv and tool caches; never var/, which holds data
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+clean: ## Remove the environments and tool caches; never var/, which holds data
+	rm -rf $(VENV) $(LLM) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
