@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9])?)(:[0-9]{1,5})?")
+KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 
 
 def text(name: str, default: str = "") -> str:
@@ -48,6 +49,18 @@ def hosts(name: str) -> list[str]:
         if not HOST.fullmatch(entry):
             raise ImproperlyConfigured(
                 f"{name}: {entry!r} is no host. Write host or host:port, an IPv6 address in brackets."
+            )
+    return found
+
+
+def encryption_keys(name: str) -> list[str]:
+    """Keys of 32 bytes in URL-safe base64."""
+    found = names(name)
+    for number, key in enumerate(found, 1):
+        if not KEY.fullmatch(key):
+            raise ImproperlyConfigured(
+                f"{name}: key {number} is not 32 bytes in URL-safe base64. Make one with: "
+                "python -c 'import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())'"
             )
     return found
 

@@ -127,6 +127,8 @@ HYPAC_LOSSES = environment.names("HYPAC_LOSSES")
 # Addresses that people enter never lead into the network of this server, apart from these: "host" or
 # "host:port".
 HYPAC_PRIVATE_HOSTS = environment.hosts("HYPAC_PRIVATE_HOSTS")
+# The first encrypts stored keys of such servers, all decrypt (annotation/secrets.py).
+HYPAC_ENCRYPTION_KEYS = environment.encryption_keys("HYPAC_ENCRYPTION_KEYS")
 
 # --- People and their sessions ------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ class SourceAdmin(ReadOnly):
     list_select_related = ("project",)
     list_filter = ("backend", "cost_function")
     search_fields = ("name", "project__slug")
+    exclude = ("api_key",)
 
 
 class RunSourceInline(admin.TabularInline):

@@ -1,13 +1,14 @@
 """The backend of a stored source, with what it has to know of its project."""
 
 from annotation.models import Project
+from annotation.secrets import decrypt
 from routing.backends import Backend, Example, Prompt, SourceContext, TaskSpec, open_backend
 from routing.models import PromptVersion, Source
 
 
 def open_source(source: Source) -> Backend:
     """The source's backend, opened with its prompt in force and its key. Raises InputError where its params
-    can no longer be used.
+    or its key can no longer be used.
     """
     return open_backend(source.backend, source.params, context_of(source))
 
@@ -16,7 +17,7 @@ def context_of(source: Source) -> SourceContext:
     return SourceContext(
         task=task_spec(source.project),
         prompt=current_prompt(source),
-        api_key=source.api_key,
+        api_key=decrypt(source.api_key, where="api_key"),
         served=source.served,
     )
 
