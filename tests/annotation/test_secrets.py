@@ -57,9 +57,7 @@ def test_another_secret_key_opens_nothing(settings):
 def test_what_was_never_encrypted_is_refused_and_not_repeated(stored):
     with pytest.raises(InputError, match="cannot be read any more") as caught:
         decrypt(stored)
-    assert (
-        "sk-plain" not in "".join(traceback.format_exception(caught.value, chain=True)).split("decrypt(")[-1]
-    )
+    assert stored not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_changed_text_is_refused():

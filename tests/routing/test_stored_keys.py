@@ -138,4 +138,3 @@ def test_after_a_whole_run_the_key_is_in_no_table_page_answer_or_log(caplog, cli
         assert SECRET not in body
         assert stored not in body
     assert SECRET not in caplog.text
-    assert stored not in caplog.text.replace(f"'{stored}'", "") or "INSERT" in caplog.text

@@ -13,6 +13,6 @@ class Command(BaseCommand):
         self.stdout.write(f"{done.rotated} stored keys are encrypted anew.")
         if done.lost:
             raise CommandError(
-                f"No key of this server opens what is stored for: {', '.join(done.lost)}. Add the old key at the "
-                "end of HYPAC_ENCRYPTION_KEYS and run this again, or enter these keys again on their sources."
+                f"No key of this server opens what is stored for: {', '.join(done.lost)}. Add the old key at "
+                "the end of HYPAC_ENCRYPTION_KEYS and run this again, or enter these keys anew."
             )
