@@ -7,44 +7,61 @@ twice has one effect, and a worker that was taken for dead cannot write any more
 
 import logging
 import secrets
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
 from annotation.errors import ConflictError, HypacError
-from annotation.models import Job, JobProblem, Project, User
+from annotation.job_context import JobContext as JobContext
+from annotation.job_context import JobLostError as JobLostError
+from annotation.job_context import JobPausedError as JobPausedError
+from annotation.job_context import heart, mine
+from annotation.models import Job, Project, User
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[["JobContext"], dict[str, Any] | None]
-UNFINISHED = (Job.State.QUEUED, Job.State.RUNNING)
+Handler = Callable[[JobContext], dict[str, Any] | None]
+UNFINISHED = (Job.State.QUEUED, Job.State.RUNNING, Job.State.PAUSED)
 # A queued job is nudged again after so long without anybody taking it.
 RENUDGE_SECONDS = 15
-MAX_PROBLEMS = 10_000
+# A job that failed and may do better later waits so long, then four times as long, and so on.
+FIRST_PAUSE_SECONDS = 15
+LONGEST_PAUSE_SECONDS = 15 * 60
 
 
 @dataclass(frozen=True)
 class Kind:
+    """`queue_of` names the Celery queue whose workers can do a job; `can_pause`: its handler looks at
+    `JobContext.pausing`.
+    """
+
     name: str
     title: str
     handler: Handler
-    queue: str
+    queue_of: Callable[[Job], str]
+    can_pause: bool = False
 
 
 _kinds: dict[str, Kind] = {}
 
 
-def register(name: str, handler: Handler, *, title: str, queue: str = "default") -> None:
-    """Make a kind of job known. `queue` is the Celery queue whose workers can do it."""
-    _kinds[name] = Kind(name, title, handler, queue)
+def register(
+    name: str,
+    handler: Handler,
+    *,
+    title: str,
+    queue: str | Callable[[Job], str] = "default",
+    can_pause: bool = False,
+) -> None:
+    """Make a kind of job known. `queue` is the Celery queue whose workers can do it, or tells it of a job."""
+    queue_of = queue if callable(queue) else lambda _job: queue
+    _kinds[name] = Kind(name, title, handler, queue_of, can_pause)
 
 
 def kind(name: str) -> Kind:
@@ -94,7 +111,7 @@ def nudge(job: Job) -> None:
     from annotation.tasks import run_job
 
     try:
-        run_job.apply_async(args=(job.pk,), queue=kind(job.kind).queue, retry=False)
+        run_job.apply_async(args=(job.pk,), queue=kind(job.kind).queue_of(job), retry=False)
     except Exception:
         log.warning("Job %s could not be announced; the reconciler will try again.", job.pk, exc_info=True)
 
@@ -106,26 +123,35 @@ def run(job_id: int) -> bool:
         return False
     job = Job.objects.select_related("project", "created_by").get(pk=job_id)
     context = JobContext(job, token)
-    with _heart(job_id, token):
+    with heart(job_id, token):
         try:
             result = kind(job.kind).handler(context) or {}
         except JobLostError:
             log.warning("Job %s: another worker has it, or it was cancelled; this one stops.", job_id)
             return False
+        except JobPausedError:
+            _paused(job, token)
+            return False
         except HypacError as error:
-            _failed(job, token, error, retry=not error.permanent)
+            _failed(job, token, error, retry=not error.permanent, progressed=context.progressed)
             return False
         except (OperationalError, InterfaceError) as error:
             log.warning("Job %s (%s): the database failed it", job_id, job.kind, exc_info=True)
-            _failed(job, token, HypacError(f"The database could not be used: {error}"), retry=True)
+            reason = HypacError(f"The database could not be used: {error}")
+            _failed(job, token, reason, retry=True, progressed=context.progressed)
             return False
         except Exception as error:
             log.exception("Job %s (%s) failed", job_id, job.kind)
             _failed(job, token, HypacError(f"Unexpected error: {type(error).__name__}: {error}"), retry=False)
             return False
     return bool(
-        _mine(job_id, token).update(
-            state=Job.State.DONE, result=result, claim_token="", finished_at=timezone.now(), error=""
+        mine(job_id, token).update(
+            state=Job.State.DONE,
+            result=result,
+            claim_token="",
+            finished_at=timezone.now(),
+            error="",
+            pause_asked=False,
         )
     )
 
@@ -134,9 +160,41 @@ def cancel(*, job: Job) -> bool:
     """Stop a job; what it has committed stays. False where it had already finished."""
     return bool(
         Job.objects.filter(pk=job.pk, state__in=UNFINISHED).update(
-            state=Job.State.CANCELLED, claim_token="", finished_at=timezone.now()
+            state=Job.State.CANCELLED, claim_token="", finished_at=timezone.now(), pause_asked=False
         )
     )
+
+
+def pause(*, job: Job) -> None:
+    """Have a job stop until it is resumed. One at work first stores what is under way: that may take as long
+    as a call of its model.
+
+    Raises ConflictError where it has ended or cannot be paused.
+    """
+    known = kind(job.kind)
+    if not known.can_pause:
+        raise ConflictError(f"{known.title} cannot be paused. It can be stopped, and started again later.")
+    with transaction.atomic():
+        asked = Job.objects.filter(pk=job.pk, state=Job.State.RUNNING).update(pause_asked=True)
+        waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED)
+        if not asked and not waiting.update(state=Job.State.PAUSED, pause_asked=False):
+            raise ConflictError("Only work that waits or is under way can be paused.")
+
+
+def resume(*, job: Job) -> None:
+    """Let a paused job go on where it stopped, or take back that it is to pause.
+
+    Raises ConflictError where it is neither.
+    """
+    with transaction.atomic():
+        if Job.objects.filter(pk=job.pk, state=Job.State.RUNNING, pause_asked=True).update(pause_asked=False):
+            return
+        paused = Job.objects.filter(pk=job.pk, state=Job.State.PAUSED)
+        if not paused.update(
+            state=Job.State.QUEUED, pause_asked=False, attempts=0, error="", heartbeat_at=timezone.now()
+        ):
+            raise ConflictError("Only paused work can be resumed.")
+    transaction.on_commit(lambda: nudge(job))
 
 
 def retry(*, job: Job) -> None:
@@ -144,7 +202,12 @@ def retry(*, job: Job) -> None:
     try:
         with transaction.atomic():
             changed = Job.objects.filter(pk=job.pk, state__in=(Job.State.FAILED, Job.State.CANCELLED)).update(
-                state=Job.State.QUEUED, attempts=0, error="", finished_at=None, heartbeat_at=timezone.now()
+                state=Job.State.QUEUED,
+                attempts=0,
+                error="",
+                finished_at=None,
+                pause_asked=False,
+                heartbeat_at=timezone.now(),
             )
     except IntegrityError:
         raise ConflictError("The same work is already under way in another job.") from None
@@ -161,6 +224,8 @@ def reconcile() -> int:
     now = timezone.now()
     stale = now - timedelta(seconds=settings.HYPAC_JOB_STALE_SECONDS)
     silent = Job.objects.filter(state=Job.State.RUNNING, heartbeat_at__lt=stale)
+    # Its worker died while it was to pause: it has stopped all the same.
+    silent.filter(pause_asked=True).update(state=Job.State.PAUSED, pause_asked=False, claim_token="")
     for job in silent.filter(attempts__gte=settings.HYPAC_JOB_MAX_ATTEMPTS):
         reason = (
             f"Its worker died {job.attempts} times. What it finished is kept; "
@@ -178,102 +243,59 @@ def reconcile() -> int:
     return nudged
 
 
-class JobLostError(Exception):
-    """This worker no longer has the job: another one took it over, or somebody cancelled it."""
-
-
-class JobContext:
-    """What a handler sees of its job."""
-
-    def __init__(self, job: Job, token: str) -> None:
-        self.job = job
-        self.params: dict[str, Any] = job.params
-        self._token = token
-
-    @contextmanager
-    def chunk(
-        self, *, done: int | None = None, total: int | None = None, stage: str | None = None
-    ) -> Iterator[None]:
-        """One transaction for a chunk of results and the progress that it makes.
-
-        `done` is the new absolute count. Raises JobLostError, and rolls back, where the claim has passed on.
-        """
-        with transaction.atomic():
-            # First: it takes the row's lock, and so fences off a stale worker.
-            self.progress(done=done, total=total, stage=stage)
-            yield
-
-    def progress(
-        self, *, done: int | None = None, total: int | None = None, stage: str | None = None
-    ) -> None:
-        changes: dict[str, Any] = {"heartbeat_at": timezone.now()}
-        for name, value in (("done", done), ("total", total), ("stage", stage)):
-            if value is not None:
-                changes[name] = value
-        if not _mine(self.job.pk, self._token).update(**changes):
-            raise JobLostError(f"job {self.job.pk}")
-
-    def problems(self, found: Sequence[tuple[str, str]]) -> None:
-        """Record lines or items, (where, message), that could not be used; the same place only once."""
-        room = MAX_PROBLEMS - JobProblem.objects.filter(job=self.job).count() if found else 0
-        JobProblem.objects.bulk_create(
-            (
-                JobProblem(job=self.job, where=where[:300], message=message)
-                for where, message in found[: max(room, 0)]
-            ),
-            ignore_conflicts=True,
-        )
-
-
-def _mine(job_id: int, token: str) -> Any:
-    return Job.objects.filter(pk=job_id, state=Job.State.RUNNING, claim_token=token)
-
-
 def _claim(job_id: int, token: str) -> bool:
     now = timezone.now()
     stale = now - timedelta(seconds=settings.HYPAC_JOB_STALE_SECONDS)
     free = Q(state=Job.State.QUEUED) | Q(state=Job.State.RUNNING, heartbeat_at__lt=stale)
-    free &= Q(attempts__lt=settings.HYPAC_JOB_MAX_ATTEMPTS)
+    free &= Q(attempts__lt=settings.HYPAC_JOB_MAX_ATTEMPTS, pause_asked=False)
     claimed = (
         Job.objects.filter(free, pk=job_id)
         .order_by()
-        .update(state=Job.State.RUNNING, claim_token=token, attempts=F("attempts") + 1, heartbeat_at=now)
+        .update(
+            state=Job.State.RUNNING,
+            claim_token=token,
+            attempts=F("attempts") + 1,
+            heartbeat_at=now,
+            error="",
+        )
     )
     if claimed:
         Job.objects.filter(pk=job_id, started_at__isnull=True).update(started_at=now)
     return bool(claimed)
 
 
-def _failed(job: Job, token: str, error: HypacError, *, retry: bool) -> None:
-    retry = retry and job.attempts < settings.HYPAC_JOB_MAX_ATTEMPTS
+def _failed(job: Job, token: str, error: HypacError, *, retry: bool, progressed: bool = False) -> None:
+    """End a claim with a failure: for good, or until another attempt after a pause that grows.
+
+    `progressed`: attempts before this one are forgotten, because something was finished since.
+    """
+    attempts = 1 if progressed else job.attempts
     changes: dict[str, Any] = {"error": str(error), "claim_token": "", "heartbeat_at": timezone.now()}
-    if retry:
-        changes["state"] = Job.State.QUEUED  # the reconciler nudges it again after a pause
+    if retry and attempts < settings.HYPAC_JOB_MAX_ATTEMPTS:
+        pause = min(FIRST_PAUSE_SECONDS * 4 ** (attempts - 1), LONGEST_PAUSE_SECONDS)
+        # The reconciler nudges it again RENUDGE_SECONDS after this moment.
+        later = timezone.now() + timedelta(seconds=pause - RENUDGE_SECONDS)
+        changes |= {"state": Job.State.QUEUED, "attempts": attempts, "heartbeat_at": later}
     else:
         changes |= {"state": Job.State.FAILED, "finished_at": timezone.now()}
-    _mine(job.pk, token).update(**changes)
+    with transaction.atomic():
+        asked = mine(job.pk, token).filter(pause_asked=True)
+        if "finished_at" not in changes and asked.exists():
+            changes["state"] = Job.State.PAUSED
+        mine(job.pk, token).update(**changes, pause_asked=False)
 
 
-@contextmanager
-def _heart(job_id: int, token: str) -> Iterator[None]:
-    """Keep the heartbeat going during a chunk that takes long (a slow model), from a thread of its own."""
-    stop = threading.Event()
-    interval = max(settings.HYPAC_JOB_STALE_SECONDS / 4, 0.05)
-
-    def beat() -> None:
-        try:
-            while not stop.wait(interval):
-                try:
-                    _mine(job_id, token).update(heartbeat_at=timezone.now())
-                except Exception:
-                    log.warning("Heartbeat of job %s could not be written", job_id, exc_info=True)
-        finally:
-            connection.close()
-
-    thread = threading.Thread(target=beat, name=f"heart-of-job-{job_id}", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+def _paused(job: Job, token: str) -> None:
+    """Let go of a job that has stopped where it was. It waits for people, or, where only the worker had to
+    end, for another worker: that is no attempt that went wrong.
+    """
+    held = mine(job.pk, token)
+    with transaction.atomic():
+        if held.filter(pause_asked=True).update(state=Job.State.PAUSED, pause_asked=False, claim_token=""):
+            return
+        held.update(
+            state=Job.State.QUEUED,
+            claim_token="",
+            attempts=F("attempts") - 1,
+            heartbeat_at=timezone.now() - timedelta(seconds=RENUDGE_SECONDS),
+        )

@@ -1,28 +1,29 @@
 """Have a source answer for items, each of them once and paid once, however often the work is taken up
 again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 
 from django.db.models import Exists, OuterRef, QuerySet
 
 from annotation.errors import JobFailedError
-from annotation.jobs import JobContext
+from annotation.jobs import JobContext, JobPausedError
 from annotation.models import Item
-from routing.backends import Answer, predict_all
-from routing.core.costs import COSTS, SECONDS, TOKENS_IN, TOKENS_OUT, CostError, read_prices
+from annotation.values import ValueReader, reader_of
+from routing.backends import Answer, Backend, BackendError
+from routing.backends.base import Answered
 from routing.models import Prediction, RunSource, Spend
+from routing.services import storable
+from routing.services.budget import BudgetError, Purse, lose_what_others_left
+from routing.services.charging import Charge
+from routing.services.handing_out import HandOut
 from routing.services.opened import open_source
 from routing.services.run_sources import change_of
 from routing.services.score_fields import keys_by_name
 from routing.services.scoring import score_of
 from routing.services.stored_scores import store_scores
 
-CHUNK = 500
 CUT_OFF = "length"
-# What the column of costs holds.
-PLACES = Decimal(1).scaleb(-10)
-MOST = Decimal(10) ** 8
 
 
 def predict_missing(
@@ -32,96 +33,168 @@ def predict_missing(
     were.
 
     `stage` is where the ledger puts the money, `words` what the job says that it is doing, `done` the job's
-    count before. The model is called outside any transaction; answers, scores, payment and progress of a
-    chunk are committed together.
-    Raises JobFailedError where the source is no longer what the run froze, and BackendError where it cannot
-    answer.
+    count before. The model is called outside any transaction. Each group of answers is committed, with its
+    scores, payment and progress, before the model is asked for more: a worker that is killed loses the calls
+    in flight and nothing else.
+
+    Raises JobFailedError where the source is no longer what the run froze and where the budget has no room
+    for the next item, BackendError where the source cannot answer, JobPausedError where the job is to pause.
     """
     answered = Prediction.objects.filter(
         item=OuterRef("pk"), source=run_source.source_id, fingerprint=run_source.fingerprint
     )
     missing = items.filter(~Exists(answered)).select_related("image").order_by("position")
     # What is there already from an earlier attempt counts as done.
-    count = items.count() - missing.count()
-    with context.chunk(done=done + count, stage=words):
-        pass
-    chunk = list(missing[:CHUNK])
-    if not chunk:
-        return count
+    left = missing.count()
+    there = items.count() - left
+    with context.chunk(done=done + there, stage=words):
+        lose_what_others_left(context, run_source.run)
+    if not left:
+        return there
     if change := change_of(run_source):
         raise JobFailedError(f"{change} Put it back as it was and start this job again, or cancel the run.")
-    source, project = run_source.source, run_source.run.project
-    backend = open_source(source)
-    score = score_of(run_source.run, run_source)
-    keys = keys_by_name(project)
-    while chunk:
-        answers = predict_all(backend, chunk)
-        rows = [_row(item, answer, run_source, keys) for item, answer in zip(chunk, answers, strict=True)]
-        count += len(rows)
-        with context.chunk(done=done + count):
-            store_scores(Prediction.objects.bulk_create(rows), score, keys)
-            _pay(rows, run_source, stage)
-        chunk = list(missing.filter(position__gt=chunk[-1].position)[:CHUNK])
-    return count
+    with context.chunk():
+        purse = Purse(context, run_source, stage)
+    stream = _Stream(context, run_source, missing, stage=stage, purse=purse, done=done + there)
+    stream.run()
+    return stream.done - done
 
 
-def _row(item: Item, answer: Answer, run_source: RunSource, keys: Mapping[str, str]) -> Prediction:
-    value, reason = answer.value, answer.reason
-    if value is not None:
-        value, reason = keys.get(str(value)), ""
-        if value is None:
-            reason = f"unknown label {answer.value!r}"
-    elif not reason:
-        reason = "no answer"
-    if answer.finish_reason == CUT_OFF:
-        value, reason = None, "the answer was cut off (finish_reason is 'length')"
-    cost, cost_note = _cost(answer, run_source)
-    return Prediction(
-        item=item,
-        source_id=run_source.source_id,
-        fingerprint=run_source.fingerprint,
-        value=value,
-        reason=reason[:200],
-        raw=answer.raw,
-        tokens_in=answer.tokens_in,
-        tokens_out=answer.tokens_out,
-        finish_reason=answer.finish_reason,
-        latency_ms=answer.latency_ms,
-        cost=cost,
-        cost_note=cost_note[:200],
-    )
+class _Stream:
+    """Items to the backend, groups of answers back, and each group into the database."""
 
-
-def _cost(answer: Answer, run_source: RunSource) -> tuple[Decimal, str]:
-    """What the answer cost, and why that is the price per label where the cost function cannot tell.
-
-    What the backend knows the answer to have cost comes first, then the cost function that the run froze.
-    """
-    if answer.cost is not None:
-        return answer.cost, ""
-    per_label = run_source.cost_per_label
-    function = COSTS.get(run_source.cost_function)
-    if function.name == "flat":
-        return per_label, ""
-    usage = {
-        TOKENS_IN: answer.tokens_in,
-        TOKENS_OUT: answer.tokens_out,
-        SECONDS: None if answer.latency_ms is None else answer.latency_ms / 1000,
-    }
-    known = {name: Decimal(str(value)) for name, value in usage.items() if value is not None}
-    try:
-        cost = function(prices=read_prices(function, run_source.prices), usage=known)
-    except CostError as error:
-        return per_label, f"{error}; the price per label was charged"
-    if cost >= MOST:
-        return (
-            per_label,
-            f"{cost:.0f} is more than any cost that can be stored; the price per label was charged",
+    def __init__(
+        self,
+        context: JobContext,
+        run_source: RunSource,
+        missing: QuerySet[Item],
+        *,
+        stage: str,
+        purse: Purse,
+        done: int,
+    ) -> None:
+        project = run_source.run.project
+        self.done = done
+        self._context, self._run_source, self._stage, self._purse = context, run_source, stage, purse
+        self._backend: Backend = open_source(run_source.source)
+        self._score = score_of(run_source.run, run_source)
+        self._keys = keys_by_name(project)
+        self._rows = _Rows(run_source, reader_of(project))
+        self._hand_out = HandOut(
+            context, missing, backend=self._backend, charge=self._rows.charge, purse=purse
         )
-    return cost.quantize(PLACES), ""
+
+    def run(self) -> None:
+        try:
+            while self._hand_out.more():
+                self._ask()
+                # It ended before its items did: it is to pause, or what it paid may have left room.
+                self._context.stop_if_asked()
+        except (BackendError, BudgetError, JobPausedError):
+            # The model has given all the answers that it will be paid for.
+            with self._context.chunk():
+                self._purse.release()
+            raise
+        except Exception:
+            self._purse.lose(self._hand_out.under_way)
+            raise
+
+    def _ask(self) -> None:
+        groups = self._backend.predict(self._hand_out)
+        try:
+            for group in groups:
+                self._store(group)
+        finally:
+            if close := getattr(groups, "close", None):
+                close()
+        if missing := len(self._hand_out.under_way):
+            raise BackendError(
+                f"The model gave no answer for {missing} of the items that it was asked for. What it did "
+                "answer is stored."
+            )
+
+    def _store(self, group: Sequence[Answered]) -> None:
+        """Commit a group with everything that belongs to it, and set money aside for the items that follow.
+
+        Raises JobLostError, nothing being stored, where this worker no longer has the job.
+        """
+        rows, aside, mixed = [], [], None
+        for item, answer in group:
+            try:
+                rows.append(self._rows.of(item, answer))
+                aside.append(self._hand_out.settle(item))
+            except MixedModelsError as error:
+                mixed = error  # what the right model answered is stored all the same
+        if rows:
+            self._commit(rows, aside)
+        if mixed:
+            raise mixed
+
+    def _commit(self, rows: Sequence[Prediction], aside: Sequence[Decimal]) -> None:
+        paid = sum((row.cost for row in rows), Decimal(0))
+        self._hand_out.read_on()
+        with self._context.chunk(done=self.done + len(rows)):
+            store_scores(Prediction.objects.bulk_create(rows), self._score, self._keys)
+            _pay(rows, paid, self._run_source, self._stage)
+            self._purse.settle(aside, paid)
+            self._hand_out.set_aside()
+            self._purse.store()
+        self.done += len(rows)
 
 
-def _pay(rows: Sequence[Prediction], run_source: RunSource, stage: str) -> None:
+class _Rows:
+    """Makes rows of predictions from answers.
+
+    A server that answers as another model than before is found out here, whatever its backend noticed: under
+    one fingerprint there is one model.
+    """
+
+    def __init__(self, run_source: RunSource, reader: ValueReader) -> None:
+        self.charge = Charge(run_source)
+        self._source, self._fingerprint = run_source.source_id, run_source.fingerprint
+        self._read = reader
+        before = Prediction.objects.filter(source=self._source, fingerprint=self._fingerprint)
+        named = before.exclude(served_model="").order_by("-pk").values_list("served_model", flat=True)
+        self._served = named.first() or ""
+
+    def of(self, item: Item, answer: Answer) -> Prediction:
+        served = storable.text(answer.served_model, 200)
+        if served and self._served and served != self._served:
+            raise MixedModelsError(
+                f"Since this run began, the model has answered as {self._served!r}, and now it answers as "
+                f"{served!r}. Its answer was not stored. Put the model back and start this job again, or "
+                "cancel the run and plan a new one."
+            )
+        self._served = self._served or served
+        value, reason = answer.value, answer.reason
+        if answer.finish_reason == CUT_OFF:
+            value, reason = None, "the answer was cut off (finish_reason is 'length')"
+        elif value is not None:
+            value, reason = self._read(value)
+        cost, cost_note = self.charge.cost(answer)
+        return Prediction(
+            item=item,
+            source_id=self._source,
+            fingerprint=self._fingerprint,
+            value=value,
+            reason=storable.text(reason or "no answer", 200) if value is None else "",
+            raw=storable.document(answer.raw),
+            tokens_in=storable.count(answer.tokens_in),
+            tokens_out=storable.count(answer.tokens_out),
+            finish_reason=storable.text(answer.finish_reason, 40),
+            latency_ms=answer.latency_ms,
+            served_model=served,
+            served_revision=storable.text(answer.served_revision, 200),
+            cost=cost,
+            cost_note=cost_note[:200],
+        )
+
+
+class MixedModelsError(JobFailedError):
+    """A server changed its model in the middle of a run."""
+
+
+def _pay(rows: Sequence[Prediction], paid: Decimal, run_source: RunSource, stage: str) -> None:
     first = rows[0]
     Spend.objects.create(
         project_id=first.item.project_id,
@@ -129,7 +202,7 @@ def _pay(rows: Sequence[Prediction], run_source: RunSource, stage: str) -> None:
         source_id=run_source.source_id,
         stage=stage,
         quantity=len(rows),
-        amount=sum((row.cost for row in rows), Decimal(0)),
-        # An item is the first of at most one chunk, because it is predicted once under a fingerprint.
+        amount=paid,
+        # An item is the first of at most one group, because it is predicted once under a fingerprint.
         key=f"predict:{run_source.source_id}:{run_source.fingerprint[:40]}:{first.item_id}",
     )

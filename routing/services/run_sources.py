@@ -1,6 +1,7 @@
 """The sources of a run as its plan froze them, against the sources as they are."""
 
 from annotation.errors import HypacError
+from routing.backends import BackendError
 from routing.models import Run, RunSource, Source
 from routing.services.opened import open_source
 
@@ -11,11 +12,18 @@ def fingerprint_now(source: Source) -> str:
 
 
 def change_of(run_source: RunSource) -> str:
-    """What is different about the source since the run froze it, in a sentence; "" where nothing is."""
+    """What is different about the source since the run froze it, in a sentence; "" where nothing is.
+
+    Raises BackendError, which is not permanent, where its server cannot be reached now: nobody can tell.
+    """
     source = run_source.source
     try:
         now = fingerprint_now(source)
     except HypacError as error:
+        if not error.permanent:
+            raise BackendError(
+                f"{source.name} cannot be reached now: {error.message}", permanent=False
+            ) from error
         return f"{source.name} can no longer be run as it was when the run was planned: {error.message}"
     if now != run_source.fingerprint:
         return f"{source.name} was changed after the run was planned (its fingerprint differs)."
@@ -23,6 +31,8 @@ def change_of(run_source: RunSource) -> str:
 
 
 def changed_sources(run: Run) -> str:
-    """The first change among all sources of the run, in a sentence; "" where there is none."""
+    """The first change among all sources of the run, in a sentence; "" where there is none. Raises as
+    `change_of` does.
+    """
     rows = run.run_sources.select_related("source").order_by("position")
     return next((change for row in rows if (change := change_of(row))), "")

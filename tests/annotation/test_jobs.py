@@ -8,7 +8,7 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone
 
-from annotation import jobs, tasks
+from annotation import job_context, jobs, tasks
 from annotation.errors import ConflictError, HypacError, InputError, JobFailedError
 from annotation.models import Job, JobProblem
 from tests.factories import make_project
@@ -214,17 +214,19 @@ class TestFence:
 
     def test_the_heart_beats_while_a_chunk_takes_long(self, make_job, settings, monkeypatch) -> None:
         beats = []
-        real = jobs._mine
-        monkeypatch.setattr(jobs, "_mine", lambda *arguments: beats.append(1) or real(*arguments).none())
+        real = job_context.mine
+        monkeypatch.setattr(
+            job_context, "mine", lambda *arguments: beats.append(1) or real(*arguments).none()
+        )
         settings.HYPAC_JOB_STALE_SECONDS = 0.01
-        with jobs._heart(1, "t"):
+        with job_context.heart(1, "t"):
             for _ in range(500):
                 if len(beats) >= 2:
                     break
-                jobs.threading.Event().wait(0.02)
+                job_context.threading.Event().wait(0.02)
         stopped = len(beats)
         assert stopped >= 2
-        jobs.threading.Event().wait(0.12)
+        job_context.threading.Event().wait(0.12)
         assert len(beats) == stopped
 
 
@@ -316,7 +318,7 @@ class TestProblems:
         assert list(JobProblem.objects.values_list("where", "message")) == [("line 1", "a"), ("line 2", "d")]
 
     def test_no_more_than_can_be_looked_at(self, context, monkeypatch) -> None:
-        monkeypatch.setattr(jobs, "MAX_PROBLEMS", 2)
+        monkeypatch.setattr(job_context, "MAX_PROBLEMS", 2)
         context.problems([(f"line {number}", "x") for number in range(5)])
         context.problems([("line 9", "x")])
         context.problems([("line 10", "x")])

@@ -12,6 +12,7 @@ from routing.backends.recorded import Recorded
 from routing.models import Certificate, ItemScore, Prediction, Route, Run, Spend
 from routing.services import analysis, bands, deliveries, predicting, prepare
 from routing.services.deliveries import deliver
+from routing.services.handing_out import HandOut
 from routing.services.runs import analyse, route
 from tests.routing.worlds import make_world
 
@@ -74,8 +75,12 @@ def check_nothing_lost_or_doubled(run):
     ("target", "name", "how", "at"),
     [
         (Recorded, "predict", dying, 1),
-        (Recorded, "predict", dying, 3),
-        (Recorded, "predict", dying_after, 3),
+        (Recorded, "_answer", dying, 1),
+        (Recorded, "_answer", dying, 61),
+        (Recorded, "_answer", dying_after, 75),
+        (HandOut, "__next__", dying, 61),
+        (HandOut, "read_on", dying, 3),
+        (HandOut, "set_aside", dying_after, 3),
         (predicting, "store_scores", dying, 2),
         (predicting, "store_scores", dying_after, 2),
         (predicting, "_pay", dying_after, 2),
@@ -87,7 +92,7 @@ def check_nothing_lost_or_doubled(run):
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_predicting_is_taken_up_where_it_stopped(monkeypatch, target, name, how, at):
-    monkeypatch.setattr(predicting, "CHUNK", 30)
+    monkeypatch.setattr(Recorded, "in_flight", 30)
     world = make_world(100)
     run = world.start(m=40)
     with monkeypatch.context() as patch:
@@ -106,28 +111,28 @@ def test_predicting_is_taken_up_where_it_stopped(monkeypatch, target, name, how,
 
 
 def test_a_chunk_that_was_committed_is_not_asked_for_again(monkeypatch):
-    monkeypatch.setattr(predicting, "CHUNK", 30)
+    monkeypatch.setattr(Recorded, "in_flight", 30)
     world = make_world(100)
     world.start(m=40)
     with monkeypatch.context() as patch:
-        patch.setattr(Recorded, "predict", dying(Recorded.predict, at=3))
+        patch.setattr(Recorded, "_answer", dying(Recorded._answer, at=75))
         kill_and_take_over(world, "prepare_run")
     assert Prediction.objects.count() == 60
     asked = []
-    original = Recorded.predict
-    monkeypatch.setattr(Recorded, "predict", lambda self, items: asked.extend(items) or original(self, items))
+    original = Recorded._answer
+    monkeypatch.setattr(Recorded, "_answer", lambda self, item: asked.append(item) or original(self, item))
     world.do("prepare_run")
     assert len(asked) == Prediction.objects.count() - 60
 
 
 def test_routing_is_taken_up_where_it_stopped(monkeypatch):
-    monkeypatch.setattr(predicting, "CHUNK", 3)
+    monkeypatch.setattr(Recorded, "in_flight", 3)
     world = make_world(200)
     run = world.analysed(m=80)
     route(run=run, user=world.manager)
     for target, name, how, at in (
         (bands, "insert_select", dying_after, 2),
-        (Recorded, "predict", dying, 2),
+        (Recorded, "_answer", dying, 4),
         (bands.queue, "create_batch", dying_after, 1),
     ):
         with monkeypatch.context() as patch:
@@ -198,18 +203,6 @@ def test_a_model_that_fails_for_a_while_is_tried_again(monkeypatch):
     job.refresh_from_db()
     assert job.state == Job.State.QUEUED
     world.do("prepare_run")
-
-
-def test_a_model_that_gives_too_few_answers_is_refused(monkeypatch):
-    world = make_world(50)
-    world.start(m=20)
-    original = Recorded.predict
-    monkeypatch.setattr(Recorded, "predict", lambda self, items: original(self, items[:-1]))
-    job = world.project.jobs.get(kind="prepare_run")
-    jobs.run(job.pk)
-    job.refresh_from_db()
-    assert "49 answers for 50 items" in job.error
-    assert not Prediction.objects.exists()
 
 
 def test_money_is_exact():

@@ -1,0 +1,127 @@
+"""The money of a run: set aside before a model is called, settled with its answers, never above the budget.
+
+What a worker had set aside when it died counts as lost: those calls may have been charged, and nobody can
+tell. It stays within the budget.
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from django.db.models import QuerySet, Sum
+
+from annotation.errors import JobFailedError
+from annotation.jobs import JobContext
+from routing.core.exact import plain
+from routing.models import Reservation, Run, RunSource, Spend
+
+ZERO = Decimal(0)
+State = Reservation.State
+# Their answers came with the import: nothing is called, and so nothing can be lost or charged twice.
+NOTHING_IS_CALLED = ("recorded",)
+
+
+class BudgetError(JobFailedError):
+    """The budget of a run has no room for the next call."""
+
+
+class Purse:
+    """What one worker sets aside and pays for one source at one stage of a run.
+
+    All that writes is called inside `context.chunk`, which only the worker that has the job can enter: so
+    nobody else pays for the run's models meanwhile, and sums need not be made anew.
+    """
+
+    def __init__(self, context: JobContext, run_source: RunSource, stage: str) -> None:
+        self.run = run_source.run
+        self.calls, self.amount = 0, ZERO
+        self._changed = False
+        models = Spend.objects.filter(run=self.run, source__isnull=False)
+        lost = self.run.reservations.filter(state=State.LOST)
+        self.spent, self.lost = _sum(models), _sum(lost)
+        self._row, _ = Reservation.objects.get_or_create(
+            run=self.run,
+            source_id=run_source.source_id,
+            stage=stage,
+            claim_token=context.token,
+            defaults={"calls": 0, "amount": ZERO},
+        )
+
+    def take(self, most: Sequence[Decimal]) -> int:
+        """Set aside money for as many of the next calls as fit into the budget; returns how many that are."""
+        budget = Run.objects.select_for_update().values_list("budget", flat=True).get(pk=self.run.pk)
+        taken = 0
+        for amount in most:
+            if budget is not None and self.spent + self.lost + self.amount + amount > budget:
+                break
+            self.amount += amount
+            taken += 1
+        self.calls += taken
+        self._changed = self._changed or taken > 0
+        return taken
+
+    def settle(self, most: Sequence[Decimal], paid: Decimal) -> None:
+        """Give back what was set aside for these calls; `paid` is what they cost."""
+        self.calls -= len(most)
+        self.amount -= sum(most, ZERO)
+        self.spent += paid
+        self._changed = True
+
+    def store(self) -> None:
+        """Write down what is set aside now."""
+        if self._changed:
+            state = State.OPEN if self.calls else State.SETTLED
+            _write(self._row, state=state, calls=self.calls, amount=self.amount)
+            self._changed = False
+
+    def release(self) -> None:
+        """Give back everything: the model said that it has answered all that it was asked and will be paid
+        for.
+        """
+        self.calls, self.amount = 0, ZERO
+        _write(self._row, state=State.SETTLED, calls=0, amount=ZERO)
+
+    def lose(self, most: Sequence[Decimal]) -> None:
+        """These calls are under way, and nobody waits for them any more. May be called outside a chunk, also
+        by a worker that has lost its job.
+        """
+        state = State.LOST if most else State.SETTLED
+        row = Reservation.objects.filter(pk=self._row.pk, state=State.OPEN)
+        row.update(state=state, calls=len(most), amount=sum(most, ZERO))
+
+    def too_small_for(self, most: Decimal) -> BudgetError:
+        """Why the run stops: the sentence that people read."""
+        run, currency = self.run, self.run.project.currency
+        budget = Run.objects.values_list("budget", flat=True).get(pk=run.pk)
+        lost = ""
+        if self.lost:
+            calls = lost_reservations(run).aggregate(calls=Sum("calls"))["calls"]
+            lost = (
+                f", up to {plain(self.lost)} {currency} may have been charged for {calls} calls that were "
+                "lost with their worker"
+            )
+        return BudgetError(
+            f"The budget of run {run.number} is used up: of {plain(budget or ZERO)} {currency} its models "
+            f"have spent {plain(self.spent)} {currency}{lost}, and the next answer may cost up to "
+            f"{plain(most)} {currency}. Everything that was paid for is stored. Raise the budget on the page "
+            "of the run, then start this job again: it goes on where it stopped."
+        )
+
+
+def lose_what_others_left(context: JobContext, run: Run) -> None:
+    """Count what workers had set aside that no longer have the job. Called inside a chunk."""
+    left = run.reservations.filter(state=State.OPEN).exclude(claim_token=context.token)
+    left.filter(source__backend__in=NOTHING_IS_CALLED).update(state=State.SETTLED, calls=0, amount=ZERO)
+    left.update(state=State.LOST)
+
+
+def lost_reservations(run: Run) -> QuerySet[Reservation]:
+    return run.reservations.filter(state=State.LOST, calls__gt=0)
+
+
+def _write(row: Reservation, **values: object) -> None:
+    # By its state, too: once it is counted as lost, it stays so.
+    Reservation.objects.filter(pk=row.pk).exclude(state=State.LOST).update(**values)
+
+
+def _sum(rows: QuerySet[Spend] | QuerySet[Reservation]) -> Decimal:
+    return rows.aggregate(total=Sum("amount"))["total"] or ZERO

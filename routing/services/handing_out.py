@@ -1,0 +1,99 @@
+"""The items that a source has still to answer for, handed out one by one, money set aside for each before."""
+
+from collections import deque
+from collections.abc import Iterator
+from decimal import Decimal
+
+from django.db.models import QuerySet
+
+from annotation.jobs import JobContext
+from annotation.models import Item
+from routing.backends import Backend, BackendError
+from routing.services.budget import Purse
+from routing.services.charging import Charge
+
+PAGE = 500
+
+
+class HandOut(Iterator[Item]):
+    """Read from the database page by page as they are wanted, in the order of their positions.
+
+    No more than the backend's `in_flight` have money set aside at a time; the items that it settles free the
+    places of the next ones. It ends, and can be gone on with, when the job is to pause or the budget has no
+    room.
+    """
+
+    def __init__(
+        self, context: JobContext, missing: QuerySet[Item], *, backend: Backend, charge: Charge, purse: Purse
+    ) -> None:
+        self._context, self._missing, self._purse = context, missing, purse
+        self._backend, self._charge = backend, charge
+        self._read: deque[tuple[Item, Decimal]] = deque()
+        self._ready: deque[tuple[Item, Decimal]] = deque()
+        self._outstanding: dict[int, Decimal] = {}
+        self._last: int | None = None
+        self._all_read = False
+
+    def __next__(self) -> Item:
+        if self._context.pausing or not (self._ready or self._reserve()):
+            raise StopIteration
+        item, most = self._ready.popleft()
+        self._outstanding[item.pk] = most
+        return item
+
+    def more(self) -> bool:
+        """Whether there is something to ask for, with money for at least one item set aside.
+
+        Raises JobPausedError where the job is to pause, and JobFailedError where nothing is under way and the
+        budget has no room for the next item.
+        """
+        if self._ready or self._reserve():
+            return True
+        self._context.stop_if_asked()
+        if self._read:
+            raise self._purse.too_small_for(self._read[0][1])
+        return False
+
+    @property
+    def under_way(self) -> list[Decimal]:
+        """What is set aside for each of the items that were handed out and not settled."""
+        return list(self._outstanding.values())
+
+    def settle(self, item: Item) -> Decimal:
+        """An answer for the item is being stored; returns what was set aside for it. Raises BackendError
+        where the item was not handed out, or is answered a second time.
+        """
+        most = self._outstanding.pop(item.pk, None)
+        if most is None:
+            raise BackendError(
+                f"The model gave an answer for the item {item.external_id} that it was not asked for, or "
+                "gave it twice. Nothing of this answer was stored."
+            )
+        return most
+
+    def read_on(self) -> None:
+        """Read as many items as may be handed out next. Outside any transaction."""
+        wanted = self._backend.in_flight - len(self._outstanding) - len(self._ready)
+        while len(self._read) < wanted and not self._all_read:
+            items = self._missing if self._last is None else self._missing.filter(position__gt=self._last)
+            page = list(items[:PAGE])
+            self._all_read = len(page) < PAGE
+            if page:
+                self._last = page[-1].position
+            self._read.extend((item, self._charge.most(self._backend.most_usage(item))) for item in page)
+
+    def set_aside(self) -> None:
+        """Set money aside for what may be handed out next. Called inside a chunk, after `read_on`."""
+        places = self._backend.in_flight - len(self._outstanding) - len(self._ready)
+        candidates = [most for _, (_item, most) in zip(range(places), self._read, strict=False)]
+        if candidates and not self._context.pausing:
+            for _ in range(self._purse.take(candidates)):
+                self._ready.append(self._read.popleft())
+
+    def _reserve(self) -> bool:
+        self.read_on()
+        if self._read:
+            with self._context.chunk():
+                self.set_aside()
+                self._purse.store()
+        return bool(self._ready)

@@ -1,0 +1,48 @@
+"""What models and servers send, made fit for the columns and the JSON of any database."""
+
+import json
+import math
+import re
+from typing import Any
+
+MAX_COUNT = 2**31 - 1
+# PostgreSQL stores neither NUL nor half of a surrogate pair, in text or in JSON.
+_NOT_STORED = re.compile("[\0\ud800-\udfff]")
+_SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def text(value: str, length: int) -> str:
+    """At most `length` characters, each of which can be stored."""
+    return _NOT_STORED.sub(_REPLACEMENT, value[:length])
+
+
+def count(value: int | None) -> int | None:
+    """A number of tokens; None where it is none that can be stored."""
+    return value if value is not None and 0 <= value <= MAX_COUNT else None
+
+
+def document(value: dict[str, Any]) -> dict[str, Any]:
+    """JSON in which every number is finite and every text can be stored; what is not becomes None or U+FFFD.
+
+    Most documents are fine, and a single pass in C tells so.
+    """
+    try:
+        if not _SUSPECT.search(json.dumps(value, allow_nan=False)):
+            return value
+    except (ValueError, TypeError):
+        pass
+    cleaned: dict[str, Any] = _clean(value)
+    return cleaned
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return _NOT_STORED.sub(_REPLACEMENT, value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {_clean(str(key)): _clean(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(entry) for entry in value]
+    return value if value is None or isinstance(value, bool | int) else str(value)
