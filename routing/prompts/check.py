@@ -38,7 +38,7 @@ def check_prompt(prompt: Prompt, spec: TaskSpec) -> None:
     fields = [name for name in names_in(prompt.template) if name not in OF_PROJECT and name != "examples"]
     if not fields:
         raise InputError(
-            "Nothing of the item is in it, so every item would be asked the same; put in {{ text }} or a column.",
+            "Nothing of the item is in it, so all would be asked the same; put in {{ text }} or a column.",
             where="template",
         )
     if len(prompt.examples) > MAX_EXAMPLES:

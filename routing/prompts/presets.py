@@ -7,7 +7,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Preset:
-    """Params of openai_api and vllm as the makers of a family recommend them, and where they say so."""
+    """Params of openai_api and vllm as the makers of a family recommend them, and where they say so: an
+    address, or "" for a preset that is nobody's recommendation.
+    """
 
     name: str
     title: str
@@ -31,6 +33,30 @@ PRESETS: Mapping[str, Preset] = {
             "Qwen3 Thinking 2507 (the paper's slow model)",
             {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.0, "max_tokens": 32_768},
             f"{_CARDS}Qwen/Qwen3-4B-Thinking-2507",
+        ),
+        Preset(
+            "deepseek-r1",
+            "DeepSeek-R1 and its distilled models",
+            {"temperature": 0.6, "top_p": 0.95},
+            f"{_CARDS}deepseek-ai/DeepSeek-R1/blob/main/generation_config.json",
+        ),
+        Preset(
+            "gpt-oss",
+            "gpt-oss",
+            {"temperature": 1.0, "top_p": 1.0},
+            "https://github.com/openai/gpt-oss#recommended-sampling-parameters",
+        ),
+        Preset(
+            "gemma-3",
+            "Gemma 3",
+            {"temperature": 1.0, "top_p": 0.95, "top_k": 64},
+            f"{_CARDS}google/gemma-3-4b-it/blob/main/generation_config.json",
+        ),
+        Preset(
+            "greedy",
+            "Always the most likely token",
+            {"temperature": 0.0},
+            "",
         ),
     )
 }

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from annotation.values import ValueReader
 from routing.backends.context import TaskSpec
 from routing.prompts.base import Reading
 from routing.prompts.markers import after_marker, bare, boxed, from_json, last_line
@@ -24,17 +23,17 @@ _BULLET = re.compile(r"^[ \t]*(?:[-*\u2022+]|[0-9]{1,3}[.)])[ \t]+")
 def read_choice(text: str, spec: TaskSpec) -> Reading:
     """The one label that an answer names.
 
-    In turn: the answer as a whole, in JSON, in \\boxed{}, after "answer:", its last line; each must be the key
-    or the name of a label, give or take case, quotation marks and punctuation. Failing that, the only label
-    that occurs in the one sentence that there is, with no "not" before it.
+    In turn: the answer as a whole, in JSON, in \\boxed{}, after "answer:", its last line; each must be the
+    key or the name of a label, give or take case, quotation marks and punctuation. Failing that, the only
+    label that occurs in the one sentence that there is, with no "not" before it.
     """
     names = _spellings(spec.choices)
     value = from_json(text)
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, list | dict):
-        labels = _keys(value, names) if isinstance(value, list) else None
-        return Reading(None, "names several labels" if labels else "no label of the project")
+        several = isinstance(value, list) and _several(value, names).value
+        return Reading(None, "names several labels" if several else "no label of the project")
     places = [text] if value is None else [_as_text(value)]
     marked = boxed(text) or after_marker(text)
     places += [place for place in (marked, last_line(text)) if place]
@@ -45,25 +44,18 @@ def read_choice(text: str, spec: TaskSpec) -> Reading:
 
 
 def read_choices(text: str, spec: TaskSpec) -> Reading:
-    """The labels of a list: JSON, or separated by line breaks, semicolons, commas or "and". Every entry must be
-    a label. An empty list, or "none", says that none fits.
+    """The labels of a list: JSON, or separated by line breaks, semicolons, commas or "and". Every entry must
+    be a label. An empty list, or "none", says that none fits.
     """
     names = _spellings(spec.choices)
     value = from_json(text)
     if isinstance(value, str):
         text, value = value, None
-    if value is None:
-        for place in (text, boxed(text), after_marker(text), last_line(text)):
-            found = None if place is None else _listed(place, names)
-            if found is not None:
-                return _several(found, spec)
-        return Reading(None, _unknown(after_marker(text) or text))
-    entries = value if isinstance(value, list) else [value]
-    keys = _keys(entries, names)
-    if keys is None:
-        wrong = next((entry for entry in entries if not names.get(_as_text(entry))), "")
-        return Reading(None, _unknown(_as_text(wrong)))
-    return _several(keys, spec)
+    if value is not None:
+        return _several(value if isinstance(value, list) else [value], names)
+    marked = boxed(text) or after_marker(text)
+    readings = [_listed(place, names) for place in (text, marked, last_line(text)) if place]
+    return next((reading for reading in readings if reading.value is not None), readings[1 if marked else 0])
 
 
 class _Names:
@@ -103,34 +95,28 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else str(value) if isinstance(value, int | float) else ""
 
 
-def _keys(entries: Iterable[Any], names: _Names) -> list[str] | None:
-    """The keys of all entries; None where one is no label."""
-    keys = []
+def _several(entries: Iterable[Any], names: _Names) -> Reading:
+    """The keys of all entries; not usable where one is no label."""
+    keys = set()
     for entry in entries:
         if (key := names.get(_as_text(entry))) is None:
-            return None
-        keys.append(key)
-    return keys
+            return Reading(None, _unknown(_as_text(entry)))
+        keys.add(key)
+    return Reading(sorted(keys))
 
 
-def _several(keys: Iterable[str], spec: TaskSpec) -> Reading:
-    chosen = set(keys)
-    return Reading(sorted(key for key, _ in spec.choices if key in chosen))
-
-
-def _listed(text: str, names: _Names) -> list[str] | None:
+def _listed(text: str, names: _Names) -> Reading:
     if key := names.get(text):
-        return [key]
+        return Reading([key])
     if fold(text) in _NONE or text.strip() == "[]":
-        return []
-    value = from_json(text)
-    if isinstance(value, list):
-        return _keys(value, names)
-    lines = [_BULLET.sub("", line) for line in text.strip().split("\n") if line.strip()]
+        return Reading([])
+    if isinstance(value := from_json(text), list):
+        return _several(value, names)
     parts: list[str] = []
-    for line in lines:
+    for line in text.strip().split("\n"):
+        line = _BULLET.sub("", line)
         parts += [line] if names.get(line) else _parts(line, names)
-    return _keys(parts, names) if parts else None
+    return _several(parts, names) if parts else Reading(None, _unknown(text))
 
 
 def _parts(line: str, names: _Names) -> list[str]:
@@ -164,34 +150,37 @@ def _in_sentence(text: str, spec: TaskSpec) -> Reading:
 
 def mentioned(text: str, spec: TaskSpec) -> Reading:
     """The only label that occurs in a sentence."""
-    folded, original = unicodedata.normalize("NFKC", text).casefold(), unicodedata.normalize("NFKC", text)
-    found: dict[str, int] = {}
     names = _spellings(spec.choices)
+    found: dict[str, int] = {}
+    written = " ".join(unicodedata.normalize("NFKC", text).split())
     # The longest first, each taken out where it was found: "not spam" is no mention of "spam".
     for spelling in sorted(names.exact, key=lambda entry: (-len(entry), entry)):
-        key, word = names.exact[spelling], fold(spelling)
-        if not word:
-            continue
-        if len(word) == 1 and len(folded) == len(original):
-            # One character is a word of many languages: it counts as written, and only where it is set off.
-            pattern = rf"(?<!\w){re.escape(spelling)}(?=[).:*\"'\]]|\s*\Z)"
-            match = re.search(pattern, original)
-        else:
-            match = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", folded)
-        if match and not folded[match.start() : match.end()].startswith("\0"):
-            found[key] = min(found.get(key, len(folded)), match.start())
-            blank = "\0" * (match.end() - match.start())
-            folded = folded[: match.start()] + blank + folded[match.end() :]
-            if len(folded) == len(original):
-                original = original[: match.start()] + blank + original[match.end() :]
+        if match := _mention(spelling, written):
+            key = names.exact[spelling]
+            found[key] = min(found.get(key, len(written)), match.start())
+            written = written[: match.start()] + "\0" * len(match[0]) + written[match.end() :]
     if not found:
         return Reading(None, _unknown(text))
     if len(found) > 1:
         return Reading(None, "names several labels")
     ((key, start),) = found.items()
-    if _NOT.search(folded[:start]):
+    if _NOT.search(written[:start]):
         return Reading(None, "may say that the label does not fit")
+    if not all(_set_off(spelling, text) for spelling in names.exact if len(spelling) == 1):
+        return Reading(None, "names several labels, or has a word that is one")
     return Reading(key)
 
 
-__all__ = ["ValueReader", "fold", "mentioned", "read_choice", "read_choices"]
+def _mention(spelling: str, text: str) -> "re.Match[str] | None":
+    word = " ".join(unicodedata.normalize("NFKC", spelling).split()).strip(_EDGES)
+    if not word:
+        return None
+    if len(word) == 1:
+        # One character is a word of many languages: it counts as written, and only where it is set off.
+        return re.search(rf"(?<!\w){re.escape(word)}(?=[).:*\"'\]]|\s*\Z)", text)
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE)
+
+
+def _set_off(letter: str, text: str) -> bool:
+    """Whether a label of one character occurs nowhere as a word of a sentence."""
+    return not re.search(rf"(?<!\w){re.escape(letter)}(?=\s+\w)", text)

@@ -7,14 +7,15 @@ from routing.backends.context import TaskSpec
 from routing.prompts.base import Reading
 from routing.prompts.markers import after_marker, bare, boxed, from_json
 
-# A run of digits with whatever may stand between digits, a sign where it is no minus between two terms, ...
+_GROUPED = r"[0-9]{1,3}(?:['\u2019\u00a0\u2009\u202f_][0-9]{3})+(?:[.,][0-9]+)?"
+_TIMES = r"[ \t]*(?:\u00d7|\*|\\times|\\cdot)[ \t]*10[ \t]*(?:\^|\*\*)[ \t]*\{?(?P<power>[-+]?[0-9]{1,4})\}?"
 _NUMBER = re.compile(
-    r"(?<![\w.,])(?P<sign>(?<![)\]])[-+]?)(?P<digits>[0-9]{1,3}(?:['\u2019\u00a0\u2009\u202f_][0-9]{3})+(?:[.,][0-9]+)?"
-    r"|[0-9][0-9.,]*[0-9]|[0-9]|\.[0-9]+)"
-    # ... an exponent, and what makes something else of it.
-    r"(?P<exponent>[eE][-+]?[0-9]{1,4}(?![\w])|[ \t]*(?:\u00d7|\*|\\times|\\cdot)[ \t]*10[ \t]*(?:\^|\*\*)[ \t]*\{?(?P<power>[-+]?[0-9]{1,4})\}?)?"
-    r"(?P<fraction>[ \t]*/[ \t]*[0-9])?"
+    # A sign, where it is no minus between two terms, digits with whatever may stand between them, ...
+    rf"(?<![\w.,])(?P<sign>(?<![)\]])[-+]?)(?P<digits>{_GROUPED}|[0-9][0-9.,]*[0-9]|[0-9]|\.[0-9]+)"
+    # ... an exponent, and what makes a fraction of it.
+    rf"(?P<exponent>[eE][-+]?[0-9]{{1,4}}(?![\w])|{_TIMES})?(?P<fraction>[ \t]*/[ \t]*[0-9])?"
 )
+_SPACED = re.compile(r"[0-9]{1,3}(?: [0-9]{3})+(?:\.[0-9]+)?")
 _LATEX = re.compile(r"\\[,;!: ]|\{,\}|\\%")
 _FRACTION = re.compile(r"\\[dt]?frac\b")
 
@@ -28,7 +29,8 @@ def read_decimal(text: str, spec: TaskSpec) -> Reading:
     value = from_json(text)
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         text = value if isinstance(value, str) else repr(value)
-    whole, _ = read_number(bare(text))
+    plain = bare(text)
+    whole, _ = read_number(plain.replace(" ", "") if _SPACED.fullmatch(plain.lstrip("+-")) else plain)
     if isinstance(whole, str):
         return Reading(whole)
     found = boxed(text)

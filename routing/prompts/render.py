@@ -36,7 +36,7 @@ def render(prompt: Prompt | None, spec: TaskSpec, item: Item) -> Messages:
     prompt = prompt or default_prompt(spec)
     own = fields_of(item)
     shown_within = "examples" in names_in(prompt.template)
-    examples = _as_text(prompt, spec) if shown_within else ""
+    examples = _as_text(prompt) if shown_within else ""
     turns = () if shown_within else tuple(_turn(example, prompt, spec) for example in prompt.examples)
     return Messages(
         system=_filled(prompt.system, spec, {}, ""),
@@ -81,22 +81,15 @@ def _turn(example: Example, prompt: Prompt, spec: TaskSpec) -> tuple[str, str]:
     return _filled(prompt.template, spec, example_fields(example), ""), example.answer
 
 
-def _as_text(prompt: Prompt, spec: TaskSpec) -> str:
+def _as_text(prompt: Prompt) -> str:
     """The examples one below the other: the fields that the template names, and the answer."""
-    shown = [
-        name for name in names_in(prompt.template) if name == "text" or column_of(name) in _columns(prompt)
-    ]
+    columns = columns_in(prompt.template)
+    shown = [name for name in names_in(prompt.template) if name == "text" or column_of(name) in columns]
     blocks = []
     for example in prompt.examples:
         fields = example_fields(example)
-        lines = (
-            [field(fields, shown[0])]
-            if len(shown) == 1
-            else [f"{name}: {field(fields, name)}" for name in shown]
-        )
+        lines = [f"{name}: {field(fields, name)}" for name in shown]
+        if len(shown) == 1:
+            lines = [field(fields, shown[0])]
         blocks.append("\n".join([*lines, f"Answer: {example.answer}"]))
     return "\n\n".join(blocks)
-
-
-def _columns(prompt: Prompt) -> frozenset[str]:
-    return columns_in(prompt.template)
