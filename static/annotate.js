@@ -1,4 +1,5 @@
-// Labelling by keyboard: one key, one label, and no answer lost when the connection is.
+// Labelling by keyboard: one key for one label, keys that tick several, or a field to write in. No answer is lost
+// when the connection is.
 (() => {
   "use strict";
 
@@ -13,7 +14,7 @@
 
   let shownAt = 0; // when this item could be seen
   let busy = false; // a request is on its way
-  let pending = null; // an answer that did not reach the server: {url, fields}
+  let pending = null; // an answer that did not reach the server: {url, fields: [[name, value], ...]}
   let retryTimer = 0;
   let retryAfter = 2000;
 
@@ -41,6 +42,9 @@
         if (task() === shown) shown.dataset.ready = "";
       }, SETTLE_MS);
     };
+    // Not where that would bring up a keyboard on the screen, over the item.
+    const field = document.getElementById("answer");
+    if (field && window.matchMedia("(hover: hover)").matches) field.focus({ preventScroll: true });
     if (!image) return arrived();
     if (image.complete) return image.naturalWidth ? arrived() : broken();
     image.addEventListener("load", arrived, { once: true });
@@ -66,7 +70,7 @@
   const isAnswer = (element) => element && element.id === "label-form";
 
   area.addEventListener("click", (event) => {
-    const button = event.target.closest("button[name=value], button[name=reason]");
+    const button = event.target.closest("#label-form button, button[name=reason]");
     if (button && !ready()) event.preventDefault();
   }, true);
 
@@ -108,7 +112,7 @@
   });
 
   function plain(parameters) {
-    return parameters instanceof FormData ? Object.fromEntries(parameters.entries()) : { ...parameters };
+    return parameters instanceof FormData ? [...parameters.entries()] : Object.entries(parameters);
   }
 
   // --- An answer on its way --------------------------------------------------------------------------------
@@ -123,7 +127,9 @@
 
   function kept() {
     try {
-      return JSON.parse(localStorage.getItem(word.outbox));
+      const answer = JSON.parse(localStorage.getItem(word.outbox));
+      if (answer && !Array.isArray(answer.fields)) answer.fields = Object.entries(answer.fields);
+      return answer;
     } catch {
       return null;
     }
@@ -153,12 +159,14 @@
   async function send() {
     if (!pending || busy) return;
     const token = document.querySelector("input[name=csrfmiddlewaretoken]");
-    if (token) pending.fields.csrfmiddlewaretoken = token.value;
+    // A name may come several times: several labels have been ticked.
+    const fields = pending.fields.filter(([name]) => name !== "csrfmiddlewaretoken");
+    if (token) fields.push(["csrfmiddlewaretoken", token.value]);
     working(true);
     try {
       const response = await fetch(pending.url, {
         method: "POST",
-        body: new URLSearchParams(pending.fields),
+        body: new URLSearchParams(fields),
         headers: { "HX-Request": "true", "HX-Target": "task" },
       });
       const html = await response.text();
@@ -202,7 +210,13 @@
     element.closest("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable]");
 
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.defaultPrevented) return;
+    if (event.isComposing || event.defaultPrevented) return;
+    const give = document.querySelector("#label-form button[data-give]");
+    const aside = sheet.open || (skipBox() && skipBox().open);
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && give && !aside && !event.repeat) {
+      return press(event, give);
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape") return escape(event);
     if (sheet.open || writing(event.target)) return;
     if (event.repeat) return;
@@ -214,7 +228,7 @@
       if (key === "s") return toggleSkip(event);
       return;
     }
-    const choice = [...document.querySelectorAll("#label-form button[data-hotkey]")].find(
+    const choice = [...document.querySelectorAll("#label-form [data-hotkey]")].find(
       (button) => button.dataset.hotkey === key || button.dataset.hotkey.toLowerCase() === key.toLowerCase(),
     );
     if (choice) return press(event, choice);
@@ -223,6 +237,8 @@
       const undo = document.querySelector("form[data-undo] button");
       event.preventDefault();
       if (undo && !busy && !pending) undo.click();
+    } else if (key === "Enter" && give && (event.target === document.body || event.target.type === "checkbox")) {
+      press(event, give);
     } else if (key === "s" && box) {
       toggleSkip(event);
     } else if (key === "z") {
@@ -248,6 +264,8 @@
       event.preventDefault();
       return;
     }
+    // Out of the field first: then the other keys work.
+    if (document.activeElement.id === "answer") return document.activeElement.blur();
     const leave = document.querySelector("#task [data-escape]");
     if (leave) leave.click();
   }
@@ -274,7 +292,7 @@
   }
 
   function step(event, direction) {
-    const buttons = [...document.querySelectorAll("#label-form button[name=value]")];
+    const buttons = [...document.querySelectorAll("#label-form :is(button, input[type=checkbox])[name=value]")];
     const inside = buttons.indexOf(document.activeElement);
     if (!buttons.length || (inside < 0 && document.activeElement !== document.body)) return;
     event.preventDefault();

@@ -4,21 +4,35 @@ from typing import Any
 
 from annotation.errors import InputError
 from annotation.models import Label, Project
+from annotation.values import CHOICE_TYPES, MISSING, Value, reader_of
 
 MAX_COMMENT = 2000
 MAX_LEAD_TIME_MS = 2**31 - 1
 MAX_KEY = Label._meta.get_field("idempotency_key").max_length or 64
 
 
-def validate_value(project: Project, value: Any) -> str:
-    """The canonical form of a label's value: for a single choice the key of the choice.
+def validate_value(project: Project, value: Any) -> Value:
+    """The canonical form of a label's value (annotation.values).
 
-    Raises InputError where it is no label of the project.
+    Raises InputError where it is no label of the project. A comma in a number is refused: where people write
+    decimals with one, "1,234" would be stored as a thousand times what they meant.
     """
-    if isinstance(value, str) and value and project.choices.filter(key=value).exists():
-        return value
+    canonical, reason = reader_of(project)(value)
+    if canonical is not None:
+        number = project.task_type == Project.TaskType.NUMBER
+        if number and isinstance(value, str) and ("," in value or "\N{FULLWIDTH COMMA}" in value):
+            raise InputError("Write the number without a comma, and decimals after a point.", where="value")
+        return canonical
     shown = repr(value) if len(repr(value)) <= 100 else repr(value)[:100] + "..."
-    raise InputError(f"{shown} is not one of this project's labels. Reload the page.", where="value")
+    if reason == MISSING:
+        sentence = f"{shown} is no answer." if value else "There is no answer yet."
+    elif project.task_type in CHOICE_TYPES:
+        sentence = f"{shown} is not one of this project's labels. Reload the page."
+    elif project.task_type == Project.TaskType.NUMBER:
+        sentence = f"{shown} cannot be stored as a number: write digits, with a point before decimals."
+    else:
+        sentence = f"The answer cannot be stored: {reason}."
+    raise InputError(sentence, where="value")
 
 
 def check_comment(comment: str) -> str:

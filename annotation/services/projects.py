@@ -12,8 +12,10 @@ from django.utils.text import slugify
 from annotation.errors import ConflictError, InputError
 from annotation.hooks import schema_objection
 from annotation.models import Choice, Label, Membership, Project, User
+from annotation.selectors.label_values import with_choice
 from annotation.services import audit
 from annotation.services.choices import MAX_CHOICES, ChoiceSpec, complete
+from annotation.values import CHOICE_TYPES
 
 __all__ = ["ChoiceSpec", "create_project", "set_choices", "update_project"]
 
@@ -26,20 +28,23 @@ def create_project(
     *,
     user: User,
     name: str,
-    choices: Sequence[ChoiceSpec],
+    choices: Sequence[ChoiceSpec] = (),
+    task_type: str = Project.TaskType.SINGLE_CHOICE,
     guidelines: str = "",
     currency: str = "USD",
     human_cost: Decimal = Decimal(1),
     lease_seconds: int = 900,
 ) -> Project:
-    """Make a project with its labels; `user` becomes its owner.
+    """Make a project; `user` becomes its owner. `choices` are for the task types that have them.
 
-    The slug is made from the name and never changes. `human_cost` is what one label by a person costs.
+    The slug is made from the name; it and the task type never change. `human_cost` is what one label by a
+    person costs.
     Raises InputError whose `where` names the field.
     """
-    specs = complete(choices)
+    specs = _specs(task_type, choices)
     project = Project(
         name=name.strip(),
+        task_type=task_type,
         guidelines=guidelines,
         currency=currency.strip(),
         human_cost=human_cost,
@@ -63,7 +68,11 @@ def create_project(
                     project=project,
                     actor=user,
                     action="project.created",
-                    data={"name": project.name, "choices": [spec.key for spec in specs]},
+                    data={
+                        "name": project.name,
+                        "task_type": project.task_type,
+                        "choices": [spec.key for spec in specs],
+                    },
                 )
         except IntegrityError:
             # Somebody took the same slug at the same moment; any other reason shows again and is raised.
@@ -108,7 +117,7 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
     Colours, shortcut keys and the order can always be changed. Raises ConflictError where names or keys would
     change while somebody builds on them (`hooks.schema_objection`), or where a removed label has been given.
     """
-    specs = complete(choices)
+    specs = _specs(project.task_type, choices)
     wanted = {spec.key: spec for spec in specs}
     with transaction.atomic():
         # Two people who change the labels at once do so one after the other.
@@ -124,7 +133,7 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
         if (removed or renamed or added) and (objection := schema_objection(project)):
             raise ConflictError(objection, where="choices")
         for key in removed:
-            if Label.objects.filter(item__project=project, value=key).exists():
+            if with_choice(Label.objects.filter(item__project=project), project, key).exists():
                 raise ConflictError(
                     f"The label {present[key].name!r} has been given to items already and cannot be removed. "
                     "It can be renamed.",
@@ -146,6 +155,19 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
             data={"added": added, "removed": removed, "renamed": renamed},
         )
     return list(project.choices.all())
+
+
+def _specs(task_type: str, choices: Sequence[ChoiceSpec]) -> list[ChoiceSpec]:
+    if task_type not in Project.TaskType.values:
+        known = ", ".join(Project.TaskType.values)
+        raise InputError(
+            f"There is no task type {task_type[:40]!r}; choose one of {known}.", where="task_type"
+        )
+    if task_type in CHOICE_TYPES:
+        return complete(choices)
+    if choices:
+        raise InputError("Labels are for projects in which people choose; leave them out.", where="choices")
+    return []
 
 
 def _insert(project: Project, places: Sequence[tuple[int, ChoiceSpec]]) -> None:

@@ -18,12 +18,16 @@ from django.utils.translation import gettext as _
 
 from annotation import queue
 from annotation.errors import ConflictError, InputError
-from annotation.models import Label, Skip
+from annotation.models import Label, Project, Skip
 from annotation.queue import Task
+from annotation.selectors.label_values import in_words
 from annotation.selectors.objections import why_not_mine
 from annotation.selectors.work import annotator_pace, waiting_for
+from annotation.values import MAX_CHARACTERS
 from annotation.views.access import ProjectRequest, needs
 
+SHOWN = 60
+"""Characters of an answer that a message repeats."""
 # A page that was open for longer measured something else than the time somebody looked at an item.
 LONGEST_LEAD_TIME_MS = 24 * 3600 * 1000
 
@@ -52,7 +56,9 @@ def submit(request: ProjectRequest) -> HttpResponseBase:
             token=request.POST.get("token", ""),
             **_answer_of(request),
         )
-    except (ConflictError, InputError) as error:
+    except InputError as error:
+        return _refused(request, error, queue.claim(project=request.access.project, user=request.user))
+    except ConflictError as error:
         return _next(request, Said(str(error), trouble=True))
     return _next(request, Said(_("Saved: %(label)s") % {"label": _name(label)}))
 
@@ -65,7 +71,9 @@ def correct(request: ProjectRequest) -> HttpResponseBase:
         return _respond(request, said, _to_correct(label))
     try:
         newest = queue.correct(user=request.user, label_id=label.pk, **_answer_of(request))
-    except (ConflictError, InputError) as error:
+    except InputError as error:
+        return _refused(request, error, _to_correct(label))
+    except ConflictError as error:
         return _next(request, Said(str(error), trouble=True))
     return _next(request, Said(_("Corrected: %(label)s") % {"label": _name(newest)}))
 
@@ -135,16 +143,31 @@ def _respond(request: ProjectRequest, said: Said, task: Task | None) -> HttpResp
     return redirect(f"{address}?correct={task.correcting.pk}" if task and task.correcting else address)
 
 
-def _show(request: ProjectRequest, task: Task | None, said: Said | None = None) -> HttpResponseBase:
+def _refused(request: ProjectRequest, error: InputError, task: Task | None) -> HttpResponseBase:
+    """The same item again with what was typed; it is not redirected, because that would lose it. Where the
+    item has passed on meanwhile, the answer does not go to another one.
+    """
+    same = task is not None and str(task.work_item.pk) == request.POST.get("work_item")
+    said = Said(error.message, trouble=True)
+    if not request.htmx:
+        messages.warning(request, said.text)
+    return _show(request, task, said if request.htmx else None, typed=_value_of(request) if same else None)
+
+
+def _show(
+    request: ProjectRequest, task: Task | None, said: Said | None = None, *, typed: Any = None
+) -> HttpResponseBase:
     project, user = request.access.project, request.user
     choices = list(project.choices.all())
-    given = (task.correcting.value if task.correcting else task.draft_value) if task else None
+    before = (task.correcting.value if task.correcting else task.draft_value) if task else None
     context: dict[str, Any] = {
         "task": task,
+        "task_type": project.task_type,
+        "max_characters": MAX_CHARACTERS.get(project.task_type),
         "said": said,
         "choices": choices,
-        "given": given,
-        "given_name": next((choice.name for choice in choices if choice.key == given), given),
+        "given": before if typed is None else typed,
+        "given_name": _short(in_words(before, {choice.key: choice.name for choice in choices})),
         "idempotency_key": secrets.token_hex(16),
         "skip_reasons": Skip.Reason.choices,
         "pace": annotator_pace(project=project, user=user),
@@ -172,12 +195,27 @@ def _to_correct(label: Label) -> Task:
 def _answer_of(request: ProjectRequest) -> dict[str, Any]:
     lead_time = request.POST.get("lead_time_ms", "")
     measured = int(lead_time) if lead_time.isascii() and lead_time.isdigit() and len(lead_time) < 12 else None
+    value = _value_of(request)
+    if isinstance(value, list) and bool(value) == (request.POST.get("none") == "yes"):
+        raise InputError(
+            _("You ticked labels and said that none of them fits. Give one of the two answers.")
+            if value
+            else _("Tick each label that fits, or say that none of them does."),
+            where="value",
+        )
     return {
-        "value": request.POST.get("value", ""),
+        "value": value,
         "idempotency_key": request.POST.get("idempotency_key", ""),
         "lead_time_ms": min(measured, LONGEST_LEAD_TIME_MS) if measured is not None else None,
         "comment": request.POST.get("comment", ""),
     }
+
+
+def _value_of(request: ProjectRequest) -> str | list[str]:
+    """The answer as it was sent; of several choices a list."""
+    if request.access.project.task_type != Project.TaskType.MULTIPLE_CHOICE:
+        return request.POST.get("value", "")
+    return request.POST.getlist("value")
 
 
 def _work_item_id(request: ProjectRequest) -> int:
@@ -211,5 +249,11 @@ def _whole(text: str | None) -> int:
 
 
 def _name(label: Label) -> str:
-    choice = label.item.project.choices.filter(key=label.value).first()
-    return choice.name if choice else str(label.value)
+    names = dict(label.item.project.choices.values_list("key", "name"))
+    return _short(in_words(label.value, names))
+
+
+def _short(text: str) -> str:
+    """What fits into a message of one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"

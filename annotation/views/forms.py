@@ -7,9 +7,21 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from annotation.errors import HypacError
-from annotation.models import Membership
+from annotation.models import Membership, Project
 from annotation.models.projects import HEX_COLOR
 from annotation.services.choices import PALETTE, ChoiceSpec
+from annotation.values import CHOICE_TYPES
+
+TASK_SUMMARIES = {
+    "single_choice": _("Exactly one of the labels that you name."),
+    "multiple_choice": _("Each label that fits; none of them is an answer, too."),
+    "number": _("Right if it is close enough: the plan of a run says how close."),
+    "math": _("Right if it is the same mathematics, however it is written: 1/2 is 0.5."),
+    "short_text": _("A name or a few words. Right if it is the same text; capitals make no difference."),
+    "long_text": _("Compared by meaning, which needs an embedding model on a server."),
+    "code": _("Needs a loss of your own on the server, which says what is right."),
+}
+"""A sentence for each task type, for whoever makes a project."""
 
 
 def add_error(form: forms.Form, error: HypacError) -> None:
@@ -45,8 +57,15 @@ class ProjectBasicsForm(forms.Form):
 
 
 class NewProjectForm(ProjectBasicsForm):
+    task_type = forms.ChoiceField(
+        label=_("What is asked for each item?"),
+        choices=Project.TaskType.choices,
+        initial=Project.TaskType.SINGLE_CHOICE,
+        widget=forms.RadioSelect,
+    )
     labels = forms.CharField(
         label=_("Labels"),
+        required=False,
         widget=forms.Textarea(
             attrs={"rows": 6, "placeholder": _("cat\ndog\nneither"), "spellcheck": "false"}
         ),
@@ -55,9 +74,16 @@ class NewProjectForm(ProjectBasicsForm):
             "both can be changed in the settings."
         ),
     )
-    field_order = ["name", "labels", "guidelines", "human_cost", "currency"]
+    field_order = ["name", "task_type", "labels", "guidelines", "human_cost", "currency"]
+
+    def task_types(self) -> list[tuple[str, Any, Any]]:
+        """Value, name and a sentence of every task type."""
+        return [(value, name, TASK_SUMMARIES[value]) for value, name in Project.TaskType.choices]
 
     def specs(self) -> list[ChoiceSpec]:
+        """The labels; none where the task type has none, whatever was typed before it was chosen."""
+        if self.cleaned_data["task_type"] not in CHOICE_TYPES:
+            return []
         lines = self.cleaned_data["labels"].splitlines()
         return [ChoiceSpec(name=line.strip()) for line in lines if line.strip()]
 

@@ -14,6 +14,7 @@ from annotation.errors import HypacError
 from annotation.models import Item, Membership
 from annotation.selectors.projects import projects_of
 from annotation.services.projects import create_project, set_choices, update_project
+from annotation.values import CHOICE_TYPES
 from annotation.views.access import PageRequest, ProjectRequest, needs, signed_in
 from annotation.views.forms import ChoiceFormSet, NewProjectForm, SettingsForm, add_error
 
@@ -40,6 +41,7 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
             project = create_project(
                 user=cast(PageRequest, request).user,
                 name=data["name"],
+                task_type=data["task_type"],
                 choices=form.specs(),
                 guidelines=data["guidelines"],
                 currency=data["currency"],
@@ -93,5 +95,11 @@ def project_settings(request: ProjectRequest) -> HttpResponseBase:
     return render(
         request,
         "annotation/project_settings.html",
-        {"form": basics, "choices": choices, "choices_problem": problem},
+        {
+            "form": basics,
+            "task_type": project.get_task_type_display(),
+            "has_choices": project.task_type in CHOICE_TYPES,
+            "choices": choices,
+            "choices_problem": problem,
+        },
     )

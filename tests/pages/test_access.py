@@ -96,7 +96,7 @@ SIGNED_IN: dict[str, set[str]] = {
     "project_new": {"GET", "POST"},
     "logout": {"POST"},
     "password": {"GET", "POST"},
-    "api_projects": {"GET"},
+    "api_projects": {"GET", "POST"},
 }
 PUBLIC: dict[str, set[str]] = {"login": {"GET", "POST"}, "health": {"GET"}}
 

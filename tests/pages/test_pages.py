@@ -35,7 +35,8 @@ class TestProjects:
 
     def test_a_new_one_leads_to_the_import(self, client_of) -> None:
         client = client_of(make_user())
-        data = {"name": "Birds", "labels": "owl\n\n hen \n", "human_cost": "0.5", "currency": "EUR"}
+        data = {"name": "Birds", "task_type": "single_choice", "labels": "owl\n\n hen \n", "human_cost": "0.5",
+                "currency": "EUR"}  # fmt: skip
         answer = client.post(reverse("project_new"), data)
         project = Project.objects.get(name="Birds")
         assert answer.url == reverse("import_upload", args=[project.slug])
@@ -53,8 +54,8 @@ class TestProjects:
     )
     def test_what_was_typed_stays_when_something_is_wrong(self, client_of, change, words: str) -> None:
         client = client_of(make_user())
-        data = {"name": "Birds & co", "labels": "owl\nhen", "guidelines": "Look **well**", "human_cost": "1",
-                "currency": "EUR", **change}  # fmt: skip
+        data = {"name": "Birds & co", "task_type": "single_choice", "labels": "owl\nhen", "human_cost": "1",
+                "guidelines": "Look **well**", "currency": "EUR", **change}  # fmt: skip
         page = text(client.post(reverse("project_new"), data))
         assert words in page
         assert "Look **well**" in page

@@ -1,0 +1,46 @@
+"""Labels by what they say, and what they say in words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import BooleanField, Func, Q, QuerySet, TextField, Value
+from django.db.models.sql.compiler import SQLCompiler
+from django.utils.translation import gettext as _
+
+from annotation.models import Label, Project
+
+
+def with_choice(labels: QuerySet[Label], project: Project, key: str) -> QuerySet[Label]:
+    """Those of a project's labels that give this choice, alone or among others."""
+    if project.task_type == Project.TaskType.MULTIPLE_CHOICE:
+        return labels.filter(Q(_ListHas("value", key)))
+    return labels.filter(value=key)
+
+
+def in_words(value: Any, names: Mapping[str, str]) -> str:
+    """A label's value for people: choices by their names, anything else as it is. `names` is by key."""
+    if isinstance(value, list):
+        return ", ".join(names.get(key, str(key)) for key in value) or _("none of them")
+    return names.get(value, str(value))
+
+
+class _ListHas(Func):
+    """Whether a stored JSON list of texts has this one. SQLite knows no containment in JSON."""
+
+    output_field = BooleanField()
+
+    def __init__(self, field: str, text: str) -> None:
+        super().__init__(field, Value(text, output_field=TextField()))
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        return self._select(
+            compiler, "EXISTS (SELECT 1 FROM json_each({field}) AS entry WHERE entry.value = {text})"
+        )
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        return self._select(compiler, "({field} @> to_jsonb(({text})::text))")
+
+    def _select(self, compiler: SQLCompiler, template: str) -> Any:
+        (field, first), (text, last) = map(compiler.compile, self.get_source_expressions())
+        return template.format(field=field, text=text), (*first, *last)
