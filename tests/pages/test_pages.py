@@ -35,8 +35,8 @@ class TestProjects:
 
     def test_a_new_one_leads_to_the_import(self, client_of) -> None:
         client = client_of(make_user())
-        data = {"name": "Birds", "task_type": "single_choice", "labels": "owl\n\n hen \n", "human_cost": "0.5",
-                "currency": "EUR"}  # fmt: skip
+        data = {"name": "Birds", "task_type": "single_choice", "labels": "owl\n\n hen \n",
+                "human_cost": "0.5", "currency": "EUR"}  # fmt: skip
         answer = client.post(reverse("project_new"), data)
         project = Project.objects.get(name="Birds")
         assert answer.url == reverse("import_upload", args=[project.slug])
