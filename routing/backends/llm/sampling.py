@@ -1,0 +1,139 @@
+"""How a language model generates: the params that every backend of one knows, and that shape its answers."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from annotation.errors import InputError
+from routing.backends.base import text_param
+from routing.backends.context import TaskSpec
+from routing.backends.llm.params import flag, json_object, number, one_of, whole
+
+SAMPLING_PARAMS = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "presence_penalty",
+    "seed",
+    "max_tokens",
+    "samples",
+    "sample_temperature",
+    "verbalized",
+    "logprobs",
+    "top_logprobs",
+    "structured",
+    "schema",
+    "regex",
+)
+STRUCTURED = ("none", "choice", "json", "regex")
+DEFAULT_MAX_TOKENS = 1024
+MOST_TOKENS = 1_000_000
+MOST_SAMPLES = 100
+MOST_TOP_LOGPROBS = 20
+"""What OpenAI allows, and vLLM unless it is told otherwise."""
+TOP_LOGPROBS = 5
+"""Alternatives that are asked for where an answer is one label, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """None: whatever the server does. `samples` of at least 2 has several answers drawn for each item, at
+    `sample_temperature` where it is set; `verbalized` has the model asked so often how sure it is.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    presence_penalty: float | None = None
+    seed: int | None = None
+    max_tokens: int = DEFAULT_MAX_TOKENS
+    samples: int = 1
+    sample_temperature: float | None = None
+    verbalized: int = 0
+    logprobs: bool = True
+    top_logprobs: int = 1
+    structured: str = "none"
+    schema: Mapping[str, Any] | None = None
+    regex: str = ""
+
+    def shaping(self) -> dict[str, Any]:
+        """What the answers depend on, for a fingerprint; without what is not set."""
+        return {name: value for name, value in asdict(self).items() if value not in (None, "")}
+
+    def seed_for(self, text: str) -> int | None:
+        """The seed for one item. Of its own, so that no two items share their luck, and the same in whatever
+        order they come."""
+        if self.seed is None:
+            return None
+        return int.from_bytes(hashlib.sha256(f"{self.seed}\n{text}".encode()).digest()[:4], "big") >> 1
+
+    @property
+    def generations(self) -> int:
+        """The most texts that are generated for one item."""
+        drawn_apart = 1 if self.samples > 1 and self.sample_temperature is not None else 0
+        return self.samples + drawn_apart + self.verbalized
+
+    def fields(self, spec: TaskSpec) -> frozenset[str]:
+        """What of `Answer.raw` uncertainty scores can read."""
+        wanted = {
+            "token_logprobs": self.logprobs,
+            "label_logprobs": self.logprobs and self.top_logprobs > 1 and spec.task_type == "single_choice",
+            "samples": self.samples > 1,
+            "verbalized": self.verbalized > 0,
+        }
+        return frozenset(name for name, given in wanted.items() if given)
+
+    @property
+    def default_score(self) -> str:
+        if self.logprobs:
+            return "logits"
+        return "verbalized" if self.verbalized else "ensemble" if self.samples > 1 else "logits"
+
+
+def read_sampling(params: Mapping[str, Any], spec: TaskSpec) -> Sampling:
+    """The params of SAMPLING_PARAMS. Raises InputError naming the wrong one."""
+    structured = one_of(params, "structured", STRUCTURED)
+    if structured == "choice" and spec.task_type != "single_choice":
+        raise InputError(
+            "Only the answer to a single choice can be held to the labels; take json, regex or none.",
+            where="structured",
+        )
+    regex, schema = text_param(params, "regex"), json_object(params, "schema")
+    if structured == "regex" and not regex:
+        raise InputError("Give the regular expression that answers have to match.", where="regex")
+    if regex and structured != "regex":
+        raise InputError("This only counts where structured is regex.", where="regex")
+    if schema is not None and structured != "json":
+        raise InputError("This only counts where structured is json.", where="schema")
+    logprobs = flag(params, "logprobs", True)
+    usual = TOP_LOGPROBS if spec.task_type == "single_choice" else 1
+    samples = whole(params, "samples", 1, MOST_SAMPLES) or 1
+    sample_temperature = number(params, "sample_temperature", 0, 2)
+    if sample_temperature is not None and samples < 2:
+        raise InputError("This only counts where several samples are drawn.", where="sample_temperature")
+    if samples > 1 and number(params, "temperature", 0, 2) == 0 and sample_temperature is None:
+        raise InputError(
+            "At temperature 0 all samples are alike. Set a sample_temperature above 0, or the temperature.",
+            where="samples",
+        )
+    return Sampling(
+        temperature=number(params, "temperature", 0, 2),
+        top_p=number(params, "top_p", 0, 1),
+        top_k=whole(params, "top_k", -1, MOST_TOKENS),
+        min_p=number(params, "min_p", 0, 1),
+        presence_penalty=number(params, "presence_penalty", -2, 2),
+        seed=whole(params, "seed", 0, 2**31 - 1),
+        max_tokens=whole(params, "max_tokens", 1, MOST_TOKENS) or DEFAULT_MAX_TOKENS,
+        samples=samples,
+        sample_temperature=sample_temperature,
+        verbalized=whole(params, "verbalized", 0, MOST_SAMPLES) or 0,
+        logprobs=logprobs,
+        # llama.cpp gives log-probabilities only with alternatives: at least one is always asked for.
+        top_logprobs=(whole(params, "top_logprobs", 1, MOST_TOP_LOGPROBS) or usual) if logprobs else 0,
+        structured=structured,
+        schema=schema,
+        regex=regex,
+    )
