@@ -172,10 +172,10 @@ def _decoded(answer: httpcore.Response, headers: httpx.Headers, most: int) -> It
         raise ValueError("an encoding that was not asked for")
     gzip, empty = zlib.decompressobj(wbits=31), True
     for part in answer.iter_stream():
-        if part and gzip.eof:
-            raise ValueError("more than was compressed")
         empty = empty and not part
         yield gzip.decompress(part, most + 1)
+        if gzip.unused_data:
+            raise ValueError("more than was compressed")
     if not (gzip.eof or empty):
         raise ValueError("cut off")
 
