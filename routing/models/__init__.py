@@ -6,6 +6,7 @@ from routing.models.routes import Route
 from routing.models.runs import PoolItem, Run, RunSource
 from routing.models.sources import ModelPrice, Source
 from routing.models.spend import Reservation, Spend
+from routing.models.tries import SourceTry
 
 __all__ = [
     "Certificate",
@@ -24,5 +25,6 @@ __all__ = [
     "Run",
     "RunSource",
     "Source",
+    "SourceTry",
     "Spend",
 ]

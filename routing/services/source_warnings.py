@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from annotation.models import Item, Project
+from annotation.values import ValueReader, reader_of
 from routing.backends import Answer, predict_all
 from routing.core.scores import make_score
 from routing.models import Source
 from routing.services.opened import open_source
-from routing.services.score_fields import keys_by_name
 
 SAMPLE = 50
 LOOKED_AT = 1_000
@@ -41,12 +41,12 @@ def usable_scores(project: Project, source: Source, name: str, params: Mapping[s
     backend, score = open_source(source), make_score(name, params)
     if not backend.fields:
         return False
-    keys, items = keys_by_name(project), Item.objects.filter(project=project).order_by("position")
+    reader, items = reader_of(project), Item.objects.filter(project=project).order_by("position")
     for start, stop in ((0, SAMPLE), (SAMPLE, LOOKED_AT)):
         looked_at = list(items[start:stop])
         if not start and not looked_at:
             return True
-        if any(score(_read(answer, keys)).usable for answer in predict_all(backend, looked_at)):
+        if any(score(_read(answer, reader)).usable for answer in predict_all(backend, looked_at)):
             return True
     return False
 
@@ -54,10 +54,12 @@ def usable_scores(project: Project, source: Source, name: str, params: Mapping[s
 def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
     if source.backend != "recorded":
         return []
-    backend, keys = open_source(source), keys_by_name(project)
+    backend, reader = open_source(source), reader_of(project)
     sample = list(Item.objects.filter(project=project).order_by("position")[:SAMPLE])
     warnings = []
-    labelled = not sample or any(answer.value in keys for answer in predict_all(backend, sample))
+    labelled = not sample or any(
+        reader(answer.value)[0] is not None for answer in predict_all(backend, sample)
+    )
     if not labelled:
         warnings.append(
             f"{source.name}: none of the first {len(sample)} items has one of the project's labels in "
@@ -77,12 +79,12 @@ def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
     return warnings
 
 
-def _read(answer: Answer, keys: Mapping[str, str]) -> dict[str, object]:
+def _read(answer: Answer, reader: ValueReader) -> dict[str, object]:
     """What scores read, of an answer that is not stored yet (see `score_fields.fields_of`)."""
     return {
         **answer.raw,
-        "label": answer.value if answer.value in keys else None,
+        "label": reader(answer.value)[0],
         "reason": answer.reason,
         "finish_reason": answer.finish_reason,
-        "allowed": keys,
+        "allowed": reader.keys or None,
     }

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -10,20 +11,33 @@ from django.db.models import Max, Q, RestrictedError
 
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User
+from annotation.secrets import decrypt, encrypt
 from annotation.services import audit
-from routing.backends import BACKENDS, Backend, open_backend
+from routing.backends import BACKENDS, Backend, Prompt, SourceContext, open_backend
 from routing.core.costs import COSTS, SECONDS, TOKENS_IN, TOKENS_OUT, CostError, read_prices
 from routing.core.registry import UnknownNameError
-from routing.models import Run, Source
+from routing.models import ModelPrice, Run, Source
+from routing.services.opened import current_prompt, task_spec
+from routing.services.prompts import PROMPTED, add_version, checked_prompt, is_new
 from routing.services.states import BUSY, UNDER_WAY
 
+KEYED = frozenset({"openai_api"})
+"""Backends whose server may ask for a key."""
+MAX_KEY = 4_000
 USAGE_WORDS = {
     TOKENS_IN: "how many tokens were read",
     TOKENS_OUT: "how many tokens were generated",
     SECONDS: "how long they took",
 }
 
-__all__ = ["available_models", "backend_names", "delete_source", "move_source", "save_source"]
+__all__ = [
+    "available_models",
+    "backend_names",
+    "delete_source",
+    "move_source",
+    "save_prompt",
+    "save_source",
+]
 
 
 def available_models() -> list[str]:
@@ -47,32 +61,61 @@ def save_source(
     cost_per_label: Decimal,
     cost_function: str = "flat",
     prices: Mapping[str, Any] | None = None,
+    price: ModelPrice | None = None,
+    prompt: Prompt | None = None,
+    api_key: str | None = None,
     position: int | None = None,
     source: Source | None = None,
 ) -> Source:
     """Add a model, or change `source`. Without `position` a new one comes last.
 
     `prices` are those that the cost function needs, as text; a flat cost is `cost_per_label` itself, which
-    for the others is the average that plans reckon with. Runs keep the prices they were started with.
+    for the others is the average that plans reckon with. With `price`, a line of the price list, both come
+    from there. Runs keep the prices they were started with. `prompt` becomes a new version where it differs
+    from the one in force, which None keeps; `api_key` None keeps the stored key, "" removes it.
+
+    Asks the model's server, outside the transaction, and stores what it says that it serves.
 
     Raises InputError where a field cannot be used (`where` names it: a field, a parameter of the
-    backend, or a price)
-    and ConflictError where a run that is under way rests on what would be changed.
+    backend, a part of the prompt, or a price), BackendError where the server cannot be asked, and
+    ConflictError where a run that is under way rests on what would be changed.
     """
-    opened = open_backend(backend, params)
+    prompt = checked_prompt(project, backend, prompt)
+    if price is not None:
+        if price.project_id != project.pk:
+            raise InputError("This project has no such line in its price list.", where="price")
+        cost_function, prices = price.cost_function, price.prices
+    key = _key(source, backend, params, api_key)
+    opened = open_backend(
+        backend,
+        params,
+        SourceContext(
+            task=task_spec(project),
+            prompt=prompt or (current_prompt(source) if source else None),
+            api_key=key,
+        ),
+    )
     _refuse_unknown_columns(project, backend, params)
+    _refuse_images(project, backend)
     stored_prices = _prices(opened, name, cost_function, prices or {})
-    opened.check()
+    served = opened.check()
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)  # one change of positions at a time
+        asked_anew = prompt is not None and is_new(source, prompt)
+        changed = True
         if source is not None:
             source = Source.objects.select_for_update().get(pk=source.pk, project=project)
-            if (source.backend, source.params) != (backend, params):
+            changed = asked_anew or (source.backend, source.params) != (backend, params)
+            if changed:
                 _refuse_in_use(source)
         target = source or Source(project=project)
         target.name, target.backend, target.params = name.strip(), backend, params
         target.cost_per_label = cost_per_label
-        target.cost_function, target.prices = cost_function, stored_prices
+        target.cost_function, target.prices, target.price = cost_function, stored_prices, price
+        if changed or not _in_use(target):  # a run is to notice by itself that its server has changed
+            target.served = served
+        if api_key is not None or backend not in KEYED:
+            target.api_key = encrypt(key)
         if position is None:
             last = project.sources.aggregate(last=Max("position"))["last"] or 0
             target.position = target.position or last + 1
@@ -80,6 +123,7 @@ def save_source(
             target.position = position
         _check(target)
         target.save()
+        version = add_version(source=target, user=user, prompt=prompt) if prompt and asked_anew else None
         audit.record(
             project=project,
             actor=user,
@@ -91,9 +135,32 @@ def save_source(
                 "cost_per_label": str(cost_per_label),
                 "cost_function": cost_function,
                 "prices": stored_prices,
+                "has_key": bool(target.api_key),
+                **({"prompt": version.number} if version else {}),
             },
         )
     return target
+
+
+def save_prompt(*, source: Source, user: User, prompt: Prompt) -> Source:
+    """Ask the source with another prompt from now on: a new version, where it differs from the one in force.
+
+    Raises InputError and ConflictError as `save_source` does; asks no server.
+    """
+    checked = checked_prompt(source.project, source.backend, prompt)
+    with transaction.atomic():
+        source = Source.objects.select_for_update().get(pk=source.pk)
+        if checked is not None and is_new(source, checked):
+            _refuse_in_use(source)
+            version = add_version(source=source, user=user, prompt=checked)
+            audit.record(
+                project=source.project,
+                actor=user,
+                action="source.prompt_changed",
+                target=f"source:{source.pk}",
+                data={"name": source.name, "prompt": version.number},
+            )
+    return source
 
 
 def move_source(*, source: Source, user: User, up: bool) -> Source:
@@ -189,12 +256,60 @@ def _prices(backend: Backend, name: str, cost_function: str, prices: Mapping[str
     return {key: f"{value:f}" for key, value in read.items()}
 
 
+def _in_use(source: Source) -> Run | None:
+    """The run whose models may still be called, of which the source is one."""
+    return Run.objects.filter(run_sources__source=source.pk, state__in=BUSY).first() if source.pk else None
+
+
 def _refuse_in_use(source: Source) -> None:
-    run = Run.objects.filter(run_sources__source=source, state__in=BUSY).first()
-    if run:
+    if run := _in_use(source):
         raise ConflictError(
             f"Run {run.number} is under way with {source.name} as it is. Cancel the run first, or "
             "add another source."
+        )
+
+
+def _key(source: Source | None, backend: str, params: Mapping[str, Any], api_key: str | None) -> str:
+    """The plain key for the server: the new one, or the stored one, which no other server is ever sent.
+
+    Raises InputError where the stored one would have to go to another server than it was entered for: whoever
+    may change a source could otherwise have it sent to a server of theirs.
+    """
+    if backend not in KEYED:
+        if api_key:
+            raise InputError(f"A source of the kind {backend} has no key.", where="api_key")
+        return ""
+    if api_key is not None:
+        key = api_key.strip()
+        if not key.isascii() or not key.isprintable() or len(key) > MAX_KEY:
+            raise InputError(
+                f"A key is made of at most {MAX_KEY:,} letters, digits and signs, without spaces within.",
+                where="api_key",
+            )
+        return key
+    if source is None or not source.api_key:
+        return ""
+    if (source.backend, _origin(source.params)) != (backend, _origin(params)):
+        raise InputError(
+            "The stored key was entered for another server. Enter the key for this one, or remove it.",
+            where="api_key",
+        )
+    return decrypt(source.api_key, where="api_key")
+
+
+def _origin(params: Mapping[str, Any]) -> tuple[str, str]:
+    try:
+        parts = urlsplit(str(params.get("url", "")).strip())
+    except ValueError:
+        return "", ""
+    return parts.scheme.lower(), parts.netloc.lower()
+
+
+def _refuse_images(project: Project, backend: str) -> None:
+    if backend in PROMPTED and project.items.filter(image__isnull=False).exists():
+        raise InputError(
+            "This project has images, and language models are sent text only. Choose another kind of source.",
+            where="backend",
         )
 
 

@@ -1,0 +1,67 @@
+"""The prompts of sources: versions, and how one would look filled in."""
+
+from dataclasses import replace
+
+from annotation.errors import InputError
+from annotation.models import Item, Project, User
+from routing.backends import Prompt
+from routing.models import PromptVersion, Source
+from routing.prompts import Messages, check_prompt, default_prompt, render
+from routing.selectors.visibility import columns_hidden_now
+from routing.services.opened import current_prompt, task_spec
+
+PROMPTED = frozenset({"openai_api", "vllm"})
+"""Backends that are asked with a prompt."""
+HIDDEN = "[hidden until the run is analysed]"
+
+
+def checked_prompt(project: Project, backend: str, prompt: Prompt | None) -> Prompt | None:
+    """The prompt as it can be stored. Raises InputError, `where` being the part that cannot be used."""
+    if prompt is None:
+        return None
+    if backend not in PROMPTED:
+        raise InputError(f"A source of the kind {backend} is asked without a prompt.", where="prompt")
+    prompt = replace(prompt, system=_lines(prompt.system), template=_lines(prompt.template))
+    check_prompt(prompt, task_spec(project))
+    return prompt
+
+
+def is_new(source: Source | None, prompt: Prompt) -> bool:
+    """Whether the source is asked otherwise until now."""
+    current = current_prompt(source) if source is not None and source.pk else None
+    return current is None or replace(prompt, number=0) != replace(current, number=0)
+
+
+def add_version(*, source: Source, user: User, prompt: Prompt) -> PromptVersion:
+    """Store the prompt as the newest version. Call it in the transaction that holds the project's lock."""
+    last = source.prompt_versions.order_by("-number").values_list("number", flat=True).first() or 0
+    return PromptVersion.objects.create(
+        source=source,
+        number=last + 1,
+        system=prompt.system,
+        template=prompt.template,
+        examples=[{"fields": dict(entry.fields), "answer": entry.answer} for entry in prompt.examples],
+        created_by=user,
+    )
+
+
+def prompt_in_force(source: Source) -> Prompt:
+    """The newest version, or the default of the task type, whose number is 0."""
+    return current_prompt(source) or default_prompt(task_spec(source.project))
+
+
+def shown_to_model(project: Project, prompt: Prompt, item: Item) -> Messages:
+    """What is sent for `item`, as it may be shown: columns that nobody may see now are left out.
+
+    Raises InputError where the item cannot be sent at all.
+    """
+    hidden = columns_hidden_now(project)
+    if hidden.intersection(item.data):
+        data = {name: HIDDEN if name in hidden else value for name, value in item.data.items()}
+        item = Item(external_id=item.external_id, text=item.text, image_id=item.image_id, data=data)
+    return render(prompt, task_spec(project), item)
+
+
+def _lines(text: str) -> str:
+    """As browsers send it, with one kind of line end and nothing around it."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
