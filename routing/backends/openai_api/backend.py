@@ -1,0 +1,110 @@
+"""The backend: an item becomes one call, or a few, and these its answer."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from threading import Event
+from typing import Any
+
+from annotation.errors import InputError
+from annotation.models import Item
+from routing.backends.base import Answer, Answered, BackendError, digest
+from routing.backends.concurrent import concurrently
+from routing.backends.context import SourceContext
+from routing.backends.openai_api.endpoint import Endpoint
+from routing.backends.openai_api.identity import Signature, served_model
+from routing.backends.openai_api.item_calls import ItemCalls
+from routing.backends.openai_api.params import Params, read_params
+from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
+from routing.core.scores.verbalized import prompts
+from routing.prompts import Messages, prompt_digest, render
+
+TOKENS_PER_MESSAGE = 64
+"""More than any chat template puts around a message."""
+
+
+class OpenAIApi:
+    """Asks `url`/chat/completions for `model`; params.py names the rest."""
+
+    def __init__(self, params: dict[str, Any], context: SourceContext) -> None:
+        self._params: Params = read_params(params, context.task)
+        self._context = context
+
+    @property
+    def default_score(self) -> str:
+        return self._params.sampling.default_score
+
+    @property
+    def fields(self) -> frozenset[str]:
+        return self._params.sampling.fields(self._context.task)
+
+    @property
+    def usage(self) -> frozenset[str]:
+        return frozenset({TOKENS_IN, TOKENS_OUT, SECONDS})
+
+    @property
+    def in_flight(self) -> int:
+        return self._params.concurrency
+
+    def check(self) -> dict[str, Any]:
+        """What the server's list of models says of the model. Raises InputError."""
+        try:
+            return served_model(self._params, self._context.api_key)
+        except BackendError as error:
+            raise InputError(error.message, where="url") from None
+
+    def fingerprint(self) -> str:
+        """Of the model as the server lists it now, the prompt, and the params that shape answers; not of the
+        address, by which a model may be moved, nor of how fast and how often it is asked.
+
+        Raises BackendError where the server cannot be asked or does not list the model.
+        """
+        try:
+            served = served_model(self._params, self._context.api_key)
+        except InputError as error:
+            raise BackendError(f"{error.message} (parameter {error.where})") from None
+        return digest(
+            backend="openai_api",
+            model=self._params.model,
+            served=served,
+            prompt=prompt_digest(self._context.prompt, self._context.task),
+            sampling=self._params.sampling.shaping(),
+            extra=dict(self._params.extra),
+        )
+
+    def hidden_columns(self) -> frozenset[str]:
+        return frozenset()
+
+    def most_usage(self, item: Item) -> Mapping[str, Decimal]:
+        """Bounds: no token is shorter than a byte, no server reads a prompt more often than it is sent one
+        call for each text, and none generates more than it is allowed to."""
+        sampling, longest = self._params.sampling, self._params.max_tokens
+        chat = self._messages(item).as_chat()
+        read = sum(len(message["content"].encode()) + TOKENS_PER_MESSAGE for message in chat)
+        answers = sampling.generations - sampling.verbalized
+        # The question about an answer holds the question and the answer. That is read from as many tokens as
+        # it was written in, or a few more where a server would have written it otherwise.
+        asked = sum(len(part.encode()) + TOKENS_PER_MESSAGE for part in prompts("", "")) + read + 2 * longest
+        return {
+            TOKENS_IN: Decimal(answers * read + sampling.verbalized * asked),
+            TOKENS_OUT: Decimal(sampling.generations * longest),
+            SECONDS: Decimal(str(self._params.total_timeout)),
+        }
+
+    def predict(self, items: Iterable[Item]) -> Iterator[list[Answered]]:
+        endpoint = Endpoint(self._params, self._context.api_key, self._context.task)
+        signature = Signature(self._params.model, self._context.served)
+
+        def ask(item: Item, stopped: Event) -> Answer:
+            return ItemCalls(self._params, self._context, endpoint, signature, stopped).answer(
+                self._messages(item)
+            )
+
+        yield from concurrently(items, ask, self._params.concurrency)
+        # Not where the caller leaves early: connections that are in use end with their calls.
+        endpoint.close()
+
+    def _messages(self, item: Item) -> Messages:
+        try:
+            return render(self._context.prompt, self._context.task, item)
+        except InputError as error:
+            raise BackendError(error.message) from None

@@ -1,0 +1,191 @@
+"""A model server as its calls see it: asked again where that may help, left alone where it asks for that."""
+
+import itertools
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Event, Lock
+from typing import Any
+
+from annotation.net import GuardedClient, NetError
+from routing.backends.base import BackendError
+from routing.backends.concurrent import StoppedError
+from routing.backends.llm import Usage
+from routing.backends.openai_api.body import answer_body
+from routing.backends.openai_api.health import Health
+from routing.backends.openai_api.params import Params
+from routing.backends.openai_api.throttle import Throttle
+from routing.backends.openai_api.verdicts import Kind, Verdict, verdict_on, verdict_on_failure
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+"""Seconds: the most that is waited before the second attempt, and before any."""
+LONGEST_PROBE = 60.0
+GREETING = ({"role": "user", "content": "Hi"},)
+MIB = 2**20
+BYTES_PER_ALTERNATIVE = 160
+"""What an alternative at a token takes in an answer, with its bytes spelled out."""
+
+
+class ItemError(Exception):
+    """This item cannot be answered; others may be. `usage` is what was spent on finding out."""
+
+    def __init__(self, reason: str, usage: Usage) -> None:
+        super().__init__(reason)
+        self.reason, self.usage = reason, usage
+
+
+@dataclass
+class Clock:
+    """What is left of an item's time; `seconds` is what its good calls took."""
+
+    left: float
+    seconds: float = 0.0
+
+
+class Endpoint:
+    """Calls of one source; for all its threads. `task` is what a trial call is made for."""
+
+    def __init__(self, params: Params, api_key: str, task: Any) -> None:
+        self._params, self._key, self._task = params, api_key, task
+        self._url = f"{params.url}/chat/completions"
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._throttle = Throttle(params.requests_per_minute, params.tokens_per_minute)
+        self._health = Health(params.concurrency)
+        self._numbers = itertools.count(1)
+        self._probing = Lock()
+        self._mean_out: float | None = None
+        sampling = params.sampling
+        most = BYTES_PER_ALTERNATIVE * (sampling.top_logprobs + 1) * params.max_tokens * sampling.samples
+        self._client = GuardedClient(
+            connect_timeout=params.connect_timeout,
+            read_timeout=params.read_timeout,
+            total_timeout=params.total_timeout,
+            max_bytes=min(64 * MIB, 4 * MIB + most),
+            max_connections=params.concurrency,
+        )
+
+    def close(self) -> None:
+        self._client.close()
+
+    def call(self, body: Mapping[str, Any], clock: Clock, stopped: Event) -> Mapping[str, Any]:
+        """The server's answer to a chat completion.
+
+        Raises ItemError where this item cannot be answered, BackendError where none can, StoppedError where
+        nobody waits for it any more.
+        """
+        number, began, attempts = next(self._numbers), time.monotonic(), 0
+        while True:
+            guess = self._guess(body)
+            self._throttle.wait(guess, stopped)
+            verdict = self._attempt(body, clock, guess)
+            if verdict.body is not None:
+                self._health.note(number, True)
+                return verdict.body
+            if verdict.kind is Kind.FATAL:
+                raise BackendError(verdict.reason)
+            if verdict.kind is Kind.REFUSED:
+                raise self._refused(verdict, stopped)
+            if verdict.kind is Kind.LIMITED:
+                self._throttle.limited(verdict.wait)
+                continue
+            attempts += 1
+            self._health.note(number, False)
+            pause = self._pause(attempts, verdict.wait)
+            if attempts > self._params.retries or pause >= clock.left:
+                raise self._failed(verdict, attempts, number, began, stopped)
+            clock.left -= pause
+            if stopped.wait(pause):
+                raise StoppedError
+
+    def _attempt(self, body: Mapping[str, Any], clock: Clock, guess: int) -> Verdict:
+        began = time.monotonic()
+        try:
+            response = self._client.request(
+                "POST", self._url, headers=self._headers, json=body, total_timeout=max(0.05, clock.left)
+            )
+            verdict = verdict_on(response, self._key)
+        except NetError as error:
+            verdict = verdict_on_failure(error)
+        seconds = time.monotonic() - began
+        clock.left -= seconds
+        if verdict.body is not None:
+            clock.seconds += seconds
+            self._throttle.succeeded()
+            usage = usage_of(verdict.body)
+            if usage.tokens_in is not None and usage.tokens_out is not None:
+                self._throttle.correct(guess, usage.tokens_in + usage.tokens_out)
+                self._mean_out = 0.9 * (self._mean_out or usage.tokens_out) + 0.1 * usage.tokens_out
+        return verdict
+
+    def _refused(self, verdict: Verdict, stopped: Event) -> Exception:
+        """Whether the server refuses this item, or everything that is asked in this way."""
+        usage = Usage()
+        if not self._health.has_answered:
+            usage, other = self._probe(stopped)
+            if other is not None and other.kind is Kind.REFUSED:
+                reason = verdict.reason.removeprefix("the server refused it ")
+                return BackendError(
+                    f"The server refuses every call {reason}. Change the parameters of the source so that it "
+                    "accepts them."
+                )
+            if other is not None:
+                return BackendError(f"The server cannot be used now: {other.reason}.", permanent=False)
+        return ItemError(verdict.reason, usage)
+
+    def _failed(
+        self, verdict: Verdict, attempts: int, number: int, began: float, stopped: Event
+    ) -> Exception:
+        """Whether calls fail because of this item, or because of the server."""
+        reason = f"{verdict.reason}, after {attempts} attempt{'s' if attempts > 1 else ''}"
+        # A status tells that nothing was generated; without one nobody knows.
+        usage = Usage(0, 0) if verdict.status else Usage(None, None)
+        if not self._health.serves_others(number, began):
+            probed, other = self._probe(stopped)
+            if other is not None:
+                return BackendError(
+                    f"The server does not answer: {verdict.reason}. Items that it has answered are kept.",
+                    permanent=False,
+                )
+            usage = usage + probed
+        return ItemError(reason, usage)
+
+    def _probe(self, stopped: Event) -> tuple[Usage, Verdict | None]:
+        """Ask for something harmless in the same way: what it used, and None where it was answered."""
+        asked_at = time.monotonic()
+        with self._probing:
+            # Others may have been answered while this one waited for its turn.
+            if self._health.has_answered and self._health.serves_others(0, asked_at):
+                return Usage(), None
+            if stopped.is_set():
+                raise StoppedError
+            body = answer_body(self._params, self._task, GREETING)
+            verdict = self._attempt(body, Clock(min(LONGEST_PROBE, self._params.total_timeout)), 0)
+            self._health.note(0, verdict.body is not None)
+            return (Usage(), verdict) if verdict.body is None else (usage_of(verdict.body), None)
+
+    def _pause(self, attempts: int, asked: float | None) -> float:
+        """Seconds before the next attempt: at random up to a time that doubles, no less than asked for."""
+        most = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempts - 1))
+        return max(asked or 0.0, random.uniform(0, most))  # noqa: S311 - no secret
+
+    def _guess(self, body: Mapping[str, Any]) -> int:
+        """About how many tokens a call uses, for the limit per minute."""
+        if self._params.tokens_per_minute is None:
+            return 0
+        characters = sum(len(message["content"]) for message in body["messages"])
+        out = self._mean_out if self._mean_out is not None else min(256, self._params.max_tokens)
+        return characters // 3 + int(out)
+
+
+def usage_of(body: Mapping[str, Any]) -> Usage:
+    """The tokens that an answer says it used; None for what it does not say."""
+    usage = body.get("usage")
+    if not isinstance(usage, Mapping):
+        return Usage(None, None)
+    return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
+
+
+def _count(value: Any) -> int | None:
+    known = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+    return value if known else None
