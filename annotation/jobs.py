@@ -73,6 +73,11 @@ def kind(name: str) -> Kind:
         ) from None
 
 
+def can_pause(name: str) -> bool:
+    """Whether jobs of this kind can be paused; not of one that this version does not know."""
+    return name in _kinds and _kinds[name].can_pause
+
+
 def enqueue(
     *,
     project: Project,

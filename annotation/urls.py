@@ -32,6 +32,8 @@ urlpatterns = [
     path("projects/<slug:slug>/jobs/<int:job_id>/", jobs.job, name="job"),
     path("projects/<slug:slug>/jobs/<int:job_id>/problems.csv", jobs.job_problems, name="job_problems"),
     path("projects/<slug:slug>/jobs/<int:job_id>/cancel/", jobs.job_cancel, name="job_cancel"),
+    path("projects/<slug:slug>/jobs/<int:job_id>/pause/", jobs.job_pause, name="job_pause"),
+    path("projects/<slug:slug>/jobs/<int:job_id>/resume/", jobs.job_resume, name="job_resume"),
     path("projects/<slug:slug>/jobs/<int:job_id>/retry/", jobs.job_retry, name="job_retry"),
     path("projects/<slug:slug>/audit/", audit.audit, name="audit"),
 ]

@@ -28,7 +28,7 @@ RECONCILE_SECONDS = 5.0
 LOCAL = ("127.0.0.1", "localhost", "0.0.0.0", "::")  # noqa: S104 - only compared with
 STOP_SECONDS = 15.0
 # All queues, so that one worker serves the embedded default whatever backends a project uses.
-QUEUES = "default,models"
+QUEUES = "default,gpu"
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)  # loaded here: nothing may be loaded between fork and exec
 

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from annotation.api.base import KeysetPages, ProjectView
 from annotation.queue import BatchProgress
-from routing import api_plans, api_sources
+from routing import api_budget, api_plans, api_sources
 from routing.models import Certificate, Run
 from routing.selectors.overview import overview
 from routing.selectors.runs import Threshold, run_report
@@ -71,6 +71,7 @@ class RunDetail(RunView):
             "calibration": _progress(report.progress),
             "labelling": _progress(report.routed_progress),
             "paid": report.savings.paid,
+            "models": api_budget.money_of(run),
             "alpha_total": report.alpha_total,
             "invalid_reasons": report.invalid_reasons,
         }
@@ -161,6 +162,7 @@ def _threshold(threshold: Threshold) -> dict[str, Any] | None:
 urlpatterns = [
     path("projects/<slug:slug>/overview/", Overview.as_view(), name="api_overview"),
     *api_sources.urlpatterns,
+    *api_budget.urlpatterns,
     *api_plans.urlpatterns,
     path("projects/<slug:slug>/runs/", RunList.as_view(), name="api_runs"),
     path("projects/<slug:slug>/runs/<int:number>/", RunDetail.as_view(), name="api_run"),

@@ -21,6 +21,11 @@ def _share(**options: Any) -> serializers.DecimalField:
     return serializers.DecimalField(max_digits=9, decimal_places=8, **options)
 
 
+def budget_field(**options: Any) -> serializers.DecimalField:
+    """The most that the models of a run may cost; null: no limit."""
+    return serializers.DecimalField(max_digits=20, decimal_places=6, min_value=0, allow_null=True, **options)
+
+
 class PlanFields(serializers.Serializer[Any]):
     """What a plan is made of, by the names under which pages and certificates have it.
 
@@ -41,6 +46,7 @@ class PlanFields(serializers.Serializer[Any]):
     score = serializers.CharField(max_length=40, required=False, allow_blank=True)
     score_params = serializers.DictField(required=False)
     pilot_size = serializers.IntegerField(min_value=0, required=False, allow_null=True)
+    budget = budget_field(required=False)
 
 
 class RunFields(PlanFields):

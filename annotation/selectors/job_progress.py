@@ -26,6 +26,20 @@ class JobProgress:
         return self.job.state in jobs.UNFINISHED
 
     @property
+    def pauses(self) -> bool:
+        """It has been asked to pause and stores what is under way."""
+        return self.job.state == Job.State.RUNNING and self.job.pause_asked
+
+    @property
+    def can_be_paused(self) -> bool:
+        waits_or_works = self.job.state in (Job.State.QUEUED, Job.State.RUNNING)
+        return waits_or_works and not self.job.pause_asked and jobs.can_pause(self.job.kind)
+
+    @property
+    def can_be_resumed(self) -> bool:
+        return self.job.state == Job.State.PAUSED or self.pauses
+
+    @property
     def can_be_retried(self) -> bool:
         return self.job.state in (Job.State.FAILED, Job.State.CANCELLED)
 

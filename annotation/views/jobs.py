@@ -83,6 +83,26 @@ def job_cancel(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 
 
 @needs("jobs.edit", "POST")
+def job_pause(request: ProjectRequest, job_id: int) -> HttpResponseBase:
+    found = _job(request, job_id)
+    with told(request):
+        service.pause(job=found)
+        _record(request, found, "job.paused")
+        messages.success(request, _("It pauses as soon as what is under way has been stored."))
+    return redirect("job", request.access.project.slug, found.pk)
+
+
+@needs("jobs.edit", "POST")
+def job_resume(request: ProjectRequest, job_id: int) -> HttpResponseBase:
+    found = _job(request, job_id)
+    with told(request):
+        service.resume(job=found)
+        _record(request, found, "job.resumed")
+        messages.success(request, _("It goes on where it stopped."))
+    return redirect("job", request.access.project.slug, found.pk)
+
+
+@needs("jobs.edit", "POST")
 def job_retry(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     found = _job(request, job_id)
     with told(request):

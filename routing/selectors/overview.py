@@ -335,6 +335,9 @@ def _wanted(facts: _Facts) -> tuple[NextStep, str]:
             NextStep(text, _("See what happened"), "job", {**here, "job_id": facts.failed.pk}),
             "jobs.view",
         )
+    if paused := next((job for job in facts.jobs.values() if job.state == Job.State.PAUSED), None):
+        text = _("The models are paused. Everything they answered is stored.")
+        return NextStep(text, _("Resume"), "job_resume", {**here, "job_id": paused.pk}, "post"), "jobs.edit"
     if "import" in facts.jobs:
         return NextStep(_("Your data is being imported.")), "project.view"
     if not facts.items:

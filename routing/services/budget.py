@@ -7,17 +7,25 @@ tell. It stays within the budget.
 from collections.abc import Sequence
 from decimal import Decimal
 
+from django.db import transaction
 from django.db.models import QuerySet, Sum
 
-from annotation.errors import JobFailedError
+from annotation.errors import ConflictError, InputError, JobFailedError
 from annotation.jobs import JobContext
+from annotation.models import User
+from annotation.services import audit
 from routing.core.exact import plain
 from routing.models import Reservation, Run, RunSource, Spend
+from routing.services.states import CANCELLABLE
 
 ZERO = Decimal(0)
 State = Reservation.State
 # Their answers came with the import: nothing is called, and so nothing can be lost or charged twice.
 NOTHING_IS_CALLED = ("recorded",)
+# How the sentence begins that says so.
+USED_UP = "The budget"
+# What the column of budgets holds.
+PLACES, LARGEST = Decimal(1).scaleb(-6), Decimal(10) ** 14
 
 
 class BudgetError(JobFailedError):
@@ -91,7 +99,7 @@ class Purse:
     def too_small_for(self, most: Decimal) -> BudgetError:
         """Why the run stops: the sentence that people read."""
         run, currency = self.run, self.run.project.currency
-        budget = Run.objects.values_list("budget", flat=True).get(pk=run.pk)
+        budget = Run.objects.values_list("budget", flat=True).get(pk=run.pk) or ZERO
         lost = ""
         if self.lost:
             calls = lost_reservations(run).aggregate(calls=Sum("calls"))["calls"]
@@ -100,11 +108,58 @@ class Purse:
                 "lost with their worker"
             )
         return BudgetError(
-            f"The budget of run {run.number} is used up: of {plain(budget or ZERO)} {currency} its models "
-            f"have spent {plain(self.spent)} {currency}{lost}, and the next answer may cost up to "
+            f"{USED_UP} of run {run.number} is not enough for more: of {plain(budget)} {currency} its "
+            f"models have spent {plain(self.spent)} {currency}{lost}, and the next answer may cost up to "
             f"{plain(most)} {currency}. Everything that was paid for is stored. Raise the budget on the page "
             "of the run, then start this job again: it goes on where it stopped."
         )
+
+
+def checked_budget(budget: Decimal | None) -> Decimal | None:
+    """A budget as it is stored; None: no limit. Raises InputError where it is none."""
+    if budget is None:
+        return None
+    if not budget.is_finite() or budget < 0 or budget >= LARGEST:
+        raise InputError("A budget is an amount of at least 0 and below 10 to the 14th.", where="budget")
+    if budget != budget.quantize(PLACES):
+        raise InputError("A budget has at most six decimal places.", where="budget")
+    return budget
+
+
+def set_budget(*, run: Run, user: User | None, budget: Decimal | None) -> Run:
+    """Change what the models of a run may cost; None: no limit.
+
+    It counts from the next call on, also while they are at work. What people are paid is no part of it.
+    Raises InputError below what is spent, set aside or lost already, and ConflictError for a run that has
+    ended.
+    """
+    checked = checked_budget(budget)
+    with transaction.atomic():
+        stored = Run.objects.select_for_update(of=("self",)).select_related("project").get(pk=run.pk)
+        if stored.state not in CANCELLABLE:
+            raise ConflictError(
+                f"Run {stored.number} is {stored.get_state_display().lower()}: its models cost nothing more."
+            )
+        spent = _sum(Spend.objects.filter(run=stored, source__isnull=False))
+        aside = _sum(stored.reservations.filter(state__in=(State.OPEN, State.LOST)))
+        if checked is not None and checked < spent + aside:
+            currency = stored.project.currency
+            also = f" and {plain(aside)} {currency} set aside for calls" if aside else ""
+            raise InputError(
+                f"The models of run {stored.number} have spent {plain(spent)} {currency}{also} already. Give "
+                "at least as much.",
+                where="budget",
+            )
+        before, stored.budget = stored.budget, checked
+        stored.save(update_fields=["budget"])
+        audit.record(
+            project=stored.project,
+            actor=user,
+            action="run.budget_changed",
+            target=f"run:{stored.number}",
+            data={"from": _text(before), "to": _text(checked)},
+        )
+    return stored
 
 
 def lose_what_others_left(context: JobContext, run: Run) -> None:
@@ -125,3 +180,7 @@ def _write(row: Reservation, **values: object) -> None:
 
 def _sum(rows: QuerySet[Spend] | QuerySet[Reservation]) -> Decimal:
     return rows.aggregate(total=Sum("amount"))["total"] or ZERO
+
+
+def _text(amount: Decimal | None) -> str | None:
+    return None if amount is None else plain(amount)

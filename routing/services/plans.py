@@ -12,18 +12,20 @@ from annotation.models import Item, Label, Project
 from routing.core import plan as core_plan
 from routing.core import planner
 from routing.core.chain import number_of_chains
+from routing.core.exact import plain
 from routing.models import DrawItem, PilotItem, PoolItem, Run, Source
+from routing.services.budget import checked_budget
 from routing.services.opened import open_source
 from routing.services.plan_fields import (
     Asking,
     PlanFields,
     as_sentence,
     asking_of,
-    loss_of,
     refuse_too_fine,
     refuse_unknown_names,
     share_of,
 )
+from routing.services.plan_losses import loss_of
 from routing.services.scoring import resolve_score
 from routing.services.source_warnings import recorded_warnings, usable_scores
 from routing.services.whole import data_set_size
@@ -99,8 +101,9 @@ class Outlook:
         return self.calibration_cost + self.model_cost
 
 
-def outlook(*, project: Project, **fields: Any) -> Outlook:
-    """What a plan with these fields (see `PlanFields`) would mean.
+def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -> Outlook:
+    """What a plan with these fields (see `PlanFields`) would mean, and whether its models are expected to
+    stay within `budget`.
 
     Raises InputError, whose `where` names the field, for a plan that cannot be carried out.
     """
@@ -124,7 +127,21 @@ def outlook(*, project: Project, **fields: Any) -> Outlook:
         at_most=models + plan.pool_size * people,
         plan=plan,
         scored=usable_scores(project, sources[0], score, score_params),
-        warnings=(*core_plan.cost_warnings(plan), *recorded_warnings(project, sources)),
+        warnings=(
+            *core_plan.cost_warnings(plan),
+            *recorded_warnings(project, sources),
+            *_beyond(checked_budget(budget), models, project.currency),
+        ),
+    )
+
+
+def _beyond(budget: Decimal | None, models: Decimal, currency: str) -> tuple[str, ...]:
+    if budget is None or models <= budget:
+        return ()
+    return (
+        f"The models are expected to cost about {plain(models.quantize(Decimal('0.01')))} {currency} before "
+        f"the thresholds are known, more than the budget of {plain(budget)} {currency}: the run will stop "
+        "there until the budget is raised.",
     )
 
 
@@ -174,7 +191,7 @@ def build_plan(
             )
         raise InputError("There is no item without a label: import data first.", where="m")
     refuse_unknown_names(fields)
-    loss, _ = loss_of(project, fields)
+    loss = loss_of(project, fields.loss, fields.loss_params)
     asking = asking_of(fields, items)
     try:
         plan = core_plan.Plan(
@@ -188,8 +205,8 @@ def build_plan(
             costs=(*(source.cost_per_label for source in sources), project.human_cost),
             bound=fields.bound,
             rule=fields.rule,
-            loss=loss,
-            loss_params=dict(fields.loss_params),
+            loss=loss.name,
+            loss_params=loss.params,
             pilot_size=fields.pilot_size,
             split_share=split_share,
             data_set_size=data_set_size(project, target=fields.target, pool_size=pool_size),

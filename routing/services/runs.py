@@ -1,5 +1,6 @@
 """What a manager does with a run: start it, have it analysed, have it routed, cancel it."""
 
+from decimal import Decimal
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -10,9 +11,12 @@ from annotation import jobs, queue
 from annotation.errors import ConflictError, InputError
 from annotation.models import Job, Project, User
 from annotation.services import audit
+from routing.backends import BackendError
 from routing.core import sampling
-from routing.models import Run, RunSource
+from routing.core.exact import plain
+from routing.models import Reservation, Run, RunSource
 from routing.services import validity
+from routing.services.budget import checked_budget
 from routing.services.freeze import freeze
 from routing.services.plan_fields import PlanFields
 from routing.services.plans import Outlook, build_plan, outlook, score_for, sources_of
@@ -22,9 +26,17 @@ from routing.services.states import BUSY, CANCELLABLE, UNDER_WAY, State, move
 __all__ = ["Outlook", "analyse", "cancel_run", "outlook", "route", "start_run"]
 
 
-def start_run(*, project: Project, user: User | None, entropy: int | None = None, **fields: Any) -> Run:
+def start_run(
+    *,
+    project: Project,
+    user: User | None,
+    entropy: int | None = None,
+    budget: Decimal | None = None,
+    **fields: Any,
+) -> Run:
     """Freeze the pool, draw pilot and calibration set, store all of it, and let the models begin (job
-    "prepare_run"). `fields` are those of `PlanFields`.
+    "prepare_run"). `fields` are those of `PlanFields`. `budget` is the most that the models may cost; it is
+    no part of the plan and may be changed later (`budget.set_budget`).
 
     `entropy` seeds the draw; leave it out except where a run has to be repeated, in tests and
     demonstrations. Nothing that comes from a browser may set it.
@@ -32,6 +44,7 @@ def start_run(*, project: Project, user: User | None, entropy: int | None = None
     Raises InputError, whose `where` names the field, and ConflictError where another run is under way.
     """
     wanted = PlanFields(**fields)
+    budget = checked_budget(budget)
     sources = sources_of(project)
     fingerprints = [fingerprint_now(source) for source in sources]
     score, score_params = score_for(project, sources[0], wanted)
@@ -64,6 +77,7 @@ def start_run(*, project: Project, user: User | None, entropy: int | None = None
                     loss=plan.loss,
                     loss_params=dict(plan.loss_params),
                     human_cost=project.human_cost,
+                    budget=budget,
                     pool_size=plan.pool_size,
                     entropy=str(seed),
                     salt=sampling.make_salt(seed),
@@ -100,6 +114,7 @@ def start_run(*, project: Project, user: User | None, entropy: int | None = None
                 "m": plan.m,
                 "p": asking.column or str(plan.p),
                 "pool_size": plan.pool_size,
+                "budget": None if budget is None else plain(budget),
                 "seed": "given" if entropy is not None else "from the system",
             },
         )
@@ -145,8 +160,8 @@ def route(*, run: Run, user: User | None) -> Job:
     "route_run").
 
     Also possible where nothing was certified: then everything goes to people. Raises ConflictError where the
-    run is not analysed, or where a source answers differently than at the freeze; the run is then marked
-    invalid.
+    run is not analysed, where a source cannot be reached now, or where one answers differently than at the
+    freeze; then the run is marked invalid.
     """
     run.refresh_from_db()
     if run.state in (State.ROUTING, State.LABELLING, State.COMPLETE):
@@ -158,7 +173,11 @@ def route(*, run: Run, user: User | None) -> Job:
             f"Run {other.number} is under way ({other.get_state_display().lower()}) with the same models and "
             "people. Finish or cancel it first."
         )
-    if changed := changed_sources(run):
+    try:
+        changed = changed_sources(run)
+    except BackendError as error:
+        raise ConflictError(f"{error.message} Nothing was routed; try again later.") from error
+    if changed:
         validity.mark_invalid(run=run, reason=changed, actor=user)
         raise ConflictError(f"{changed} Nothing was routed. Put it back as it was, or start a new run.")
     with transaction.atomic():
@@ -184,6 +203,8 @@ def cancel_run(*, run: Run, user: User | None) -> None:
         # another order, two of them could wait for each other.
         for job in run.project.jobs.filter(params__run=run.pk, state__in=jobs.UNFINISHED):
             jobs.cancel(job=job)
+        # Their worker has lost its job, and nobody else will take it up.
+        run.reservations.filter(state=Reservation.State.OPEN).update(state=Reservation.State.LOST)
         run.refresh_from_db()
         for batch in (run.calibration_batch, run.routed_batch):
             if batch is not None:

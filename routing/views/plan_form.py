@@ -13,6 +13,7 @@ from annotation.models import Project
 from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
 from routing.selectors.plan_options import PlanOptions, plan_options
 from routing.services.plan_fields import DEFAULT_SHARE, columns_of_probabilities
+from routing.views.budget_form import budget_field
 
 MENUS = ("target", "rule", "bound", "loss", "score")
 
@@ -121,6 +122,7 @@ class PlanForm(forms.Form):
     loss_params = ParametersField("loss_params", label=_("Parameters of the loss"))
     score = forms.CharField(label=_("Uncertainty of the first source"), initial="", required=False)
     score_params = ParametersField("score_params", label=_("Parameters of the score"))
+    budget = budget_field()
     anyway = forms.BooleanField(
         label=_("Start anyway: people will label everything"),
         required=False,  # asked for only where nothing can be certified; see `ask_whether_anyway`

@@ -9,15 +9,20 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
+from annotation.errors import HypacError
 from annotation.models import User
 from annotation.views.access import ProjectRequest, needs, told
+from annotation.views.forms import add_error
 from annotation.views.jobs import STOP_POLLING
 from routing.models import Certificate, Run
+from routing.selectors.model_money import model_money
 from routing.selectors.overview import failed_job_of
 from routing.selectors.runs import run_report
 from routing.services import deliveries as delivery_service
 from routing.services import runs as service
+from routing.services.budget import USED_UP, set_budget
 from routing.services.states import CANCELLABLE, UNDER_WAY
+from routing.views.budget_form import BudgetForm
 from routing.views.figure import region_figure
 from routing.views.run_charts import run_charts
 
@@ -35,6 +40,10 @@ def runs(request: ProjectRequest) -> HttpResponseBase:
 @needs("runs.view", "GET")
 def run(request: ProjectRequest, number: int) -> HttpResponseBase:
     found = _run(request, number)
+    return _page(request, found, BudgetForm(initial={"budget": found.budget}))
+
+
+def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponseBase:
     report = run_report(found)
     certificate = Certificate.objects.filter(run=found).first()
     busy = found.state in (Run.State.PREPARING, Run.State.CALIBRATING, Run.State.ANALYSING, Run.State.ROUTING)
@@ -52,6 +61,13 @@ def run(request: ProjectRequest, number: int) -> HttpResponseBase:
         "can_be_cancelled": found.state in CANCELLABLE,
         "delivered": found.deliveries.exists(),
         "failed_job": failed if failed and "run" in failed.params else None,
+        "budget_is_used_up": failed is not None and failed.error.startswith(USED_UP),
+        "money": model_money(found) if found.state != Run.State.CANCELLED else None,
+        "budget_form": form
+        if found.state in CANCELLABLE
+        and found.state != Run.State.LABELLING
+        and request.access.allows("runs.edit")
+        else None,
     }
     if request.htmx:
         # The progress alone is asked for again and again; a new state changes the whole page.
@@ -77,6 +93,21 @@ def run_route(request: ProjectRequest, number: int) -> HttpResponseBase:
 @needs("runs.edit", "POST")
 def run_cancel(request: ProjectRequest, number: int) -> HttpResponseBase:
     return _act(request, number, service.cancel_run, _("The run is cancelled. Labels given so far stay."))
+
+
+@needs("runs.edit", "POST")
+def run_budget(request: ProjectRequest, number: int) -> HttpResponseBase:
+    found = _run(request, number)
+    form = BudgetForm(request.POST)
+    if form.is_valid():
+        try:
+            set_budget(run=found, user=request.user, budget=form.cleaned_data["budget"])
+        except HypacError as error:
+            add_error(form, error)
+        else:
+            messages.success(request, _("The budget is set. It counts from the next call on."))
+            return redirect("run", request.access.project.slug, number)
+    return _page(request, found, form)
 
 
 @needs("deliveries.make", "POST")
