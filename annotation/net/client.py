@@ -13,12 +13,9 @@ import httpcore
 import httpx
 
 from annotation.net.errors import NetError
-from annotation.net.streams import GuardedBackend, set_deadline
+from annotation.net.pool import Pool
+from annotation.net.streams import set_deadline
 from annotation.net.urls import Target, parse
-
-# Shorter than the 5 s after which common model servers close an idle connection, so that no request is sent
-# on one that is just being closed.
-KEEP_IDLE_SECONDS = 4.0
 
 
 @dataclass(frozen=True)
@@ -58,12 +55,7 @@ class GuardedClient:
         self._timeouts = {"connect": connect_timeout, "read": read_timeout, "write": read_timeout}
         self._total_timeout = total_timeout
         self._max_bytes = max_bytes
-        self._pool = httpcore.ConnectionPool(
-            ssl_context=_tls(),
-            max_connections=max_connections,
-            keepalive_expiry=KEEP_IDLE_SECONDS,
-            network_backend=GuardedBackend(),
-        )
+        self._pool = Pool(max_connections, _tls())
 
     def request(
         self,
@@ -87,13 +79,16 @@ class GuardedClient:
         except ValueError as error:
             raise NetError("url", str(error), permanent=True) from None
         request = _request(target, method, headers, json, content, files)
-        request.extensions = {"timeout": {**self._timeouts, "pool": seconds}}
-        return self._answer(request, target)
+        request.extensions = {"timeout": self._timeouts}
+        with self._pool.connection((target.scheme, target.host, target.port)) as connection:
+            return self._answer(request, target, connection)
 
-    def _answer(self, request: httpcore.Request, target: Target) -> NetResponse:
+    def _answer(
+        self, request: httpcore.Request, target: Target, connection: httpcore.HTTPConnection
+    ) -> NetResponse:
         # Exceptions of the libraries may quote a header: none is passed on, not even as a cause.
         try:
-            answer = self._pool.handle_request(request)
+            answer = connection.handle_request(request)
             try:
                 headers = httpx.Headers(answer.headers)
                 return NetResponse(answer.status, headers, self._body(answer, headers, target))
@@ -128,7 +123,7 @@ class GuardedClient:
             ) from None
 
     def close(self) -> None:
-        """Close every connection. Requests that are under way end with NetError."""
+        """Close the connections that are kept open; those in use are closed by those who use them."""
         self._pool.close()
 
 

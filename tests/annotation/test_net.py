@@ -130,6 +130,24 @@ def test_threads_get_their_own_answers_over_no_more_connections_than_allowed():
         assert server.connections <= 3
 
 
+def test_no_more_idle_connections_are_kept_than_may_be_used():
+    client = GuardedClient(max_connections=2)
+    left = threading.Event()
+
+    def first(connection):
+        request_of(connection)
+        connection.sendall(ok())
+        if not connection.recv(1):
+            left.set()
+
+    with RawServer(first) as oldest, RawServer(says(ok())) as second, RawServer(says(ok())) as third:
+        for server in (oldest, second, third):
+            assert client.request("GET", _url(server)).status == 200
+        assert left.wait(10)
+        client.request("GET", _url(second))
+        assert second.connections == 1
+
+
 def test_nobody_listens(client):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
