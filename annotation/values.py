@@ -5,7 +5,7 @@ multiple_choice    a sorted list of distinct keys; the empty list says that none
 number             a decimal such as "42" or "-0.5": no exponent, no needless zeros, no "-0", no separators
 math, short_text, long_text, code
                    text in Unicode NFC with \\n as the end of a line, without white space around it
-                   (of code the indentation of its first line is kept)
+                   (code keeps the indentation of its first line; mathematics is one line)
 """
 
 import json
@@ -42,6 +42,8 @@ _NUMBER = re.compile(
 )
 # The minus sign, and what a keyboard for Chinese or Japanese types in place of ASCII.
 _ASCII = {0x2212: "-", **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}}
+# Marks of a formula with nothing in it, which no comparison could read.
+_EMPTY_MATH = re.compile(r"\\boxed|[$\\{}()\[\]\s]")
 _NOT_STORED = re.compile("[\0\ud800-\udfff]")
 _SHOWN = 60
 
@@ -127,9 +129,14 @@ class ValueReader:
         if _NOT_STORED.search(text):
             return None, "it has a character that cannot be stored (NUL or half of a surrogate pair)"
         text = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
-        text = (
-            re.sub(r"\A(?:[^\S\n]*\n)+", "", text).rstrip() if self.task_type == Type.CODE else text.strip()
-        )
+        if self.task_type == Type.CODE:
+            text = re.sub(r"\A(?:[^\S\n]*\n)+", "", text).rstrip()
+        elif self.task_type == Type.MATH:
+            text = " ".join(text.split())
+            if not _EMPTY_MATH.sub("", text):
+                return None, "no formula in it"
+        else:
+            text = text.strip()
         most = MAX_CHARACTERS[self.task_type]
         if len(text) > most:
             return None, f"it has {len(text):,} characters, more than {most:,}"
@@ -181,6 +188,11 @@ def read_number(text: str) -> Read:
 def as_text(value: Value) -> str:
     """A canonical value as one text, which losses and files take: of several choices a JSON list."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def from_text(task_type: str, text: str) -> Value:
+    """The canonical value behind what `as_text` made of it."""
+    return json.loads(text) if task_type == Type.MULTIPLE_CHOICE else text
 
 
 def _text_of(raw: Any) -> str | None:

@@ -121,6 +121,11 @@ HYPAC_JOB_MAX_ATTEMPTS = environment.integer("HYPAC_JOB_MAX_ATTEMPTS", 5)
 
 # Losses of one's own that plans may name, "package.module:attribute": code that this server then runs.
 HYPAC_LOSSES = environment.names("HYPAC_LOSSES")
+# The server that gives embeddings for the loss `cosine_distance`: the part of its address before
+# "/embeddings", the model to be asked for, and a key if it wants one.
+HYPAC_EMBEDDINGS_URL = environment.text("HYPAC_EMBEDDINGS_URL")
+HYPAC_EMBEDDINGS_MODEL = environment.text("HYPAC_EMBEDDINGS_MODEL")
+HYPAC_EMBEDDINGS_KEY = environment.text("HYPAC_EMBEDDINGS_KEY")
 
 # --- Other servers ------------------------------------------------------------------------------------------
 
@@ -178,6 +183,10 @@ FILE_UPLOAD_PERMISSIONS = 0o640
 # backend:
 # unpickling a file runs code, so a path from the browser is never opened.
 HYPAC_SKLEARN_MODELS = Path(environment.text("HYPAC_SKLEARN_MODELS", str(VAR_DIR / "models")))
+# Folders with model files for the `vllm` backend, and the models of the hub that it may fetch besides: names, "*" for
+# any part of one.
+HYPAC_VLLM_MODELS = Path(environment.text("HYPAC_VLLM_MODELS", str(VAR_DIR / "llm")))
+HYPAC_VLLM_HUB = environment.names("HYPAC_VLLM_HUB")
 
 # --- Browser security ---------------------------------------------------------------------------------------
 

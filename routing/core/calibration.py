@@ -14,7 +14,7 @@ from routing.core.arrays import Bools, Floats, Ints, Keys
 from routing.core.bounds import Evidence
 from routing.core.keys import V_MAX, count_at_or_below, pack
 from routing.core.losses import Loss
-from routing.core.losses.base import BatchLoss, LossError
+from routing.core.losses.base import BatchLoss, LossError, LossUnavailableError
 from routing.core.plan import Plan
 
 
@@ -276,6 +276,8 @@ def observed_losses(calibration: Calibration, *, loss: Loss, sources: int) -> Ob
     ------
     CalibrationError
         A loss cannot be computed, or lies outside its range.
+    LossUnavailableError
+        What computes it failed.
     """
     rows = [row for row in calibration.rows if row.asked]
     values = losses_of_answers(rows, loss, sources - 1)
@@ -322,6 +324,8 @@ def _all_at_once(loss: BatchLoss, labels: list[str], answers: list[str]) -> Floa
     """Losses of all pairs; None where one has none, so that it is looked for pair by pair."""
     try:
         return loss.many(labels, answers)
+    except LossUnavailableError:
+        raise
     except LossError:
         return None
 
@@ -329,6 +333,8 @@ def _all_at_once(loss: BatchLoss, labels: list[str], answers: list[str]) -> Floa
 def _value(loss: Loss, label: str, answer: str, where: str) -> float:
     try:
         return loss(label, answer)
+    except LossUnavailableError:
+        raise
     except LossError as error:
         raise CalibrationError(f"{where}: {error}") from error
 

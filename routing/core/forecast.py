@@ -20,6 +20,7 @@ from routing.core.arrays import Floats, Keys
 from routing.core.bins import Bins
 from routing.core.keys import pack_thresholds
 from routing.core.losses import Loss, LossError
+from routing.core.losses.base import BatchLoss, LossUnavailableError
 from routing.core.pilot import PilotData
 from routing.core.predict import isotonic, logistic
 
@@ -163,20 +164,35 @@ def _blend(rho: Floats, outcome: Floats, at: Floats, largest: float) -> Floats:
 
 def _disagreement(first: NDArray[np.object_], best: NDArray[np.object_], loss: Loss) -> Floats:
     """Loss (n,) of a model's answers if the best model's were true; people against a model is a full loss."""
-    values = [
-        0.0 if a is None and b is None else loss.bound if a is None or b is None else _supposed(loss, b, a)
-        for a, b in zip(first, best, strict=True)
-    ]
-    return np.array(values, dtype=np.float64)
+    values = np.array(
+        [0.0 if a is b is None else loss.bound for a, b in zip(first, best, strict=True)], dtype=np.float64
+    )
+    both = [row for row, (a, b) in enumerate(zip(first, best, strict=True)) if not (a is None or b is None)]
+    if both:
+        values[both] = _supposed(loss, [best[row] for row in both], [first[row] for row in both])
+    return values
 
 
-def _supposed(loss: Loss, label: str, answer: str) -> float:
-    """Loss of ``answer`` if the model's answer ``label`` were true.
+def _supposed(loss: Loss, labels: list[str], answers: list[str]) -> Floats:
+    """Losses (n,) of ``answers`` if the model's answers ``labels`` were true.
 
     A label of record that cannot be read is an error; an answer that cannot be, is merely unlike the others.
     """
+    if isinstance(loss, BatchLoss):
+        try:
+            return loss.many(labels, answers)
+        except LossUnavailableError:
+            raise
+        except LossError:
+            pass  # of one pair at least: look at each
+    return np.array([_of_pair(loss, *pair) for pair in zip(labels, answers, strict=True)], dtype=np.float64)
+
+
+def _of_pair(loss: Loss, label: str, answer: str) -> float:
     try:
         return loss(label, answer)
+    except LossUnavailableError:
+        raise
     except LossError:
         return 0.0 if label == answer else loss.bound
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import IO, ClassVar, Protocol
 
+from annotation.values import Value
+
 
 @dataclass(frozen=True)
 class Row:
@@ -12,7 +14,8 @@ class Row:
     Attributes
     ----------
     label, label_name
-        Key of the choice and its name as it is now.
+        The label in its stored form (annotation.values): the key of the choice, a list of keys, or text.
+        Of choices also the name as it is now, or the list of names.
     source
         Name of the model that gave the label, or "person".
     annotator
@@ -31,8 +34,8 @@ class Row:
     """
 
     external_id: str
-    label: str | None = None
-    label_name: str | None = None
+    label: Value | None = None
+    label_name: Value | None = None
     source: str | None = None
     annotator: str | None = None
     uncertainty: float | None = None

@@ -51,8 +51,8 @@ def card(run: Run, counts: Counts) -> str:
         *(f"  - {_code(source)}: {number}" for source, number in sorted(counts.by_source.items())),
         "",
         "`labels.csv` puts an apostrophe before cells that a spreadsheet would take for a formula: those "
-        "that start with =, +, -, @, a tab or a carriage return, negative numbers too. `labels.jsonl` "
-        "holds every value as it is.",
+        "that start with =, +, -, @, a tab or a carriage return, plain negative numbers apart. "
+        "`labels.jsonl` holds every value as it is.",
         "",
         "To recompute the certificate, in a checkout of HyPAC: "
         "`.venv/bin/python -m routing.core.verify CERTIFICATE DRAW`, with the paths of this delivery's "

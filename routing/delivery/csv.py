@@ -3,15 +3,17 @@ ours."""
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import IO, ClassVar
 
+from annotation.values import as_text
 from routing.delivery.base import ADDED, Row, added_names
 
 # A spreadsheet takes a cell that starts like this for a formula, and a formula can send data away. The
-# apostrophe makes it text. It also stands before negative numbers of the original data; the JSONL file is
-# exact.
+# apostrophe makes it text. A plain negative number is none; the JSONL file is exact in any case.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+NUMBER = re.compile(r"-[0-9]+(?:\.[0-9]+)?")
 
 
 class CsvWriter:
@@ -41,8 +43,10 @@ def _cell(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, list):
+        return as_text(value)
     return repr(value) if isinstance(value, float) else str(value)
 
 
 def _safe(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(FORMULA) else cell
+    return f"'{cell}" if cell.startswith(FORMULA) and not NUMBER.fullmatch(cell) else cell

@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from annotation.hooks import hidden_batches
 from annotation.models import Item, Label, WorkItem
+from annotation.values import Value, from_text
 from routing.core.exact import plain
 from routing.delivery.base import Row
 from routing.models import DrawItem, Route, Run, RunSource
@@ -53,6 +54,12 @@ class _Frame:
             certificate_id=run.certificate.sha256,
         )
 
+    def name_of(self, value: Value) -> Value | None:
+        """Of choices their names as they are now; None where the label is no choice."""
+        if isinstance(value, list):
+            return [self.names.get(key, key) for key in value]
+        return self.names.get(value)
+
 
 def _page(frame: _Frame, items: list[Item]) -> Iterator[tuple[Mapping[str, str], Row]]:
     run, ids = frame.run, [item.pk for item in items]
@@ -85,7 +92,7 @@ def _page(frame: _Frame, items: list[Item]) -> Iterator[tuple[Mapping[str, str],
             row = replace(
                 known,
                 label=label.value,
-                label_name=frame.names.get(label.value),
+                label_name=frame.name_of(label.value),
                 source=PERSON,
                 annotator=label.annotator.get_username(),
                 run=number,
@@ -126,10 +133,11 @@ def _by_model(
     if position is not None:
         for run_source, answer in list(zip(frame.run_sources, answers, strict=True))[position - 1 :]:
             if answer is not None:
+                value = from_text(frame.run.project.task_type, answer)
                 return replace(
                     known,
-                    label=answer,
-                    label_name=frame.names.get(answer),
+                    label=value,
+                    label_name=frame.name_of(value),
                     source=run_source.source.name,
                     run=frame.run.number,
                 )

@@ -13,6 +13,8 @@ from annotation.errors import InputError
 from annotation.hooks import hidden_batches
 from annotation.models import Item, Label, Project, WorkItem
 from annotation.permissions import Access
+from annotation.selectors.label_values import in_words, with_choice
+from annotation.values import Value
 from routing.core.scores import SCORES
 from routing.models import ItemScore, Prediction, Route, Run
 from routing.selectors.visibility import hidden_columns, may_see_model_output
@@ -34,7 +36,7 @@ class ItemRow:
     external_id: str
     excerpt: str
     image: Any
-    label: str | None
+    label: Value | None
     label_name: str | None
     annotator: str | None
     uncertainty: float | None
@@ -58,7 +60,7 @@ class Page:
 
 @dataclass(frozen=True)
 class LabelVersion:
-    value: str
+    value: Value
     name: str
     annotator: str
     version: int
@@ -80,7 +82,7 @@ class PredictionView:
     """`cost_note` says why the price per label was charged instead of what was used; "" where it was not."""
 
     source: str
-    value: str | None
+    value: Value | None
     name: str
     reason: str
     scores: list[ScoreView]
@@ -165,7 +167,7 @@ def item_history(project: Project, access: Access, item_id: int) -> ItemHistory 
         labels=[
             LabelVersion(
                 value=row.value,
-                name=names.get(row.value, str(row.value)),
+                name=in_words(row.value, names),
                 annotator=row.annotator.get_username(),
                 version=row.version,
                 comment=row.comment,
@@ -195,7 +197,7 @@ def _filtered(
     )
     work = WorkItem.objects.filter(item=OuterRef("pk")).exclude(batch__in=hidden)
     if label:
-        items = items.filter(Exists(seen.filter(value=label)))
+        items = items.filter(Exists(with_choice(seen, project, label)))
     if not stage:
         return items
     if stage not in STAGES:
@@ -242,7 +244,7 @@ def _rows(project: Project, items: list[Item], hidden: set[int], open_: bool) ->
                 excerpt=item.text[:EXCERPT],
                 image=item.image,
                 label=label.value if label else None,
-                label_name=names.get(label.value) if label else None,
+                label_name=in_words(label.value, names) if label else None,
                 annotator=label.annotator.get_username() if label else None,
                 uncertainty=u.get(item.pk),
                 routed_to=routed.get(item.pk),
@@ -269,7 +271,7 @@ def _predictions(item: Item, names: dict[str, str]) -> list[PredictionView]:
         PredictionView(
             source=row.source.name,
             value=row.value,
-            name=names.get(row.value, str(row.value)) if row.value is not None else "",
+            name=in_words(row.value, names) if row.value is not None else "",
             reason=row.reason,
             scores=scores.get(row.pk, []),
             cost=row.cost,

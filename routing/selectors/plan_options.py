@@ -6,17 +6,16 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.errors import HypacError
+from annotation.errors import HypacError, InputError
 from annotation.models import Project
 from routing.core.bounds import BOUNDS
 from routing.core.choices import DEFAULT_TARGET, Choice, choices
-from routing.core.losses import LOSSES, LossError, make_loss
-from routing.core.registry import UnknownNameError
+from routing.core.losses import LOSSES
 from routing.core.rules import RULES
 from routing.core.targets import TARGETS
 from routing.models import Source
 from routing.services.opened import open_source
-from routing.services.plan_fields import NUMERIC, losses_of_project
+from routing.services.plan_losses import loss_of, loss_refusal, losses_of_project
 from routing.services.scoring import offered_scores
 
 
@@ -66,7 +65,7 @@ def plan_options(
     suited = losses_of_project(project)
     offered = choices(
         target if target in TARGETS else DEFAULT_TARGET,
-        binary=_binary(loss if loss in suited else suited[0], loss_params or {}),
+        binary=_binary(project, loss if loss in suited else "", loss_params or {}),
         constant_p=not p_varies,
     )
     return PlanOptions(
@@ -80,7 +79,15 @@ def plan_options(
 
 def loss_title(name: str) -> str:
     """A loss in words; its name where there are none."""
-    return {"zero_one": _("Right or wrong"), NUMERIC: _("A number within a tolerance")}.get(name, name)
+    return {
+        "zero_one": _("Right or wrong"),
+        "numeric": _("A number within a tolerance"),
+        "exact_match": _("The same text"),
+        "math_equivalence": _("The same mathematics"),
+        "set_equal": _("All labels right"),
+        "jaccard": _("Share of labels that differ"),
+        "cosine_distance": _("Distance in meaning"),
+    }.get(name, name)
 
 
 def _option(choice: Choice) -> Option:
@@ -92,7 +99,7 @@ def _loss(name: str, *, recommended: bool) -> Option:
     if name not in LOSSES:
         return Option(name, name, _("A loss of this installation."))
     kind = LOSSES.get(name)
-    return Option(name, loss_title(name), kind.summary, "", recommended, kind.parameters)
+    return Option(name, loss_title(name), kind.summary, loss_refusal(name), recommended, kind.parameters)
 
 
 def _scores(project: Project) -> tuple[Option, ...]:
@@ -117,8 +124,8 @@ def _scores(project: Project) -> tuple[Option, ...]:
     )
 
 
-def _binary(name: str, params: Mapping[str, Any]) -> bool:
+def _binary(project: Project, name: str, params: Mapping[str, Any]) -> bool:
     try:
-        return make_loss(name, params).binary
-    except (LossError, UnknownNameError):
+        return loss_of(project, name, params).function.binary
+    except InputError:
         return True  # beside the loss stands what is wrong with it

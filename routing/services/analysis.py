@@ -10,12 +10,17 @@ from django.utils import timezone
 
 from annotation.errors import JobFailedError
 from annotation.jobs import JobContext
+from annotation.values import as_text
 from routing.core.arrays import Floats
-from routing.core.calibration import Calibration, CalibrationRow
+from routing.core.bins import Bins
+from routing.core.calibration import Calibration, CalibrationError, CalibrationRow
 from routing.core.certificate import canonical_bytes, certificate_document, draw_line
 from routing.core.certify import Certification, certify
+from routing.core.chain import Chain
 from routing.core.documents import read_slices
 from routing.core.exact import plain
+from routing.core.losses import LossUnavailableError
+from routing.core.plan import Plan
 from routing.models import Certificate, DrawItem, Run, RunSource
 from routing.selectors.ledger import ledger
 from routing.services.answers import table_of_answers
@@ -37,7 +42,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     plan, (calibration, own_scores) = plan_of(run), load_calibration(run, run_sources)
     chains = chains_from_json(run.chains or [])
     slices = None if run.slices is None else read_slices(run.slices)
-    certification = certify(plan, chains, calibration, slices=slices)
+    certification = _certified(plan, chains, calibration, slices)
     document = canonical_bytes(
         certificate_document(
             plan,
@@ -67,6 +72,17 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
             refusal=f"Run {run.number} has been analysed already.",
         )
     return {"certified": certification.certified}
+
+
+def _certified(
+    plan: Plan, chains: Sequence[Chain], calibration: Calibration, slices: Bins | None
+) -> Certification:
+    try:
+        return certify(plan, chains, calibration, slices=slices)
+    except LossUnavailableError as error:
+        raise JobFailedError(f"The losses could not be computed: {error}.", permanent=False) from error
+    except CalibrationError as error:
+        raise JobFailedError(f"The losses could not be computed: {error}.") from error
 
 
 def _figures_of(run: Run, analysis: Analysis) -> dict[str, Any]:
@@ -116,7 +132,7 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibr
                 p=probability.normalize(),
                 u=u,
                 v=v,
-                label=label.value if label else None,
+                label=as_text(label.value) if label else None,
                 answers=tuple(answers[item]) if asked else (),
             )
         )
@@ -136,6 +152,7 @@ def _provenance(run: Run, run_sources: Sequence[RunSource], certification: Certi
         "run": run.number,
         "target_in_words": run.get_target_display(),
         "currency": run.project.currency,
+        "task_type": run.project.task_type,
         "choices": list(run.project.choices.order_by("position").values_list("key", flat=True)),
         "sources": [
             {

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from django.db.models import Exists, OuterRef, Q
 
+from annotation.values import as_text
 from routing.models import ItemScore, Prediction, Run, RunSource
 from routing.services.scoring import score_of
 
@@ -53,8 +54,8 @@ def reaches(run_sources: Sequence[RunSource], position: int) -> Q:
 def table_of_answers(
     run: Run, run_sources: Sequence[RunSource], item_ids: Sequence[int]
 ) -> tuple[dict[int, list[str | None]], dict[int, list[float | None]]]:
-    """Usable answers, and usable own scores, of every source: item id -> one entry per source, None where
-    there is none.
+    """Usable answers as texts (annotation.values.as_text), and usable own scores, of every source: item id ->
+    one entry per source, None where there is none.
     """
     answers: dict[int, list[str | None]] = {item: [None] * len(run_sources) for item in item_ids}
     scores: dict[int, list[float | None]] = {item: [None] * len(run_sources) for item in item_ids}
@@ -72,5 +73,5 @@ def table_of_answers(
                 if not reason:
                     scores[item][index] = score
                 if not reason or run_source.position > 1:
-                    answers[item][index] = value
+                    answers[item][index] = as_text(value)
     return answers, scores

@@ -6,16 +6,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Count, Min, QuerySet
 
 from annotation.errors import InputError
 from annotation.models import Item, Project
 from routing.core.bounds import BOUNDS
 from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
-from routing.core.losses import LOSSES, Loss, LossError, make_loss
-from routing.core.losses.numeric import read_number
-from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES, split_fixed_sequence
 from routing.services.sql import DataCell
 
@@ -23,7 +19,6 @@ PLACES = 8
 SYMBOLS = re.compile(r"[a-z_]+( [a-z_])? = ")
 MOST_NESTED = 20
 LARGEST = 2**53
-NUMERIC = "numeric"
 LOOKED_AT = 50
 DEFAULT_SHARE = Decimal("0.3")
 LEARNS = split_fixed_sequence.RULE.name
@@ -87,37 +82,6 @@ class Asking:
     p_min: Decimal | None
     column: str
     by_text: Mapping[str, Decimal]
-
-
-def losses_of_project(project: Project) -> tuple[str, ...]:
-    """Names of the losses that suit the labels of the project, the default first.
-
-    The settings may add losses of one's own (HYPAC_LOSSES): nobody can name code from a page.
-    """
-    keys = project.choices.values_list("key", flat=True)
-    suited = ["zero_one"]
-    if all(read_number(key) is not None for key in keys):
-        suited.append(NUMERIC)
-    return tuple(dict.fromkeys((*suited, *settings.HYPAC_LOSSES)))
-
-
-def loss_of(project: Project, fields: PlanFields) -> tuple[str, Loss]:
-    """The chosen loss, or the default of the project. Raises InputError, whose `where` names the field."""
-    names = losses_of_project(project)
-    name = fields.loss or names[0]
-    if name not in names:
-        does = " This loss is for other kinds of labels." if name in LOSSES else ""
-        raise InputError(
-            f"There is no loss {name!r} for this project; choose one of {', '.join(names)}.{does}",
-            where="loss",
-        )
-    try:
-        return name, make_loss(name, fields.loss_params)
-    except UnknownNameError as error:
-        raise InputError(f"{error}.", where="loss") from None
-    except LossError as error:
-        where = "loss_params" if fields.loss_params else "loss"
-        raise InputError(as_sentence(str(error)), where=where) from None
 
 
 def share_of(fields: PlanFields) -> Decimal:

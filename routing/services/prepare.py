@@ -15,6 +15,7 @@ from annotation.models import Item
 from routing.core import sampling
 from routing.core.certificate import slices_document
 from routing.core.chain import PilotData, build_chains, cut_slices
+from routing.core.losses import LossUnavailableError
 from routing.core.rules import split_fixed_sequence
 from routing.models import DrawItem, ItemScore, PilotItem, PoolItem, Prediction, Run, RunSource, Spend
 from routing.services.answers import table_of_answers
@@ -101,7 +102,11 @@ def _build_chains(context: JobContext, run: Run, run_sources: list[RunSource]) -
         fixed: dict[str, Any] = {"chains": [], "slices": slices}
     else:
         pilot = _pilot(run, run_sources) if len(run_sources) > 1 else None
-        fixed = {"chains": chains_to_json(build_chains(plan, u=u, v=v, pilot=pilot, reference=reference))}
+        try:
+            chains = build_chains(plan, u=u, v=v, pilot=pilot, reference=reference)
+        except LossUnavailableError as error:
+            raise JobFailedError(f"The losses could not be computed: {error}.", permanent=False) from error
+        fixed = {"chains": chains_to_json(chains)}
     with context.chunk():
         Run.objects.filter(pk=run.pk, chains__isnull=True).update(**fixed)
     run.refresh_from_db()

@@ -9,6 +9,7 @@ from routing.backends import Answer, predict_all
 from routing.core.scores import make_score
 from routing.models import Source
 from routing.services.opened import open_source
+from routing.services.score_fields import score_fields
 
 SAMPLE = 50
 LOOKED_AT = 1_000
@@ -80,11 +81,5 @@ def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
 
 
 def _read(answer: Answer, reader: ValueReader) -> dict[str, object]:
-    """What scores read, of an answer that is not stored yet (see `score_fields.fields_of`)."""
-    return {
-        **answer.raw,
-        "label": reader(answer.value)[0],
-        "reason": answer.reason,
-        "finish_reason": answer.finish_reason,
-        "allowed": reader.keys or None,
-    }
+    """What scores read, of an answer that is not stored yet."""
+    return score_fields(answer.raw, reader(answer.value)[0], answer.reason, answer.finish_reason, reader)

@@ -22,6 +22,7 @@ from routing.services import storable
 from routing.services.charging import Charge
 from routing.services.opened import open_source
 from routing.services.prompts import PROMPTED, prompt_in_force, shown_to_model
+from routing.services.score_fields import score_fields
 from routing.services.states import OPEN
 
 KIND = "try_source"
@@ -154,13 +155,7 @@ def row_of(
         ]
     if backend.fields:
         score = make_score(backend.default_score)(
-            {
-                **answer.raw,
-                "label": value,
-                "reason": reason,
-                "finish_reason": answer.finish_reason,
-                "allowed": reader.keys or None,
-            }
+            score_fields(answer.raw, value, reason, answer.finish_reason, reader)
         )
         row |= {"score_name": backend.default_score, "score": score.u, "score_reason": score.reason}
     return storable.document(row)

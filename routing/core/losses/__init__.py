@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from routing.core.arrays import Floats
-from routing.core.losses.base import BatchLoss, Loss, LossError, LossKind
+from routing.core.losses.base import BatchLoss, Loss, LossError, LossKind, LossUnavailableError
 from routing.core.losses.cosine_distance import CosineDistanceKind
 from routing.core.losses.exact_match import ExactMatchKind
 from routing.core.losses.imports import is_path
@@ -32,7 +32,16 @@ LOSSES: Registry[LossKind] = Registry(
     CosineDistanceKind(),
 )
 
-__all__ = ["LOSSES", "Loss", "LossError", "LossKind", "imported_paths", "losses_of", "make_loss"]
+__all__ = [
+    "LOSSES",
+    "Loss",
+    "LossError",
+    "LossKind",
+    "LossUnavailableError",
+    "imported_paths",
+    "losses_of",
+    "make_loss",
+]
 
 
 def imported_paths(name: str, params: Mapping[str, Any] | None = None) -> tuple[str, ...]:

@@ -17,6 +17,10 @@ class LossError(ValueError):
     """A loss that cannot be made or computed; the message names the parameter or the value."""
 
 
+class LossUnavailableError(LossError):
+    """What computes the loss failed, a server for one, whatever the values: it may be there again later."""
+
+
 class Loss(Protocol):
     """A loss l(label of record, prediction) between two stored label values, both texts.
 

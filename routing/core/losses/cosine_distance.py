@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from routing.core.arrays import Floats
-from routing.core.losses.base import Loss, LossError, known_parameters, short
+from routing.core.losses.base import Loss, LossError, LossUnavailableError, known_parameters, short
 from routing.core.losses.imports import load
 
 BATCH = 256
@@ -81,7 +82,9 @@ class CosineDistance:
         try:
             vectors = np.asarray(self.embedder(texts), dtype=np.float64)
         except Exception as error:  # a model of somebody else's can fail in any way
-            raise LossError(f"the embedder {self.path!r} failed: {type(error).__name__}: {error}") from error
+            raise LossUnavailableError(
+                f"the embedder {self.path!r} failed: {type(error).__name__}: {error}"
+            ) from error
         if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1]:
             raise LossError(
                 f"the embedder {self.path!r} gave an array of shape {vectors.shape} for {len(texts)} texts; "
@@ -108,7 +111,8 @@ class CosineDistanceKind:
     )
     parameters: Mapping[str, str] = field(
         default_factory=lambda: {
-            "embedder": "'package.module:function', from a list of texts to one vector per text (required)"
+            "embedder": "'package.module:function', from a list of texts to one vector per text (required)",
+            "model": "name of a model, which the function is then called with: f(texts, model=...)",
         }
     )
 
@@ -123,4 +127,7 @@ class CosineDistanceKind:
         embedder = load(path)
         if not callable(embedder):
             raise LossError(f"the embedder {path!r} cannot be called with a list of texts")
-        return CosineDistance(embedder, path)
+        model = params.get("model")
+        if model is not None and not isinstance(model, str):
+            raise LossError(f"the parameter 'model' must be the name of a model, not {model!r}")
+        return CosineDistance(embedder if model is None else partial(embedder, model=model), path)
