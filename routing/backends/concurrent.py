@@ -16,6 +16,10 @@ GATHER_SHARE = 0.03
 short beside the calls that wait to be started."""
 LONGEST_GATHER = 1.0
 REMEMBERED = 101
+SPARE = 4
+"""One item more for so many calls at a time is taken, so that a call can follow another while the caller
+stores answers. Without, a tenth of the time went by in that way beside a server that answers 32 calls at a time
+in 200 ms, with commits of 4 ms; with it a thirtieth."""
 
 Ask = Callable[[Item, Event], Answer]
 """Answers for one item, in a thread of its own: so without the database. Where the event is set, nobody waits
@@ -33,22 +37,30 @@ class _Outcome:
     error: Exception | None = None
 
 
-def concurrently(items: Iterable[Item], ask: Ask, concurrency: int) -> Iterator[list[Answered]]:
+def in_flight(concurrency: int) -> int:
+    """The most items that are out at a time: asked for, about to be, or answered and not stored yet."""
+    return concurrency + concurrency // SPARE
+
+
+def concurrently(
+    items: Iterable[Item], ask: Ask, concurrency: int, at_end: Callable[[], None] = lambda: None
+) -> Iterator[list[Answered]]:
     """The answers of `ask` in groups, in the order in which they come; `concurrency` calls at a time.
 
-    An item is taken, in the caller's thread, only where fewer than `concurrency` are out; those of a group
-    count as out until the caller asks for the next group. `busy_ms` of an answer is its share of the time
+    An item is taken, in the caller's thread, only where fewer than `in_flight(concurrency)` are out; those of
+    a group count as out until the caller asks for the next group. `busy_ms` of an answer is its share of the time
     since the group before. What `ask` or `items` raises is raised here once the calls under way have ended
     and their answers were given. Closing the iterator starts no further call and waits for none.
+    Each thread calls `at_end` when it has nothing more to do.
     """
-    pool = _Pool(ask)
+    pool = _Pool(ask, at_end)
     rest: Iterator[Item] | None = iter(items)
     failure: Exception | None = None
     latencies: deque[float] = deque(maxlen=REMEMBERED)
     out, last = 0, time.monotonic()
     try:
         while True:
-            while rest is not None and failure is None and out < concurrency:
+            while rest is not None and failure is None and out < in_flight(concurrency):
                 try:
                     item = next(rest, None)
                 except Exception as error:
@@ -57,7 +69,7 @@ def concurrently(items: Iterable[Item], ask: Ask, concurrency: int) -> Iterator[
                 if item is None:
                     rest = None
                 else:
-                    pool.start(item, out)
+                    pool.start(item, min(out, concurrency - 1))
                     out += 1
             if not out:
                 break
@@ -83,9 +95,9 @@ def concurrently(items: Iterable[Item], ask: Ask, concurrency: int) -> Iterator[
 class _Pool:
     """Threads that are started as they are needed. They end with the process, whatever they wait for."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, at_end: Callable[[], None]) -> None:
         self.stopped = Event()
-        self._ask = ask
+        self._ask, self._at_end = ask, at_end
         self._todo: SimpleQueue[Item | None] = SimpleQueue()
         self._done: SimpleQueue[_Outcome] = SimpleQueue()
         self._threads = 0
@@ -116,6 +128,12 @@ class _Pool:
             self._todo.put(None)
 
     def _work(self) -> None:
+        try:
+            self._answer_all()
+        finally:
+            self._at_end()
+
+    def _answer_all(self) -> None:
         while (item := self._todo.get()) is not None:
             if self.stopped.is_set():
                 self._done.put(_Outcome(item))

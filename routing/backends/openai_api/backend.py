@@ -8,7 +8,7 @@ from typing import Any
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.backends.base import Answer, Answered, BackendError, digest
-from routing.backends.concurrent import concurrently
+from routing.backends.concurrent import concurrently, in_flight
 from routing.backends.context import SourceContext
 from routing.backends.openai_api.endpoint import Endpoint
 from routing.backends.openai_api.identity import Signature, served_model
@@ -43,7 +43,7 @@ class OpenAIApi:
 
     @property
     def in_flight(self) -> int:
-        return self._params.concurrency
+        return in_flight(self._params.concurrency)
 
     def check(self) -> dict[str, Any]:
         """What the server's list of models says of the model. Raises InputError."""
@@ -99,9 +99,7 @@ class OpenAIApi:
                 self._messages(item)
             )
 
-        yield from concurrently(items, ask, self._params.concurrency)
-        # Not where the caller leaves early: connections that are in use end with their calls.
-        endpoint.close()
+        yield from concurrently(items, ask, self._params.concurrency, endpoint.close_own)
 
     def _messages(self, item: Item) -> Messages:
         try:
