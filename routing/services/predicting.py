@@ -19,7 +19,6 @@ from routing.services.charging import Charge
 from routing.services.handing_out import HandOut
 from routing.services.opened import open_source
 from routing.services.run_sources import change_of
-from routing.services.score_fields import keys_by_name
 from routing.services.scoring import score_of
 from routing.services.stored_scores import store_scores
 
@@ -78,8 +77,8 @@ class _Stream:
         self._context, self._run_source, self._stage, self._purse = context, run_source, stage, purse
         self._backend: Backend = open_source(run_source.source)
         self._score = score_of(run_source.run, run_source)
-        self._keys = keys_by_name(project)
-        self._rows = _Rows(run_source, reader_of(project))
+        self._reader = reader_of(project)
+        self._rows = _Rows(run_source, self._reader)
         self._hand_out = HandOut(
             context, missing, backend=self._backend, charge=self._rows.charge, purse=purse
         )
@@ -134,7 +133,7 @@ class _Stream:
         paid = sum((row.cost for row in rows), Decimal(0))
         self._hand_out.read_on()
         with self._context.chunk(done=self.done + len(rows)):
-            store_scores(Prediction.objects.bulk_create(rows), self._score, self._keys)
+            store_scores(Prediction.objects.bulk_create(rows), self._score, self._reader)
             _pay(rows, paid, self._run_source, self._stage)
             self._purse.settle(aside, paid)
             self._hand_out.set_aside()

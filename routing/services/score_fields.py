@@ -4,21 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from annotation.models import Project
-from annotation.values import ValueReader, as_text, reader_of
+from annotation.values import ValueReader, as_text
 from routing.models import Prediction
 
 
-def keys_by_name(project: Project) -> Mapping[str, str]:
-    """Every text by which a source may name a choice, with the choice's key; empty where the answer of the
-    project is no choice.
-    """
-    return reader_of(project).keys
-
-
-def fields_of(row: Prediction, reader: ValueReader | Mapping[str, str]) -> dict[str, object]:
-    """What scores read of a prediction. `reader` is that of the project."""
-    if not isinstance(reader, ValueReader):
-        reader = ValueReader(Project.TaskType.SINGLE_CHOICE, reader)
+def fields_of(row: Prediction, reader: ValueReader) -> dict[str, object]:
+    """What scores read of a stored prediction; `reader` is that of its project."""
     return score_fields(row.raw, row.value, row.reason, row.finish_reason, reader)
 
 

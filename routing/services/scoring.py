@@ -8,6 +8,7 @@ from typing import Any
 from annotation.errors import InputError
 from annotation.hooks import hidden_batches
 from annotation.models import Label, Project
+from annotation.values import reader_of
 from routing.core.registry import UnknownNameError
 from routing.core.scores import (
     SCORES,
@@ -20,7 +21,7 @@ from routing.core.scores import (
 )
 from routing.models import Prediction, Run, RunSource, Source
 from routing.services.opened import open_source
-from routing.services.score_fields import fields_of, keys_by_name
+from routing.services.score_fields import fields_of
 
 # More than enough for a few coefficients, and quick enough for a page that says at once what is missing.
 MAX_EXAMPLES = 5_000
@@ -143,10 +144,10 @@ def _examples(project: Project, source: Source) -> list[Example]:
         .order_by("-id")
     )
     labels = dict(reversed(list(current.values_list("item_id", "value")[:MAX_EXAMPLES])))
-    ids, keys, examples = sorted(labels), keys_by_name(project), []
+    ids, reader, examples = sorted(labels), reader_of(project), []
     for start in range(0, len(ids), 500):
         rows = Prediction.objects.filter(
             item__in=ids[start : start + 500], source=source, fingerprint=fingerprint, value__isnull=False
         ).order_by("item_id")
-        examples += [Example(fields_of(row, keys), row.value != labels[row.item_id]) for row in rows]
+        examples += [Example(fields_of(row, reader), row.value != labels[row.item_id]) for row in rows]
     return examples

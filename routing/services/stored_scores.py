@@ -1,19 +1,20 @@
 """Uncertainty scores of stored predictions. Another score needs no other model call."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from django.db.models import Exists, OuterRef
 
 from annotation.jobs import JobContext
+from annotation.values import ValueReader, reader_of
 from routing.core.scores import make_score
 from routing.models import ItemScore, Prediction, RunSource
-from routing.services.score_fields import fields_of, keys_by_name
+from routing.services.score_fields import fields_of
 from routing.services.scoring import ChosenScore
 
 CHUNK = 2_000
 
 
-def store_scores(rows: Iterable[Prediction], score: ChosenScore, keys: Mapping[str, str]) -> None:
+def store_scores(rows: Iterable[Prediction], score: ChosenScore, reader: ValueReader) -> None:
     """Compute and store one score of predictions that do not have it.
 
     An answer that cannot be used is as uncertain as can be, whatever the model thought of it.
@@ -21,7 +22,7 @@ def store_scores(rows: Iterable[Prediction], score: ChosenScore, keys: Mapping[s
     compute = make_score(score.name, score.params)
     scores = []
     for row in rows:
-        result = compute(fields_of(row, keys))
+        result = compute(fields_of(row, reader))
         scores.append(ItemScore(prediction=row, name=score.key, value=result.u, reason=result.reason[:200]))
     ItemScore.objects.bulk_create(scores)
 
@@ -36,8 +37,8 @@ def score_missing(context: JobContext, *, run_source: RunSource, score: ChosenSc
     rows = list(missing[:CHUNK])
     if not rows:
         return
-    keys = keys_by_name(run_source.run.project)
+    reader = reader_of(run_source.run.project)
     while rows:
         with context.chunk(stage=f"Scores of {run_source.source.name}"):
-            store_scores(rows, score, keys)
+            store_scores(rows, score, reader)
         rows = list(missing.filter(pk__gt=rows[-1].pk)[:CHUNK])
