@@ -99,7 +99,10 @@ class OpenAIApi:
                 self._messages(item)
             )
 
-        yield from concurrently(items, ask, self._params.concurrency, endpoint.close_own)
+        try:
+            yield from concurrently(items, ask, self._params.concurrency)
+        finally:
+            endpoint.close()
 
     def _messages(self, item: Item) -> Messages:
         try:

@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from threading import Event, Lock, local
+from threading import Event, Lock
 from typing import Any
 
 from annotation.net import GuardedClient, NetError
@@ -55,10 +55,19 @@ class Endpoint:
         self._numbers = itertools.count(1)
         self._probing = Lock()
         self._mean_out: float | None = None
-        # A client for each thread: one for all would look at every idle connection before each call.
-        self._threads = local()
-        # Reads the list of certificates, which the threads would otherwise all do at once.
-        self._new_client().close()
+        sampling = params.sampling
+        most = BYTES_PER_ALTERNATIVE * (sampling.top_logprobs + 1) * params.max_tokens * sampling.samples
+        self._client = GuardedClient(
+            connect_timeout=params.connect_timeout,
+            read_timeout=params.read_timeout,
+            total_timeout=params.total_timeout,
+            max_bytes=min(64 * MIB, 4 * MIB + most),
+            max_connections=params.concurrency,
+        )
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        self._client.close()
 
     def call(self, body: Mapping[str, Any], clock: Clock, stopped: Event) -> Mapping[str, Any]:
         """The server's answer to a chat completion.
@@ -90,32 +99,10 @@ class Endpoint:
             if stopped.wait(pause):
                 raise StoppedError
 
-    def close_own(self) -> None:
-        """Close the connections of the calling thread."""
-        if client := getattr(self._threads, "client", None):
-            client.close()
-
-    def _client(self) -> GuardedClient:
-        client: GuardedClient | None = getattr(self._threads, "client", None)
-        if client is None:
-            client = self._threads.client = self._new_client()
-        return client
-
-    def _new_client(self) -> GuardedClient:
-        params, sampling = self._params, self._params.sampling
-        most = BYTES_PER_ALTERNATIVE * (sampling.top_logprobs + 1) * params.max_tokens * sampling.samples
-        return GuardedClient(
-            connect_timeout=params.connect_timeout,
-            read_timeout=params.read_timeout,
-            total_timeout=params.total_timeout,
-            max_bytes=min(64 * MIB, 4 * MIB + most),
-            max_connections=1,
-        )
-
     def _attempt(self, body: Mapping[str, Any], clock: Clock, guess: int) -> Verdict:
         began = time.monotonic()
         try:
-            response = self._client().request(
+            response = self._client.request(
                 "POST", self._url, headers=self._headers, json=body, total_timeout=max(0.05, clock.left)
             )
             verdict = verdict_on(response, self._key)
