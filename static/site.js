@@ -66,12 +66,12 @@
     }
   });
 
-  // Fields of one backend are shown only while it is the chosen one.
+  // Fields of some backends are shown only while one of them is the chosen one.
   function chosenParts(root) {
     for (const select of root.querySelectorAll("select[data-shows]")) {
       const show = () => {
         for (const part of document.querySelectorAll(`[data-shown-by="${select.dataset.shows}"]`)) {
-          part.hidden = part.dataset.value !== select.value;
+          part.hidden = !part.dataset.value.split(" ").includes(select.value);
         }
       };
       if (!select.dataset.showing) select.addEventListener("change", show);

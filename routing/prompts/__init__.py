@@ -3,7 +3,7 @@
 from routing.prompts.base import Messages, Reading
 from routing.prompts.check import check_prompt
 from routing.prompts.defaults import default_prompt
-from routing.prompts.placeholders import placeholders
+from routing.prompts.placeholders import item_fields, placeholders
 from routing.prompts.presets import PRESETS, Preset
 from routing.prompts.reading import read_answer
 from routing.prompts.render import prompt_digest, render
@@ -16,6 +16,7 @@ __all__ = [
     "Reading",
     "check_prompt",
     "default_prompt",
+    "item_fields",
     "placeholders",
     "prompt_digest",
     "read_answer",

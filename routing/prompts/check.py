@@ -2,7 +2,14 @@
 
 from annotation.errors import InputError
 from routing.backends.context import Example, Prompt, TaskSpec
-from routing.prompts.placeholders import OF_ITEM, OF_PROJECT, column_of, names_in, placeholders
+from routing.prompts.placeholders import (
+    OF_ITEM,
+    OF_PROJECT,
+    column_of,
+    item_fields,
+    names_in,
+    placeholders,
+)
 from routing.prompts.reading import read_answer
 from routing.prompts.render import example_fields
 
@@ -35,7 +42,7 @@ def check_prompt(prompt: Prompt, spec: TaskSpec) -> None:
                 f"The placeholder {name!r} {refusal}; a system message may hold {', '.join(allowed)}.",
                 where="system",
             )
-    fields = [name for name in names_in(prompt.template) if name not in OF_PROJECT and name != "examples"]
+    fields = item_fields(prompt.template)
     if not fields:
         raise InputError(
             "Nothing of the item is in it, so all would be asked the same; put in {{ text }} or a column.",

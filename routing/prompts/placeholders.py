@@ -44,15 +44,14 @@ def names_in(template: str) -> list[str]:
     return list(dict.fromkeys(match[1].strip() for match in PLACEHOLDER.finditer(template)))
 
 
+def item_fields(template: str) -> list[str]:
+    """The names in a template that stand for something of the item."""
+    return [name for name in names_in(template) if name not in OF_PROJECT and name != "examples"]
+
+
 def column_of(name: str) -> str:
     """The column that a name means, if it is not one of the fixed ones."""
     return name.removeprefix(COLUMN).strip() if name.startswith(COLUMN) else name
-
-
-def columns_in(template: str) -> frozenset[str]:
-    """The columns that a template names."""
-    fixed = {**OF_ITEM, **OF_PROJECT}
-    return frozenset(column_of(name) for name in names_in(template) if name not in fixed)
 
 
 def fill(template: str, value_of: Callable[[str], str]) -> str:

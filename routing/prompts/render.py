@@ -12,10 +12,10 @@ from routing.prompts.placeholders import (
     COLUMN,
     OF_PROJECT,
     column_of,
-    columns_in,
     field,
     fields_of,
     fill,
+    item_fields,
     names_in,
     of_project,
 )
@@ -83,8 +83,7 @@ def _turn(example: Example, prompt: Prompt, spec: TaskSpec) -> tuple[str, str]:
 
 def _as_text(prompt: Prompt) -> str:
     """The examples one below the other: the fields that the template names, and the answer."""
-    columns = columns_in(prompt.template)
-    shown = [name for name in names_in(prompt.template) if name == "text" or column_of(name) in columns]
+    shown = item_fields(prompt.template)
     blocks = []
     for example in prompt.examples:
         fields = example_fields(example)

@@ -17,12 +17,36 @@ class ShownTry:
     job: Job | None
     tried: SourceTry | None
     hidden: bool
-    mean_cost: Decimal | None
+
+    @property
+    def mean_cost(self) -> Decimal | None:
+        return mean_cost(self.tried) if self.tried else None
+
+    @property
+    def usable(self) -> int:
+        return sum(row["reason"] == "" for row in self.tried.rows) if self.tried else 0
+
+    @property
+    def mean_tokens_in(self) -> float | None:
+        return self._mean("tokens_in")
+
+    @property
+    def mean_tokens_out(self) -> float | None:
+        return self._mean("tokens_out")
+
+    @property
+    def mean_seconds(self) -> float | None:
+        mean = self._mean("latency_ms")
+        return None if mean is None else mean / 1000
+
+    def _mean(self, name: str) -> float | None:
+        """Of the answers that tell it; None where none does."""
+        known = [row[name] for row in self.tried.rows if row[name] is not None] if self.tried else []
+        return sum(known) / len(known) if known else None
 
 
 def newest_try(source: Source) -> ShownTry:
     jobs = Job.objects.filter(project=source.project_id, kind=KIND, unique_key=f"try:{source.pk}")
     tried = source.tries.order_by("-job_id").first()
     hidden = tried is not None and any_hidden([row["item"] for row in tried.rows])
-    shown = None if hidden else tried
-    return ShownTry(jobs.order_by("-id").first(), shown, hidden, mean_cost(shown) if shown else None)
+    return ShownTry(jobs.order_by("-id").first(), None if hidden else tried, hidden)

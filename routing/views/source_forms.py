@@ -9,14 +9,28 @@ from django import forms
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from annotation.errors import HypacError
+from annotation.models import Project
 from annotation.views.forms import price_field
+from routing import backends
 from routing.backends.recorded import PARAMS as RECORDED
 from routing.core.costs import COSTS, PEOPLE_TOKENS, Cost, Price
-from routing.models import Source
+from routing.models import ModelPrice, Source
+from routing.views import llm_fields
 
-BACKENDS = (
-    ("sklearn", _("A scikit-learn model on this server")),
-    ("recorded", _("Answers that came with the data")),
+BACKENDS = tuple(
+    (name, title)
+    for name, title in (
+        (
+            "openai_api",
+            _("A language model behind an OpenAI-compatible server (vLLM, OpenAI, llama.cpp, ...)"),
+        ),
+        ("vllm", _("A language model in the worker itself, on its GPU (vLLM)")),
+        ("label_studio_ml", _("A Label Studio ML backend")),
+        ("sklearn", _("A scikit-learn model on this server")),
+        ("recorded", _("Answers that came with the data")),
+    )
+    if name in backends.BACKENDS
 )
 # Columns that most data has none of; shown when asked for.
 FURTHER = {
@@ -55,7 +69,7 @@ FURTHER = {
 }
 
 
-def _price_field(price: Price) -> forms.CharField:
+def price_text_field(price: Price) -> forms.CharField:
     """The service reads what is typed, so that page and API refuse the same in the same words."""
     default = (
         "" if price.default is None else " " + _("Left empty: %(price)s.") % {"price": f"{price.default:f}"}
@@ -94,6 +108,14 @@ class SourceForm(forms.Form):
     uncertainty_column = forms.ChoiceField(
         label=_("or column with its uncertainty"), required=False, help_text=_("From 0 to 1; 0 is sure.")
     )
+    api_key = forms.CharField(
+        label=_("Key for the server"),
+        required=False,
+        max_length=4_000,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text=_("Stored encrypted, sent to this server only, and never shown again."),
+    )
+    remove_key = forms.BooleanField(label=_("Remove the stored key"), required=False)
     cost_per_label = price_field(
         label=_("Price of one label"),
         help_text=_("On average, where it differs from item to item: plans reckon with it."),
@@ -106,13 +128,25 @@ class SourceForm(forms.Form):
         widget=forms.Select(attrs={"data-shows": "cost_function"}),
     )
 
-    def __init__(self, *args: Any, models: list[str], columns: list[str], **kwargs: Any) -> None:
+    price = forms.ModelChoiceField(
+        label=_("Line of the price list"),
+        queryset=ModelPrice.objects.none(),
+        required=False,
+        empty_label=_("None: the prices below"),
+        help_text=_("Its way of counting and its prices then count, now and whenever the line changes."),
+    )
+
+    def __init__(
+        self, *args: Any, models: list[str], columns: list[str], project: Project, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self.fields |= llm_fields.llm_fields()
+        self.fields["price"].queryset = project.model_prices.all()  # type: ignore[attr-defined]
         for name, (label, help_text) in FURTHER.items():
             self.fields[name] = forms.ChoiceField(label=label, required=False, help_text=help_text)
         for cost in counted():
             for price in cost.prices:
-                self.fields[price.name] = _price_field(price)
+                self.fields[price.name] = price_text_field(price)
         self._offer("model", models, _("Choose a model"))
         for name in RECORDED:
             self._offer(name, columns, _("Choose a column") if name == "label_column" else _("None"))
@@ -124,23 +158,57 @@ class SourceForm(forms.Form):
             "cost_per_label": f"{source.cost_per_label.normalize():f}",
             "cost_function": source.cost_function,
             "backend": source.backend,
+            "price": source.price_id,
+            "logprobs": True,
             **source.prices,
-            **source.params,
+            **llm_fields.initial_of(source.backend, source.params),
         }
 
     def values(self) -> dict[str, Any]:
         """Arguments of `save_source`."""
         data = self.cleaned_data
-        names: Sequence[str] = ("model",) if data["backend"] == "sklearn" else RECORDED
         function = data["cost_function"] or "flat"
         prices = {price.name: data[price.name] for cost in counted(function) for price in cost.prices}
+        if data["price"]:
+            function, prices = "flat", {}  # the line says
         return {
             "name": data["name"],
             "backend": data["backend"],
-            "params": {name: data[name] for name in names if data[name]},
+            "params": self._params(),
+            "price": data["price"],
+            "api_key": "" if data["remove_key"] else data["api_key"] or None,
             "cost_per_label": data["cost_per_label"],
             "cost_function": function,
             "prices": {name: value for name, value in prices.items() if value},
+        }
+
+    def _params(self) -> dict[str, Any]:
+        data = self.cleaned_data
+        if data["backend"] in llm_fields.PARAMS:
+            return llm_fields.params_of(data["backend"], data)
+        names: Sequence[str] = ("model",) if data["backend"] == "sklearn" else RECORDED
+        return {name: data[name] for name in names if data[name]}
+
+    def add_refusal(self, error: HypacError) -> None:
+        """Show what the service refused beside the field of the chosen backend that it names."""
+        where = error.where
+        if self.data.get("backend") in llm_fields.PARAMS:
+            where = llm_fields.FIELD_OF.get(where, where)
+        self.add_error(where if where in self.fields else None, error.message)
+
+    def parts(self) -> dict[str, list[forms.BoundField]]:
+        """Fields of language models by what they are about, for the template."""
+        return {
+            name: [self[field] for field in getattr(llm_fields, name)]
+            for name in ("SAMPLING", "SCORES", "FORM_OF_ANSWER", "LIMITS", "TIMES", "ENGINE")
+        }
+
+    def opened(self) -> dict[str, bool]:
+        """Which of these parts hold something, and so are to be shown at once."""
+        usual = {"logprobs"}
+        return {
+            name: any((field.value() and field.name not in usual) or field.errors for field in fields)
+            for name, fields in self.parts().items()
         }
 
     def further(self) -> list[forms.BoundField]:

@@ -1,6 +1,9 @@
 """The models of a project and their prices; people come last and have a price, too."""
 
+from typing import Any
+
 from django.contrib import messages
+from django.http import QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -10,8 +13,10 @@ from annotation.services.projects import update_project
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.forms import add_error
 from routing.models import Source
+from routing.services.prompts import PROMPTED
 from routing.services.source_warnings import warnings_of
 from routing.services.sources import available_models, delete_source, move_source, save_source
+from routing.views.llm_fields import PARAMS, preset_values
 from routing.views.source_forms import BACKENDS, PeopleForm, SourceForm, charged
 
 
@@ -35,6 +40,8 @@ def sources(request: ProjectRequest) -> HttpResponseBase:
         {
             "sources": rows,
             "backend_names": dict(BACKENDS),
+            "described": {source.pk: _described(source) for source in rows},
+            "prompted": PROMPTED,
             "charges": {source.pk: charged(source) for source in rows},
             "people": people,
             "step": "sources",
@@ -72,24 +79,47 @@ def source_move(request: ProjectRequest, source_id: int) -> HttpResponseBase:
 def _edit(request: ProjectRequest, source: Source | None) -> HttpResponseBase:
     project = request.access.project
     models, columns = available_models(), list(project.columns)
+    initial = SourceForm.initial_of(source) if source else {"backend": _likely(models, columns)}
+    with_preset = "use_preset" in request.POST
     form = SourceForm(
-        request.POST or None,
+        None if with_preset else request.POST or None,
         models=models,
         columns=columns,
-        initial=SourceForm.initial_of(source) if source else {"backend": "sklearn" if models else "recorded"},
+        project=project,
+        initial=_with_preset(request.POST) if with_preset else initial,
     )
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST" and not with_preset and form.is_valid():
         try:
             saved = save_source(project=project, user=request.user, source=source, **form.values())
         except HypacError as error:
-            add_error(form, error)
+            form.add_refusal(error)
         else:
             messages.success(request, _("%(name)s is saved.") % {"name": saved.name})
             for warning in warnings_of(saved):
                 messages.warning(request, warning)
+            if source is None and saved.backend in PROMPTED:
+                return redirect("source_prompt", project.slug, saved.pk)
             return redirect("sources", project.slug)
     return render(
         request,
         "routing/source_form.html",
         {"form": form, "source": source, "step": "sources", "has_models": models, "has_columns": columns},
     )
+
+
+def _likely(models: list[str], columns: list[str]) -> str:
+    """The kind of source that is chosen until somebody chooses."""
+    return "sklearn" if models else "recorded" if columns else "openai_api"
+
+
+def _with_preset(sent: QueryDict) -> dict[str, Any]:
+    """The fields as they were sent, with the values of the chosen preset."""
+    return {**sent.dict(), "logprobs": "logprobs" in sent, **preset_values(sent.get("preset", ""))}
+
+
+def _described(source: Source) -> str:
+    """What a source is, in the list: of a language model what it is called and where, of others all."""
+    if source.backend in PARAMS:
+        names = [name for name in ("model", "url") if source.params.get(name)]
+        return " · ".join(str(source.params[name]) for name in names)
+    return ", ".join(str(value) for value in source.params.values())
