@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from annotation.api.base import KeysetPages, ProjectView
 from annotation.queue import BatchProgress
-from routing import api_budget, api_plans, api_sources
+from routing import api_budget, api_plans, api_prices, api_sources
 from routing.models import Certificate, Run
 from routing.selectors.overview import overview
 from routing.selectors.runs import Threshold, run_report
@@ -164,6 +164,7 @@ urlpatterns = [
     *api_sources.urlpatterns,
     *api_budget.urlpatterns,
     *api_plans.urlpatterns,
+    *api_prices.urlpatterns,
     path("projects/<slug:slug>/runs/", RunList.as_view(), name="api_runs"),
     path("projects/<slug:slug>/runs/<int:number>/", RunDetail.as_view(), name="api_run"),
     path(

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from routing.views import deliveries, items, overview, plan, runs, sources
+from routing.views import deliveries, items, model_prices, overview, plan, prompts, runs, sources, tries
 
 urlpatterns = [
     path("projects/<slug:slug>/", overview.overview, name="overview"),
@@ -13,6 +13,18 @@ urlpatterns = [
     path("projects/<slug:slug>/sources/<int:source_id>/", sources.source_edit, name="source_edit"),
     path("projects/<slug:slug>/sources/<int:source_id>/delete/", sources.source_delete, name="source_delete"),
     path("projects/<slug:slug>/sources/<int:source_id>/move/", sources.source_move, name="source_move"),
+    path("projects/<slug:slug>/sources/<int:source_id>/prompt/", prompts.source_prompt, name="source_prompt"),
+    path("projects/<slug:slug>/sources/<int:source_id>/try/", tries.source_try, name="source_try"),
+    path(
+        "projects/<slug:slug>/sources/<int:source_id>/try/price/",
+        tries.source_try_price,
+        name="source_try_price",
+    ),
+    path("projects/<slug:slug>/prices/", model_prices.prices, name="prices"),
+    path("projects/<slug:slug>/prices/<int:price_id>/", model_prices.price_edit, name="price_edit"),
+    path(
+        "projects/<slug:slug>/prices/<int:price_id>/delete/", model_prices.price_delete, name="price_delete"
+    ),
     path("projects/<slug:slug>/plan/", plan.plan, name="plan"),
     path("projects/<slug:slug>/plan/outlook/", plan.plan_outlook, name="plan_outlook"),
     path("projects/<slug:slug>/runs/", runs.runs, name="runs"),

@@ -10,7 +10,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from annotation.models import Label, Project, WorkItem
 from annotation.services.files import store_file
-from routing.models import Delivery, DeliveryFile
+from routing.models import Delivery, DeliveryFile, ModelPrice
 from tests.factories import PASSWORD, add_member, make_image_items, make_project, make_user
 from tests.routing.worlds import World, make_world
 
@@ -58,6 +58,12 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "source_edit": {"GET": LEADERS, "POST": LEADERS},
     "source_delete": {"POST": LEADERS},
     "source_move": {"POST": LEADERS},
+    "source_prompt": {"GET": LEADERS, "POST": LEADERS},
+    "source_try": {"GET": LEADERS, "POST": LEADERS},
+    "source_try_price": {"POST": LEADERS},
+    "prices": {"GET": LEADERS, "POST": LEADERS},
+    "price_edit": {"GET": LEADERS, "POST": LEADERS},
+    "price_delete": {"POST": LEADERS},
     "plan": {"GET": LEADERS, "POST": LEADERS},
     "plan_outlook": {"GET": LEADERS},
     "runs": {"GET": NOT_ANNOTATORS},
@@ -81,6 +87,8 @@ API: dict[str, dict[str, set[str]]] = {
     "api_overview": {"GET": NOT_ANNOTATORS},
     "api_sources": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
     "api_source": {"GET": LEADERS, "PUT": LEADERS, "DELETE": LEADERS},
+    "api_prices": {"GET": LEADERS, "POST": LEADERS},
+    "api_price": {"GET": LEADERS, "PUT": LEADERS, "DELETE": LEADERS},
     "api_plan": {"GET": LEADERS, "POST": LEADERS},
     "api_runs": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
     "api_run": {"GET": NOT_ANNOTATORS},
@@ -146,6 +154,9 @@ def arguments(world: World) -> dict[str, object]:
         "job_id": world.project.jobs.first().pk,
         "item_id": world.project.items.first().pk,
         "source_id": world.project.sources.first().pk,
+        "price_id": ModelPrice.objects.create(
+            project=world.project, name="small", cost_function="tokens", prices={"per_token": "1"}
+        ).pk,
         "number": run.number,
         "delivery_id": delivery.pk,
         "name": "labels.csv",

@@ -8,7 +8,9 @@ from decimal import Decimal
 
 from routing.core.costs.base import SECONDS, Price, price_of, used
 
-PER_HOUR = Price("per_hour", "price of an hour", "What the machine costs while it works, per hour.")
+PER_HOUR = Price(
+    "per_hour", "price of an hour", "What the GPU or machine costs while it works: its hourly rate."
+)
 HOUR = Decimal(3_600)
 
 
@@ -17,8 +19,10 @@ class Time:
     """``per_hour`` * seconds / 3,600."""
 
     name: str = "time"
-    title: str = "Measured time"
-    summary: str = "The time that the model took for an answer, at a price per hour."
+    title: str = "Time of a GPU, by the hour"
+    summary: str = (
+        "The time that the machine was busy with an answer, at an hourly rate: a GPU of your own, or rented."
+    )
     prices: tuple[Price, ...] = (PER_HOUR,)
     needs: tuple[str, ...] = (SECONDS,)
 
