@@ -281,7 +281,7 @@ def _key(source: Source | None, backend: str, params: Mapping[str, Any], api_key
         return ""
     if api_key is not None:
         key = api_key.strip()
-        if not key.isascii() or not key.isprintable() or len(key) > MAX_KEY:
+        if not all("!" <= sign <= "~" for sign in key) or len(key) > MAX_KEY:
             raise InputError(
                 f"A key is made of at most {MAX_KEY:,} letters, digits and signs, without spaces within.",
                 where="api_key",
