@@ -1,5 +1,6 @@
 """Small projects with recorded predictions, and people who know the truth and label through the queue."""
 
+import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any
 from annotation import jobs, queue
 from annotation.hooks import hooks
 from annotation.models import Item, Job, Label, Project, User, WorkItem
+from annotation.values import Value
 from routing.models import Run
 from routing.services.runs import analyse, route, start_run
 from routing.services.sources import save_source
@@ -19,12 +21,12 @@ CHOICES = ("cat", "dog", "emu")
 
 @dataclass
 class World:
-    """`truth` is by external id; only the simulated people and the tests know it."""
+    """`truth` is by external id, in its stored form; only the simulated people and the tests know it."""
 
     project: Project
     manager: User
     annotators: list[User]
-    truth: dict[str, str]
+    truth: dict[str, Value]
     keys: int = field(default=0)
 
     def start(self, **fields: Any) -> Run:
@@ -45,7 +47,7 @@ class World:
         assert job.state == Job.State.DONE, job.error
         return job
 
-    def label(self, limit: int | None = None, answer: Callable[[Item], str | None] | None = None) -> int:
+    def label(self, limit: int | None = None, answer: Callable[[Item], Value | None] | None = None) -> int:
         """Let people label what waits. `answer` gives None for an item that is to be skipped by everybody."""
         count = 0
         for user in self.annotators:
@@ -120,9 +122,52 @@ class World:
         return run
 
 
+@dataclass(frozen=True)
+class Answers:
+    """How a kind of task is answered: a label, and what a model writes that has it right or wrong."""
+
+    task_type: str
+    choices: Sequence[str]
+    true: Callable[[random.Random], Value]
+    right: Callable[[random.Random, Value], str]
+    wrong: Callable[[random.Random, Value], str]
+
+
+ONE_OF_THREE = Answers(
+    task_type="single_choice",
+    choices=CHOICES,
+    true=lambda random_: random_.choice(CHOICES),
+    right=lambda random_, true: str(true),
+    wrong=lambda random_, true: random_.choice([name for name in CHOICES if name != true]),
+)
+NUMBERS = Answers(
+    task_type="number",
+    choices=(),
+    true=lambda random_: str(random_.randint(-5000, 5000)),
+    # The same number, however it is written.
+    right=lambda random_, true: random_.choice([f"{true}", f"{int(str(true)):,}", f"{true}.0", f" {true} "]),
+    wrong=lambda random_, true: str(int(str(true)) + random_.choice([-10, 7, 1000])),
+)
+SETS = Answers(
+    task_type="multiple_choice",
+    choices=CHOICES,
+    true=lambda random_: [name for name in CHOICES if random_.random() < 0.5],
+    right=lambda random_, true: "; ".join(reversed(true)) if true else "[]",
+    wrong=lambda random_, true: json.dumps([name for name in CHOICES if name not in true]),
+)
+LONG = Answers(
+    task_type="long_text",
+    choices=(),
+    true=lambda random_: f"The {random_.choice(CHOICES)} sleeps\nin the {random_.choice(CHOICES)} house.",
+    right=lambda random_, true: f"{true} \n",
+    wrong=lambda random_, true: "Nobody knows.",
+)
+
+
 def make_world(
     size: int = 400,
     *,
+    answers: Answers = ONE_OF_THREE,
     seed: int = 1,
     error: Sequence[Callable[[float], float]] = (lambda u: 0.8 * u, lambda u: 0.4 * u),
     costs: Sequence[str] = ("1", "2"),
@@ -134,15 +179,18 @@ def make_world(
     `change` may change the recorded columns of an item before it is stored.
     """
     random_ = random.Random(seed)
-    project = make_project(choices=CHOICES, human_cost=Decimal(human_cost), currency="USD")
-    rows, truth = [], {}
+    project = make_project(
+        task_type=answers.task_type, choices=answers.choices, human_cost=Decimal(human_cost), currency="USD"
+    )
+    rows: list[dict[str, str]] = []
+    truth: dict[str, Value] = {}
     for index in range(size):
-        true, u = random_.choice(CHOICES), random_.random()
+        true, u = answers.true(random_), random_.random()
         row = {"text": f"text {index}"}
         for number, chance in enumerate(error, start=1):
             wrong = random_.random() < chance(u)
-            other = random_.choice([name for name in CHOICES if name != true])
-            row[f"model{number}"] = other if wrong else true
+            other = answers.wrong(random_, true)
+            row[f"model{number}"] = other if wrong else answers.right(random_, true)
             row[f"confidence{number}"] = f"{1 - u:.6f}" if number == 1 else f"{1 - chance(u):.6f}"
         if change:
             change(index, row)
