@@ -92,6 +92,7 @@ class ScriptedServer:
         self._stopped = threading.Event()
         self._connections: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", port), backlog=256)
+        self.port = int(self._listener.getsockname()[1])
 
     def script(self, *replies: Script) -> None:
         """Answer the next chat completions with these, one each, before the default."""
@@ -100,10 +101,6 @@ class ScriptedServer:
     def route(self, method: str, path: str, reply: Script) -> None:
         """Answer another address; `path` is what follows the address of the server, "/v1/files" say."""
         self.routes[method, path] = reply
-
-    @property
-    def port(self) -> int:
-        return int(self._listener.getsockname()[1])
 
     @property
     def url(self) -> str:

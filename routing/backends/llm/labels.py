@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from routing.backends.context import TaskSpec
 from routing.backends.llm.tokens import DECIMALS, LOWEST, Token
+from routing.core.scores.base import ROUNDING
 
 _CLOSED = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)
 _JSON = re.compile(r'\{\s*"label"\s*:\s*"')
@@ -26,7 +27,7 @@ def label_logprobs(tokens: Sequence[Token], value: str, spec: TaskSpec) -> dict[
     found: dict[str, list[float]] = {}
     for text, logprob in {token.text: token.logprob, **dict(token.top)}.items():
         keys = _meant(text, spec)
-        if len(keys) > 1 or math.isnan(logprob):
+        if len(keys) > 1 or not logprob <= ROUNDING:
             return {}
         for key in keys:
             found.setdefault(key, []).append(max(logprob, LOWEST))

@@ -3,7 +3,7 @@
 import itertools
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Event, Lock
 from typing import Any
@@ -75,13 +75,14 @@ class Endpoint:
         Raises ItemError where this item cannot be answered, BackendError where none can, StoppedError where
         nobody waits for it any more.
         """
-        number, began, attempts = next(self._numbers), time.monotonic(), 0
+        number, attempts, failed_at = next(self._numbers), 0, 0.0
         while True:
             guess = self._guess(body)
             self._throttle.wait(guess, stopped)
+            began = time.monotonic()
             verdict = self._attempt(body, clock, guess)
             if verdict.body is not None:
-                self._health.note(number, True)
+                self._health.note(number, True, began)
                 return verdict.body
             if verdict.kind is Kind.FATAL:
                 raise BackendError(verdict.reason)
@@ -91,10 +92,11 @@ class Endpoint:
                 self._throttle.limited(verdict.wait)
                 continue
             attempts += 1
-            self._health.note(number, False)
+            failed_at = failed_at or time.monotonic()
+            self._health.note(number, False, began)
             pause = self._pause(attempts, verdict.wait)
             if attempts > self._params.retries or pause >= clock.left:
-                raise self._failed(verdict, attempts, number, began, stopped)
+                raise self._failed(verdict, attempts, number, failed_at, stopped)
             clock.left -= pause
             if stopped.wait(pause):
                 raise StoppedError
@@ -121,9 +123,10 @@ class Endpoint:
 
     def _refused(self, verdict: Verdict, stopped: Event) -> Exception:
         """Whether the server refuses this item, or everything that is asked in this way."""
-        usage = Usage()
+        usage = _spent(verdict)
         if not self._health.has_answered:
-            usage, other = self._probe(stopped)
+            probed, other = self._probe(stopped, lambda: self._health.has_answered)
+            usage += probed
             if other is not None and other.kind is Kind.REFUSED:
                 reason = verdict.reason.removeprefix("the server refused it ")
                 return BackendError(
@@ -135,34 +138,39 @@ class Endpoint:
         return ItemError(verdict.reason, usage)
 
     def _failed(
-        self, verdict: Verdict, attempts: int, number: int, began: float, stopped: Event
+        self, verdict: Verdict, attempts: int, number: int, failed_at: float, stopped: Event
     ) -> Exception:
         """Whether calls fail because of this item, or because of the server."""
         reason = f"{verdict.reason}, after {attempts} attempt{'s' if attempts > 1 else ''}"
-        # A status tells that nothing was generated; without one nobody knows.
-        usage = Usage(0, 0) if verdict.status else Usage(None, None)
-        if not self._health.serves_others(number, began):
-            probed, other = self._probe(stopped)
+        usage = _spent(verdict)
+        if not self._health.serves_others(number, failed_at):
+            # Of the latest attempts too many failed, or none was made since: so one is.
+            probed, other = self._probe(stopped, lambda: self._health.alive_since(failed_at))
             if other is not None:
                 return BackendError(
                     f"The server does not answer: {verdict.reason}. Items that it has answered are kept.",
                     permanent=False,
                 )
-            usage = usage + probed
+            usage += probed
         return ItemError(reason, usage)
 
-    def _probe(self, stopped: Event) -> tuple[Usage, Verdict | None]:
-        """Ask for something harmless in the same way: what it used, and None where it was answered."""
-        asked_at = time.monotonic()
+    def _probe(self, stopped: Event, fine: Callable[[], bool]) -> tuple[Usage, Verdict | None]:
+        """Ask for something harmless in the same way: what it used, and None where it was answered. One
+        thread at a time; those that have waited for it ask only where things are not `fine` by then.
+
+        Raises BackendError where that shows that no call can be answered.
+        """
         with self._probing:
-            # Others may have been answered while this one waited for its turn.
-            if self._health.has_answered and self._health.serves_others(0, asked_at):
+            if fine():
                 return Usage(), None
             if stopped.is_set():
                 raise StoppedError
+            began = time.monotonic()
             body = answer_body(self._params, self._task, GREETING)
             verdict = self._attempt(body, Clock(min(LONGEST_PROBE, self._params.total_timeout)), 0)
-            self._health.note(0, verdict.body is not None)
+            self._health.note(0, verdict.body is not None, began)
+            if verdict.kind is Kind.FATAL:
+                raise BackendError(verdict.reason)
             return (Usage(), verdict) if verdict.body is None else (usage_of(verdict.body), None)
 
     def _pause(self, attempts: int, asked: float | None) -> float:
@@ -177,6 +185,11 @@ class Endpoint:
         characters = sum(len(message["content"]) for message in body["messages"])
         out = self._mean_out if self._mean_out is not None else min(256, self._params.max_tokens)
         return characters // 3 + int(out)
+
+
+def _spent(verdict: Verdict) -> Usage:
+    """Of a call that failed: nothing where the server said so itself, else nobody knows."""
+    return Usage(0, 0) if verdict.status is not None and verdict.status >= 400 else Usage(None, None)
 
 
 def usage_of(body: Mapping[str, Any]) -> Usage:

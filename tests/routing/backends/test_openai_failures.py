@@ -1,0 +1,536 @@
+"""docs/failures.md: everything that goes wrong between a model server and an answer, provoked one by one.
+
+In each test the item ends as an answer with its reason, or is asked for again, or the source stops; and what
+was answered is given back, once.
+"""
+
+import threading
+import time
+
+import pytest
+
+from routing.backends import BackendError, TaskSpec, predict_all
+from routing.backends.openai_api import endpoint, throttle
+from routing.core.scores import make_score
+from tests.routing.backends.asking import KEY, answers, collected, items, open_api
+from tests.scripted_replies import completion, failure
+from tests.scripted_server import Reply, ScriptedServer
+
+
+def score_of(answer, name="logits"):
+    return make_score(name)({**answer.raw, "label": answer.value, "reason": answer.reason})
+
+
+def for_item(number: int, reply):
+    """A script that gives `reply` for one item, and "cat" for the others."""
+    return lambda request: reply if request.prompt == f"item {number}" else "cat"
+
+
+# --- Of one answer: the item ends with its reason -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty answer"),
+        ("   \n", "empty answer"),
+        ("A unicorn.", "unknown label"),
+        ("Either a cat or a dog.", "names several labels"),
+    ],
+    ids=["empty", "white space", "unknown", "ambiguous"],
+)
+def test_unparsable(server, text, reason):
+    server.script(text)
+    (answer,) = answers(open_api(server))
+    assert answer.value is None
+    assert reason in answer.reason
+    assert answer.tokens_in == 10  # and it is paid
+    assert len(server.calls) == 1  # another attempt would be another draw
+
+
+def test_cut_off(server):
+    server.script(lambda request: completion("ca", finish_reason="length", asked=request.body))
+    (answer,) = answers(open_api(server))
+    assert (answer.value, answer.finish_reason) == (None, "length")
+    assert answer.reason == "the answer was cut off (finish_reason is 'length')"
+    assert answer.tokens_out == 2
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        completion(None, reasoning="Hm, it has", finish_reason="length"),
+        completion(None, reasoning="Hm, it has", reasoning_field="reasoning_content", finish_reason="length"),
+        completion("<think>Hm, it has", finish_reason="length"),
+    ],
+    ids=["reasoning", "reasoning_content", "in the text"],
+)
+def test_cut_off_inside_the_thinking(server, reply):
+    server.script(reply)
+    (answer,) = answers(open_api(server))
+    assert answer.value is None
+    assert answer.reason == "the answer was cut off inside its thinking (finish_reason is 'length')"
+    assert answer.raw["reasoning"] == "Hm, it has"
+
+
+def test_thinking_without_an_answer(server):
+    server.script(completion(None, reasoning="It purrs."))
+    (answer,) = answers(open_api(server))
+    assert (answer.value, answer.reason) == (None, "there is thinking, and no answer after it")
+
+
+def test_refused_by_the_model(server):
+    server.script(completion(None, refusal="I can't help with that."))
+    (answer,) = answers(open_api(server))
+    assert (answer.value, answer.reason) == (None, "the model refused: I can't help with that.")
+
+
+def test_stopped_by_a_content_filter(server):
+    server.script(completion("ca", finish_reason="content_filter"))
+    (answer,) = answers(open_api(server))
+    assert (answer.value, answer.reason) == (None, "the server's content filter stopped the answer")
+
+
+@pytest.mark.parametrize("token", ["NaN", "Infinity", "null"])
+def test_probabilities_that_are_no_numbers(server, token):
+    text = '{"model": "scripted", "choices": [{"message": {"content": "cat"}, "finish_reason": "stop", '
+    text += f'"logprobs": {{"content": [{{"token": "cat", "logprob": {token}, "top_logprobs": []}}]}}}}]}}'
+    server.script(Reply(body=text.encode()))
+    (answer,) = answers(open_api(server))
+    assert answer.value == "cat"
+    assert score_of(answer).u == 1
+    assert score_of(answer).reason
+    assert "label_logprobs" not in answer.raw
+
+
+def test_probability_zero_is_one(server):
+    server.script(
+        lambda request: completion(
+            "cat", asked=request.body, tokens=[("cat", float("-inf"))], flavour="openai"
+        )
+    )
+    (answer,) = answers(open_api(server))
+    assert (score_of(answer).u, score_of(answer).reason) == (1, "")
+
+
+def test_text_that_no_database_stores(server):
+    server.default = completion("cat \x00 \ud800", reasoning="\x00")
+    (answer,) = answers(open_api(server, task=TaskSpec("short_text")))
+    assert answer.value == "cat \N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER}"
+    assert answer.raw["reasoning"] == "\N{REPLACEMENT CHARACTER}"
+
+
+def test_a_long_text_is_kept_in_part(server):
+    server.script(completion("cat", reasoning="hm " * 20_000))
+    (answer,) = answers(open_api(server))
+    assert answer.value == "cat"
+    assert len(answer.raw["reasoning"]) == 20_000
+    assert answer.raw["note"] == "20,000 of 59,999 characters of the reasoning are kept"
+
+
+def test_probabilities_that_the_server_ignores(server):
+    server.script(completion("cat", flavour="transformers"))
+    (answer,) = answers(open_api(server))
+    assert answer.value == "cat"
+    assert score_of(answer).reason == "the token probabilities are missing"
+
+
+def test_usage_that_the_server_does_not_tell(server):
+    server.script(completion("cat", usage=False))
+    (answer,) = answers(open_api(server))
+    assert (answer.value, answer.tokens_in, answer.tokens_out) == ("cat", None, None)
+
+
+def test_usage_that_cannot_be(server):
+    server.script(completion("cat", usage={"prompt_tokens": -1, "completion_tokens": 10**30}))
+    (answer,) = answers(open_api(server))
+    assert (answer.value, answer.tokens_in, answer.tokens_out) == ("cat", None, None)
+
+
+# --- Of one item: the others go on --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(400, failure("maximum context length is 4096 tokens", code="context_length_exceeded")),
+        Reply(400, failure("flagged by our content policy", code="content_filter")),
+        Reply(422, failure("the prompt is too long")),
+        Reply(413, b"<html>too large</html>"),
+        Reply(403, failure("your input was flagged by moderation")),
+    ],
+    ids=["context", "content filter", "422", "413", "moderation"],
+)
+def test_refused_for_what_the_item_says(server, reply):
+    server.default = for_item(0, reply)
+    first, *others = answers(open_api(server, concurrency=1), 3)
+    assert first.value is None
+    assert first.reason.startswith(f"the server refused it ({reply.status})")
+    assert [answer.value for answer in others] == ["cat", "cat"]
+    # Before anything was answered, one harmless call told item and source apart; it is paid as well.
+    assert len(server.calls) == 4
+    assert (first.tokens_in, first.tokens_out) == (10, 2)
+
+
+def test_an_item_at_which_the_server_always_fails(server):
+    server.default = for_item(1, Reply(500, failure("CUDA assert")))
+    found = answers(open_api(server, concurrency=1, retries=2), 4)
+    assert [answer.value for answer in found] == ["cat", None, "cat", "cat"]
+    assert found[1].reason == "the server failed (status 500): CUDA assert, after 3 attempts"
+
+
+@pytest.mark.parametrize("reply", [Reply(reset=True), Reply(body=b"no json"), Reply(body={"choices": []})])
+def test_an_item_that_never_gets_an_answer(server, reply):
+    server.default = for_item(2, reply)
+    found = answers(open_api(server, retries=1), 8)
+    assert [answer.value for answer in found].count("cat") == 7
+    assert found[2].reason.endswith(", after 2 attempts")
+
+
+def test_several_bad_items_in_a_row_do_not_stop_the_source(server):
+    server.default = lambda request: Reply(500) if request.prompt in ("item 0", "item 1", "item 2") else "cat"
+    found = answers(open_api(server, concurrency=1, retries=3), 6)
+    assert [answer.value for answer in found] == [None, None, None, "cat", "cat", "cat"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(body="cat", dribble=0.05),
+        Reply(body="cat", endless=True, dribble=0.01),
+        Reply(body="cat", delay=60),
+    ],
+    ids=["dribbled", "endless", "silent"],
+)
+def test_endless(server, reply):
+    server.default = for_item(0, reply)
+    found = answers(open_api(server, total_timeout=0.6, read_timeout=0.5, retries=0, concurrency=2), 3)
+    assert [answer.value for answer in found] == [None, "cat", "cat"]
+    assert "in time" in found[0].reason or "time for the whole" in found[0].reason
+    assert found[0].tokens_out is None  # nobody knows what was generated
+
+
+def test_larger_than_any_answer_can_be(server, monkeypatch):
+    monkeypatch.setattr(endpoint, "MIB", 1024)
+    server.default = for_item(0, Reply(body=b"x" * 2**20))
+    found = answers(open_api(server, max_tokens=1, concurrency=1), 2)
+    assert [answer.value for answer in found] == [None, "cat"]
+    assert "larger than" in found[0].reason
+
+
+# --- Passing: it is asked again -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(500),
+        Reply(502, b"<html>bad gateway</html>"),
+        Reply(503, headers={"Retry-After": "0"}),
+        Reply(408),
+        Reply(409),
+        Reply(425),
+        Reply(200, failure("overloaded", code=None)),
+        Reply(reset=True),
+        Reply(body="cat", cut=20),
+        Reply(body="cat", cut=20, reset=True),
+        Reply(body="cat", cut=0),
+        Reply(body=b"<html>please log in</html>"),
+        Reply(body={"choices": None}),
+        Reply(body=[1]),
+    ],
+    ids=[
+        "500",
+        "502",
+        "503",
+        "408",
+        "409",
+        "425",
+        "failure in a good answer",
+        "reset",
+        "cut off in the body",
+        "reset in the body",
+        "cut off before the body",
+        "html",
+        "no choices",
+        "no object",
+    ],
+)
+def test_asked_again(server, reply):
+    server.script(reply, reply)
+    (answer,) = answers(open_api(server))
+    assert (answer.value, answer.tokens_in) == ("cat", 10)
+    assert len(server.calls) == 3
+
+
+def test_a_connection_that_died_while_it_was_idle(server):
+    backend = open_api(server, concurrency=1)
+
+    def asked():
+        yield items(1)[0]
+        for connection in list(server._connections):
+            connection.shutdown(2)
+        yield items(1, 1)[0]
+
+    found = [answer for group in backend.predict(asked()) for _, answer in group]
+    assert [answer.value for answer in found] == ["cat", "cat"]
+
+
+def test_backoff_grows_and_differs(server, monkeypatch):
+    pauses = []
+    original = endpoint.random.uniform
+    monkeypatch.setattr(
+        endpoint.random, "uniform", lambda low, high: pauses.append((low, high)) or original(low, high / 100)
+    )
+    server.script(*[Reply(500)] * 5)
+    answers(open_api(server, concurrency=1))
+    # Full jitter: anything from nothing to a time that doubles, up to a bound.
+    assert pauses == [(0, 0.005), (0, 0.01), (0, 0.02), (0, 0.04), (0, 0.05)]
+
+
+# --- Too many calls -----------------------------------------------------------------------------------------
+
+
+def test_a_storm_of_429_loses_nothing(server):
+    calls = []
+
+    def limited(request):
+        calls.append(request.prompt)
+        return Reply(429, failure("slow down"), {"Retry-After": "0.02"}) if len(calls) % 3 else "cat"
+
+    server.default = limited
+    found = answers(open_api(server, concurrency=8, retries=0), 30)
+    assert {answer.value for answer in found} == {"cat"}
+    assert len(server.calls) >= 60
+
+
+def test_429_stops_every_thread_for_as_long_as_it_asks(server):
+    gate = threading.Barrier(4, timeout=10)
+
+    def first_four(request):
+        gate.wait()
+        if request.prompt == "item 0":
+            return Reply(429, headers={"Retry-After": "0.3"})
+        return Reply(body="cat", delay=0.05)
+
+    server.script(*[first_four] * 4)
+    assert {answer.value for answer in answers(open_api(server), 12)} == {"cat"}
+    refused_at = max(request.at for request in server.calls[:4])
+    assert min(request.at for request in server.calls[4:]) - refused_at >= 0.3
+
+
+@pytest.mark.parametrize("headers", [{"x-ratelimit-reset-tokens": "120ms"}, {"Retry-After-Ms": "120"}])
+def test_429_with_openai_s_headers(server, headers):
+    server.script(Reply(429, headers=headers))
+    answers(open_api(server))
+    assert server.calls[1].at - server.calls[0].at >= 0.12
+
+
+def test_429_for_longer_than_anybody_waits(server):
+    server.default = lambda request: (
+        Reply(429, headers={"Retry-After": "86400"}) if request.prompt == "item 5" else "cat"
+    )
+    given, error = collected(open_api(server, concurrency=1).predict(items(10)))
+    assert [item.external_id for item, _ in given] == ["0", "1", "2", "3", "4"]
+    assert isinstance(error, BackendError)
+    assert not error.permanent
+    assert "86,400 s" in error.message
+
+
+def test_429_without_end(server, monkeypatch):
+    monkeypatch.setattr(throttle, "PATIENCE", 0.1)
+    server.default = Reply(429)
+    _, error = collected(open_api(server).predict(items(4)))
+    assert isinstance(error, BackendError)
+    assert not error.permanent
+
+
+def test_429_because_there_is_no_credit_left(server):
+    server.default = Reply(429, failure("You exceeded your current quota", code="insufficient_quota"))
+    _, error = collected(open_api(server).predict(items(4)))
+    assert isinstance(error, BackendError)
+    assert error.permanent
+    assert "no credit" in error.message
+
+
+def test_own_limit_of_calls_per_minute(server):
+    began = time.monotonic()
+    answers(open_api(server, requests_per_minute=1200, concurrency=8), 9)
+    # One every 50 ms: the ninth starts 400 ms after the first.
+    assert server.calls[-1].at - server.calls[0].at >= 0.39
+    assert server.calls[0].at - began < 60
+
+
+def test_own_limit_of_tokens_per_minute(server):
+    backend = open_api(server, tokens_per_minute=6000, max_tokens=400, concurrency=1)
+    found = answers(backend, 4)
+    # At first a call is taken to use what it may (258 tokens); then it turns out to use 12.
+    assert {answer.value for answer in found} == {"cat"}
+    heavy = lambda request: completion("cat", usage={"prompt_tokens": 900, "completion_tokens": 100})  # noqa: E731
+    server.script(heavy)
+    before = len(server.calls)
+    answers(backend, 2)
+    # A thousand tokens are ten seconds of this limit, and all of the store: the next call waits.
+    assert len(server.calls) == before + 2
+    assert server.calls[-1].at - server.calls[-2].at >= 0.1
+
+
+# --- Of the source: it stops, what was answered is given ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (Reply(401, failure(f"Incorrect API key provided: {KEY}")), "API key"),
+        (Reply(403, failure("Forbidden")), "API key"),
+        (Reply(402, failure("Insufficient credits")), "no credit"),
+        (Reply(404, failure("The model `scripted` does not exist.")), "does not know the model"),
+        (Reply(405), "does not know the model or the address"),
+        (Reply(307, headers={"Location": "http://127.0.0.1/"}), "leads on to another one"),
+        (Reply(418), "refuses calls"),
+    ],
+    ids=["401", "403", "402", "404", "405", "redirect", "418"],
+)
+def test_no_call_can_be_answered(server, reply, words):
+    server.default = lambda request: reply if int(request.prompt[5:]) >= 4 else "cat"
+    given, error = collected(open_api(server, concurrency=1).predict(items(10)))
+    assert [answer.value for _, answer in given] == ["cat"] * 4
+    assert isinstance(error, BackendError)
+    assert error.permanent
+    assert words in error.message
+    assert len(server.calls) <= 6  # no attempt is repeated, and nobody goes on
+
+
+def test_a_parameter_that_the_server_refuses(server):
+    server.default = Reply(400, failure("Unsupported parameter: 'top_k'"))
+    given, error = collected(open_api(server, top_k=20).predict(items(30)))
+    assert given == []
+    assert isinstance(error, BackendError)
+    assert error.permanent
+    assert "Unsupported parameter: 'top_k'" in error.message
+    assert len(server.calls) <= 9
+
+
+def test_more_tokens_than_the_model_has_room_for(server):
+    # vLLM says so of every call, in the words that it also has for one that is too long.
+    server.default = Reply(400, failure("'max_tokens' is too large: 9000. Maximum context length is 4096"))
+    _, error = collected(open_api(server, max_tokens=9000).predict(items(3)))
+    assert isinstance(error, BackendError)
+    assert error.permanent
+
+
+def test_nobody_there(server):
+    server.stop()
+    began = time.monotonic()
+    given, error = collected(open_api(server, retries=2).predict(items(10)))
+    assert (given, error.permanent) == ([], False)
+    assert "Nobody accepts connections" in error.message
+    assert time.monotonic() - began < 30
+
+
+def test_a_server_that_dies_in_the_middle(server):
+    def dying(request):
+        if len(server.calls) > 10:
+            server.stop()
+        return "cat"
+
+    server.default = dying
+    given, error = collected(open_api(server, retries=2).predict(items(40)))
+    assert isinstance(error, BackendError)
+    assert not error.permanent
+    assert {answer.value for _, answer in given} == {"cat"}
+    assert 7 <= len(given) <= 14
+    assert len({item.pk for item, _ in given}) == len(given)
+
+
+def test_a_server_that_is_away_for_a_moment(server):
+    down = {"until": 0.0}
+
+    def restarting(request):
+        if len(server.calls) == 10:
+            down["until"] = time.monotonic() + 0.1
+        return Reply(503) if time.monotonic() < down["until"] else "cat"
+
+    server.default = restarting
+    found = answers(open_api(server, retries=20), 40)
+    assert {answer.value for answer in found} == {"cat"}
+
+
+@pytest.mark.parametrize("reply", [Reply(500), Reply(reset=True), Reply(body="cat", delay=60)])
+def test_a_server_that_fails_at_everything(server, reply):
+    server.default = lambda request: reply if len(server.calls) > 8 else "cat"
+    backend = open_api(server, retries=1, read_timeout=0.3, total_timeout=0.5)
+    given, error = collected(backend.predict(items(40)))
+    assert isinstance(error, BackendError)
+    assert not error.permanent
+    # Nothing is blamed on an item.
+    assert {answer.value for _, answer in given} == {"cat"}
+    assert len(given) == 8
+
+
+def test_another_model_in_the_middle(server):
+    server.default = lambda request: completion("cat", model="other" if len(server.calls) > 8 else "scripted")
+    given, error = collected(open_api(server, concurrency=1).predict(items(40)))
+    assert len(given) == 8
+    assert {answer.served_model for _, answer in given} == {"scripted"}
+    assert isinstance(error, BackendError)
+    assert error.permanent
+    assert "now answers as 'other', and not as 'scripted'" in error.message
+
+
+def test_an_unknown_model_that_is_answered_all_the_same(server):
+    server.default = completion("cat", model="whatever-is-loaded")
+    given, error = collected(open_api(server, model="fast").predict(items(3)))
+    assert given == []
+    assert "'whatever-is-loaded', and not as 'fast'" in error.message
+
+
+def test_all_that_was_paid_is_given_when_one_call_ends_the_source(server):
+    hold = threading.Event()
+
+    def mixed(request):
+        if request.prompt == "item 3":
+            hold.set()
+            return Reply(401)
+        assert hold.wait(10)
+        return Reply(body="cat", delay=0.05)
+
+    server.default = mixed
+    given, error = collected(open_api(server, concurrency=4).predict(items(4)))
+    assert sorted(item.external_id for item, _ in given) == ["0", "1", "2"]
+    assert isinstance(error, BackendError)
+
+
+def test_an_address_inside_the_network_of_the_server(server, settings):
+    backend = open_api(server)
+    settings.HYPAC_PRIVATE_HOSTS = []
+    with pytest.raises(BackendError, match="HYPAC_PRIVATE_HOSTS") as caught:
+        predict_all(backend, items(2))
+    assert caught.value.permanent
+    assert server.calls == []
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 418, 429, 500])
+def test_the_key_is_in_no_message(server, status):
+    said = failure(f"key {KEY} and Bearer {KEY} are wrong; moderation", code=KEY)
+    server.default = Reply(status, said, {"Retry-After": "1000"})
+    backend = open_api(server, retries=0)
+    given, error = collected(backend.predict(items(2)))
+    assert KEY not in f"{error} {error!r} {given}"
+    assert KEY not in repr(backend.__dict__)
+    assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
+    assert KEY not in str(server.calls[0].body)
+
+
+def test_a_source_without_a_key_sends_none(server):
+    answers(open_api(server, api_key=""))
+    assert "authorization" not in server.calls[0].headers
+
+
+def test_a_dying_server_gives_what_it_answered(server):
+    """As `test_a_server_that_dies_in_the_middle`, with the calls that were under way at its end counted."""
+    with ScriptedServer("cat", delay=0.02) as other:
+        other.default = lambda request: other.stop() if len(other.calls) == 20 else "cat"
+        given, error = collected(open_api(other, retries=1).predict(items(60)))
+        assert isinstance(error, BackendError)
+        assert len(other.calls) - len(given) <= open_api(other).in_flight
