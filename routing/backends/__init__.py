@@ -8,6 +8,7 @@ from routing.backends.base import Answer, Backend, BackendError, predict_all
 from routing.backends.context import Example, Prompt, SourceContext, TaskSpec
 
 BACKENDS = {
+    "label_studio_ml": "routing.backends.label_studio_ml.LabelStudioMl",
     "openai_api": "routing.backends.openai_api.OpenAIApi",
     "recorded": "routing.backends.recorded.Recorded",
     "sklearn": "routing.backends.sklearn.Sklearn",
