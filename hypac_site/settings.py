@@ -183,8 +183,8 @@ FILE_UPLOAD_PERMISSIONS = 0o640
 # backend:
 # unpickling a file runs code, so a path from the browser is never opened.
 HYPAC_SKLEARN_MODELS = Path(environment.text("HYPAC_SKLEARN_MODELS", str(VAR_DIR / "models")))
-# Folders with model files for the `vllm` backend, and the models of the hub that it may fetch besides: names, "*" for
-# any part of one.
+# Folders with model files for the `vllm` backend, and the models of the hub that it may fetch besides: names,
+# "*" for any part of one.
 HYPAC_VLLM_MODELS = Path(environment.text("HYPAC_VLLM_MODELS", str(VAR_DIR / "llm")))
 HYPAC_VLLM_HUB = environment.names("HYPAC_VLLM_HUB")
 

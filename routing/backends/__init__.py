@@ -12,6 +12,7 @@ BACKENDS = {
     "openai_api": "routing.backends.openai_api.OpenAIApi",
     "recorded": "routing.backends.recorded.Recorded",
     "sklearn": "routing.backends.sklearn.Sklearn",
+    "vllm": "routing.backends.vllm.Vllm",
 }
 
 __all__ = [
