@@ -312,7 +312,7 @@ class TestLongTexts:
             server.route("POST", "/v1/embeddings", Reply(503, "loading"))
             settings.HYPAC_EMBEDDINGS_URL = server.url
             world = make_world(100, answers=LONG)
-            run = world.start(m=40)
+            run = world.start(m=40, pilot_size=30)
             job = world.project.jobs.get(kind="prepare_run")
             jobs.run(job.pk)
             job.refresh_from_db()
