@@ -21,7 +21,7 @@ from routing.services.opened import current_prompt, task_spec
 from routing.services.prompts import PROMPTED, add_version, checked_prompt, is_new
 from routing.services.states import BUSY, UNDER_WAY
 
-KEYED = frozenset({"openai_api"})
+KEYED = frozenset({"label_studio_ml", "openai_api"})
 """Backends whose server may ask for a key."""
 MAX_KEY = 4_000
 USAGE_WORDS = {

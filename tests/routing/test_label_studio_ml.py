@@ -250,7 +250,8 @@ def test_a_configuration_that_does_not_fit_is_refused(server, config, words):
         ("url", "http://10.0.0.1/"),
         ("batch_size", 0),
         ("concurrency", "many"),
-        ("timeout", -1),
+        ("total_timeout", -1),
+        ("read_timeout", "x"),
         ("connect_timeout", 0),
         ("access_token", "x"),
     ],
@@ -275,7 +276,10 @@ def test_names_that_two_choices_have_give_way_to_their_keys(server):
 
 def test_the_fingerprint_covers_what_answers_depend_on_and_nothing_else(server):
     first = open_it(server).fingerprint()
-    assert open_it(server, batch_size=3, concurrency=1, timeout=9, connect_timeout=1).fingerprint() == first
+    assert (
+        open_it(server, batch_size=3, concurrency=1, total_timeout=9, connect_timeout=1).fingerprint()
+        == first
+    )
     changed = {
         open_it(server, url=f"http://127.0.0.1:{server.port}/").fingerprint(),
         open_it(server, TaskSpec("single_choice", (("c1", "cat"),))).fingerprint(),
@@ -363,7 +367,7 @@ def test_an_item_that_takes_for_ever_ends(server):
         return Reply(200, {"results": []}, delay=30) if slow else predict(choose)(request)
 
     server.route("POST", "/predict", reply)
-    answers = predict_all(open_it(server, timeout=1), items_of("wuff", "slow"))
+    answers = predict_all(open_it(server, total_timeout=1), items_of("wuff", "slow"))
     assert [answer.value for answer in answers] == ["dog", None]
     assert "in time" in answers[1].reason
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.backends.base import Answer, Answered, BackendError, digest
+from routing.backends.concurrent import StoppedError
 from routing.backends.context import SourceContext
 from routing.backends.label_studio_ml.calls import Calls
 from routing.backends.label_studio_ml.params import Params, read_params
@@ -69,7 +70,7 @@ class LabelStudioMl:
 
     def most_usage(self, item: Item) -> Mapping[str, Decimal]:
         """What is charged is the share in the one request that was answered."""
-        return {SECONDS: Decimal(str(self._params.timeout))}
+        return {SECONDS: Decimal(str(self._params.total_timeout))}
 
     def predict(self, items: Iterable[Item]) -> Iterator[list[Answered]]:
         stopped, server = Event(), self._server()
@@ -93,6 +94,8 @@ class LabelStudioMl:
                     batch = running.pop(future)
                     try:
                         answers = future.result()
+                    except StoppedError:
+                        continue  # because of what another batch raised
                     except Exception as error:
                         failure = failure or error
                         stopped.set()

@@ -50,8 +50,8 @@ class Server:
         self._project = f"{int(identity[:7], 16)}.0"
         self._client = GuardedClient(
             connect_timeout=params.connect_timeout,
-            read_timeout=params.timeout,
-            total_timeout=params.timeout,
+            read_timeout=params.read_timeout,
+            total_timeout=params.total_timeout,
             max_connections=params.concurrency,
         )
 
