@@ -310,13 +310,13 @@ def test_429_stops_every_thread_for_as_long_as_it_asks(server):
     def first_four(request):
         gate.wait()
         if request.prompt == "item 0":
-            return Reply(429, headers={"Retry-After": "0.3"})
-        return Reply(body="cat", delay=0.05)
+            return Reply(429, headers={"Retry-After": "0.8"})
+        return Reply(body="cat", delay=0.4)
 
     server.script(*[first_four] * 4)
     assert {answer.value for answer in answers(open_api(server), 12)} == {"cat"}
     refused_at = max(request.at for request in server.calls[:4])
-    assert min(request.at for request in server.calls[4:]) - refused_at >= 0.3
+    assert min(request.at for request in server.calls[4:]) - refused_at >= 0.8
 
 
 @pytest.mark.parametrize("headers", [{"x-ratelimit-reset-tokens": "120ms"}, {"Retry-After-Ms": "120"}])
@@ -351,28 +351,6 @@ def test_429_because_there_is_no_credit_left(server):
     assert isinstance(error, BackendError)
     assert error.permanent
     assert "no credit" in error.message
-
-
-def test_own_limit_of_calls_per_minute(server):
-    began = time.monotonic()
-    answers(open_api(server, requests_per_minute=1200, concurrency=8), 9)
-    # One every 50 ms: the ninth starts 400 ms after the first.
-    assert server.calls[-1].at - server.calls[0].at >= 0.39
-    assert server.calls[0].at - began < 60
-
-
-def test_own_limit_of_tokens_per_minute(server):
-    backend = open_api(server, tokens_per_minute=6000, max_tokens=400, concurrency=1)
-    found = answers(backend, 4)
-    # At first a call is taken to use what it may (258 tokens); then it turns out to use 12.
-    assert {answer.value for answer in found} == {"cat"}
-    heavy = lambda request: completion("cat", usage={"prompt_tokens": 900, "completion_tokens": 100})  # noqa: E731
-    server.script(heavy)
-    before = len(server.calls)
-    answers(backend, 2)
-    # A thousand tokens are ten seconds of this limit, and all of the store: the next call waits.
-    assert len(server.calls) == before + 2
-    assert server.calls[-1].at - server.calls[-2].at >= 0.1
 
 
 # --- Of the source: it stops, what was answered is given ----------------------------------------------------
