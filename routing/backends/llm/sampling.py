@@ -101,7 +101,7 @@ def read_sampling(params: Mapping[str, Any], spec: TaskSpec) -> Sampling:
             "Only the answer to a single choice can be held to the labels; take json, regex or none.",
             where="structured",
         )
-    regex, schema = text_param(params, "regex"), json_object(params, "schema")
+    regex, schema = text_param(dict(params), "regex"), json_object(params, "schema")
     if structured == "regex" and not regex:
         raise InputError("Give the regular expression that answers have to match.", where="regex")
     if regex and structured != "regex":
