@@ -1,5 +1,6 @@
 """Fields of the form of a source that is a server of models, or a language model in the worker."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,11 +28,20 @@ GENERATES = ("preset", *SAMPLING, *SCORES, *FORM_OF_ANSWER)
 PARAMS: Mapping[str, tuple[str, ...]] = {
     "openai_api": ("url", "model", *GENERATES, "extra", *LIMITS, *TIMES),
     "vllm": ("model", *GENERATES, *ENGINE, "concurrency"),
-    "label_studio_ml": ("url", "label_config", "concurrency", *TIMES[:3]),
+    "label_studio_ml": ("url", "label_config", "batch_size", "concurrency", *TIMES[:3]),
 }
 """The params that the form sets, by backend."""
 FIELD_OF = {"model": "served_name"}
 """Params whose field is named otherwise, because another backend has a param of that name."""
+
+
+class JsonField(forms.JSONField):
+    """JSON as it was typed, and nothing, not "null", where nothing is set."""
+
+    def prepare_value(self, value: Any) -> Any:
+        if value is None or isinstance(value, str):
+            return value
+        return json.dumps(value, ensure_ascii=False)
 
 
 def llm_fields() -> dict[str, forms.Field]:
@@ -39,7 +49,7 @@ def llm_fields() -> dict[str, forms.Field]:
     return {
         "url": _text(
             _("Address of the server"),
-            _("For example http://gpu.example:8000/v1, or https://api.openai.com/v1."),
+            _("vLLM, OpenAI, llama.cpp, ...: for example https://api.openai.com/v1."),
             500,
         ),
         "served_name": _text(_("Model"), _("The name by which the server knows it."), 200),
@@ -87,6 +97,7 @@ def llm_fields() -> dict[str, forms.Field]:
         "schema": _json(_("JSON schema"), ""),
         "extra": _json(_("Further fields of each request"), _('A JSON object, such as {"stop": ["\\n"]}.')),
         "concurrency": _whole(_("Calls at a time"), _("Empty: what suits the kind of source.")),
+        "batch_size": _whole(_("Items in one request"), ""),
         "requests_per_minute": _whole(_("Most calls per minute"), _("Empty: no limit of ours.")),
         "tokens_per_minute": _whole(_("Most tokens per minute"), _("Empty: no limit of ours.")),
         "connect_timeout": _number(_("Seconds to connect"), ""),
@@ -154,6 +165,6 @@ def _whole(label: Any, help_text: Any) -> forms.IntegerField:
     return forms.IntegerField(label=label, required=False, help_text=help_text, widget=widget)
 
 
-def _json(label: Any, help_text: Any) -> forms.JSONField:
+def _json(label: Any, help_text: Any) -> JsonField:
     widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "code"})
-    return forms.JSONField(label=label, required=False, help_text=help_text, widget=widget)
+    return JsonField(label=label, required=False, help_text=help_text, widget=widget)

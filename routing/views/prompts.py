@@ -38,7 +38,7 @@ class PromptForm(forms.Form):
         label=gettext_lazy("What is asked about an item"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 14, "class": "code"}),
-        help_text=gettext_lazy("Text with placeholders such as {{ text }}; the list below names all."),
+        help_text=gettext_lazy("Text with placeholders such as {{ text }}; all are listed on this page."),
     )
     item = forms.CharField(
         label=gettext_lazy("Item to show it with"),

@@ -23,9 +23,9 @@ BACKENDS = tuple(
     for name, title in (
         (
             "openai_api",
-            _("A language model behind an OpenAI-compatible server (vLLM, OpenAI, llama.cpp, ...)"),
+            _("A language model on a server (OpenAI-compatible)"),
         ),
-        ("vllm", _("A language model in the worker itself, on its GPU (vLLM)")),
+        ("vllm", _("A language model in the worker (vLLM)")),
         ("label_studio_ml", _("A Label Studio ML backend")),
         ("sklearn", _("A scikit-learn model on this server")),
         ("recorded", _("Answers that came with the data")),

@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
+from importlib import import_module
 
 import pytest
 from django.urls import reverse
 
 from annotation import jobs
+from annotation.errors import InputError
 from annotation.models import AuditEvent, Job
+from routing.backends import BACKENDS, SourceContext
 from routing.models import ModelPrice, Source
+from routing.views import llm_fields
 from tests.factories import make_items, make_project
 from tests.routing.worlds import make_world
 from tests.scripted_server import ScriptedServer
@@ -123,6 +127,17 @@ def test_a_stored_key_is_sent_to_no_other_server(client, project, server) -> Non
         assert not other.requests
         assert client.post(url_of("source_edit", source), fields(other, api_key="new")).status_code == 302
         assert {request.headers["authorization"] for request in other.requests} == {"Bearer new"}
+
+
+@pytest.mark.parametrize("name", ["openai_api", "label_studio_ml", "vllm"])
+def test_the_form_has_a_field_for_each_param(name: str, project) -> None:
+    module, attribute = BACKENDS[name].rsplit(".", 1)
+    backend = getattr(import_module(module), attribute)
+    with pytest.raises(InputError, match="it knows") as caught:
+        backend({"no such param": 1}, SourceContext())
+    known = set(caught.value.message.split("it knows ")[1].rstrip(".").split(", "))
+    assert set(llm_fields.PARAMS[name]) == known
+    assert {llm_fields.FIELD_OF.get(param, param) for param in known} <= set(llm_fields.llm_fields())
 
 
 def test_a_preset_fills_the_form_and_what_is_empty(client, project, server) -> None:

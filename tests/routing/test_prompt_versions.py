@@ -1,0 +1,152 @@
+"""Prompts of stored sources: fingerprints, runs under way, hidden columns, images; what can be tried."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+
+from annotation import jobs
+from annotation.errors import ConflictError, InputError
+from annotation.models import Job
+from routing.backends import Example, Prompt
+from routing.models import Source
+from routing.services.opened import open_source
+from routing.services.prompts import HIDDEN, shown_to_model
+from routing.services.sources import save_prompt, save_source
+from routing.services.tries import start_try, try_source
+from tests.factories import make_image_items, make_items, make_project
+from tests.routing.worlds import World, make_world
+from tests.scripted_server import ScriptedServer
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def server(settings) -> Iterator[ScriptedServer]:
+    settings.HYPAC_PRIVATE_HOSTS = ["127.0.0.1"]
+    with ScriptedServer("cat", models=["tiny"]) as running:
+        yield running
+
+
+def add(project, server, **changes) -> Source:
+    fields = {
+        "name": "Tiny",
+        "backend": "openai_api",
+        "params": {"url": server.url, "model": "tiny"},
+        "cost_per_label": Decimal(1),
+    }
+    return save_source(project=project, user=project.created_by, **(fields | changes))
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world(60)
+
+
+def test_another_prompt_is_another_fingerprint(server) -> None:
+    project = make_project()
+    source = add(project, server)
+    prints = {open_source(source).fingerprint()}
+    save_prompt(source=source, user=project.created_by, prompt=Prompt("Cat? {{ text }}"))
+    prints.add(open_source(source).fingerprint())
+    save_prompt(
+        source=source,
+        user=project.created_by,
+        prompt=Prompt("Cat? {{ text }}", examples=(Example({"text": "miaow"}, "cat"),)),
+    )
+    prints.add(open_source(source).fingerprint())
+    assert len(prints) == 3
+    first = source.prompt_versions.get(number=1)
+    save_prompt(source=source, user=project.created_by, prompt=Prompt(first.template))
+    assert open_source(source).fingerprint() in prints
+
+
+def test_changed_guidelines_count_only_where_the_prompt_has_them(server) -> None:
+    project = make_project(guidelines="Ears.")
+    with_them, without = add(project, server), add(project, server, name="Other", prompt=Prompt("{{ text }}"))
+    before = [open_source(source).fingerprint() for source in (with_them, without)]
+    project.guidelines = "Tails."
+    project.save()
+    after = [open_source(Source.objects.get(pk=source.pk)).fingerprint() for source in (with_them, without)]
+    assert before[0] != after[0]
+    assert before[1] == after[1]
+
+
+def test_no_prompt_changes_under_a_run(world, server) -> None:
+    source = add(world.project, server)
+    world.start(m=20)
+    with pytest.raises(ConflictError, match="Run 1 is under way"):
+        save_prompt(source=source, user=world.manager, prompt=Prompt("{{ text }}"))
+    with pytest.raises(ConflictError, match="Run 1 is under way"):
+        add(world.project, server, source=source, prompt=Prompt("{{ text }}"))
+    assert not source.prompt_versions.exists()
+    add(world.project, server, source=source, name="New name", api_key="new")  # is no part of what it answers
+
+
+def test_under_a_run_what_the_server_said_first_stays(world, server) -> None:
+    source = add(world.project, server)
+    served = source.served
+    world.start(m=20)
+    server.route("GET", "/v1/models", {"data": [{"id": "tiny", "root": "another/tiny"}]})
+    add(world.project, server, source=source, name="New name")
+    source.refresh_from_db()
+    assert (source.name, source.served) == ("New name", served)
+
+
+def test_columns_of_model_output_are_not_shown_before_the_analysis(world) -> None:
+    item = world.project.items.first()
+    prompt = Prompt("{{ text }} {{ model1 }}")
+    shown = shown_to_model(world.project, prompt, item).user
+    assert shown == f"{item.text} {HIDDEN}"
+
+
+def test_images_are_refused_when_the_source_is_saved(server) -> None:
+    project = make_project()
+    make_image_items(project, 1)
+    with pytest.raises(InputError, match="has images") as caught:
+        add(project, server)
+    assert caught.value.where == "backend"
+
+
+def test_a_source_of_recorded_answers_has_nothing_to_try(world) -> None:
+    with pytest.raises(InputError, match="came with the data"):
+        start_try(source=world.project.sources.first(), user=world.manager)
+
+
+def test_a_project_without_items_has_nothing_to_try_on(server) -> None:
+    project = make_project()
+    with pytest.raises(ConflictError, match="import data first"):
+        start_try(source=add(project, server), user=project.created_by)
+
+
+def test_a_run_that_begins_before_the_worker_does_stops_the_try(world, server) -> None:
+    source = add(world.project, server)
+    job = start_try(source=source, user=world.manager)
+    world.start(m=20)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == Job.State.FAILED
+    assert "A run has begun" in job.error
+    assert not server.calls
+
+
+def test_only_the_newest_try_is_kept(server) -> None:
+    project = make_project()
+    make_items(project, 2)
+    source = add(project, server)
+    for _ in range(2):
+        jobs.run(start_try(source=source, user=project.created_by).pk)
+    (tried,) = source.tries.all()
+    assert len(tried.rows) == 2
+    assert tried.job == project.jobs.latest("id")
+
+
+def test_a_model_in_the_worker_is_tried_by_a_worker_that_has_a_gpu(server) -> None:
+    project = make_project()
+    make_items(project, 2)
+    source = add(project, server)
+    job = start_try(source=source, user=project.created_by)
+    assert jobs.kind(job.kind).handler is try_source
+    assert jobs.kind(job.kind).queue_of(job) == "default"
+    Source.objects.filter(pk=source.pk).update(backend="vllm")
+    assert jobs.kind(job.kind).queue_of(job) == "gpu"
