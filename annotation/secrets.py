@@ -55,4 +55,4 @@ def _fernet_of(keys: tuple[str, ...], secret_key: str) -> MultiFernet:
     derived = HKDF(SHA256(), length=32, salt=None, info=b"hypac secrets at rest 1").derive(
         secret_key.encode()
     )
-    return MultiFernet([Fernet(key) for key in (*keys, base64.urlsafe_b64encode(derived))])
+    return MultiFernet([*map(Fernet, keys), Fernet(base64.urlsafe_b64encode(derived))])

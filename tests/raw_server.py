@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
@@ -71,6 +72,11 @@ def says(answer: bytes, *, close: bool = False) -> Handle:
                 return
 
     return handle
+
+
+def silent(connection: socket.socket) -> None:
+    """A handler that says nothing."""
+    time.sleep(30)
 
 
 def ok(body: bytes = b"ok", *headers: str) -> bytes:
