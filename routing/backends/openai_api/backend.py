@@ -92,7 +92,7 @@ class OpenAIApi:
 
     def predict(self, items: Iterable[Item]) -> Iterator[list[Answered]]:
         endpoint = Endpoint(self._params, self._context.api_key, self._context.task)
-        signature = Signature(self._params.model, self._context.served)
+        signature = Signature(self._params.model, self._context.served, self._params.answers_as)
 
         def ask(item: Item, stopped: Event) -> Answer:
             return ItemCalls(self._params, self._context, endpoint, signature, stopped).answer(

@@ -15,7 +15,7 @@ from routing.backends.llm import Usage
 from routing.backends.openai_api.body import answer_body
 from routing.backends.openai_api.health import Health
 from routing.backends.openai_api.params import Params
-from routing.backends.openai_api.throttle import Throttle
+from routing.backends.openai_api.throttle import PATIENCE, Throttle
 from routing.backends.openai_api.verdicts import Kind, Verdict, verdict_on, verdict_on_failure
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
@@ -75,7 +75,7 @@ class Endpoint:
         Raises ItemError where this item cannot be answered, BackendError where none can, StoppedError where
         nobody waits for it any more.
         """
-        number, attempts, failed_at = next(self._numbers), 0, 0.0
+        number, attempts, failed_at, limited_at = next(self._numbers), 0, 0.0, 0.0
         while True:
             guess = self._guess(body)
             self._throttle.wait(guess, stopped)
@@ -90,6 +90,9 @@ class Endpoint:
                 raise self._refused(verdict, stopped)
             if verdict.kind is Kind.LIMITED:
                 self._throttle.limited(verdict.wait)
+                limited_at = limited_at or began
+                if began - limited_at > PATIENCE:
+                    raise ItemError(f"{verdict.reason}, for {PATIENCE / 60:.0f} minutes", Usage(0, 0))
                 continue
             attempts += 1
             failed_at = failed_at or time.monotonic()

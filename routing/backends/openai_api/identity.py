@@ -1,5 +1,6 @@
 """What a server says that it serves."""
 
+import re
 from collections.abc import Mapping
 from threading import Lock
 from typing import Any
@@ -14,6 +15,8 @@ LISTED = 10
 # What stays the same as long as the model does; times of starting and access rights do not.
 IDENTITY = ("root", "parent", "owned_by", "revision", "sha", "version", "quantization")
 MOST = 200
+# A number, and no further word: another size or kind of the model has a name that begins alike.
+_VERSION = re.compile(r"|-latest|-v?[0-9][0-9.-]*|[@:].*")
 
 
 def served_model(params: Params, api_key: str) -> dict[str, Any]:
@@ -50,9 +53,11 @@ def served_model(params: Params, api_key: str) -> dict[str, Any]:
 class Signature:
     """The name under which answers come: the same from the first one on."""
 
-    def __init__(self, model: str, served: Mapping[str, Any]) -> None:
-        self._asked = model
-        self._aliases = {model, *(str(served[name]) for name in ("model", "root") if served.get(name))}
+    def __init__(self, model: str, served: Mapping[str, Any], answers_as: str = "") -> None:
+        self._asked = answers_as or model
+        listed = {str(served[name]) for name in ("model", "root") if served.get(name)}
+        names = {answers_as} if answers_as else {model, *listed}
+        self._aliases = {name.casefold().removesuffix("-latest") for name in names}
         self._lock = Lock()
         self._name: str | None = None
 
@@ -69,14 +74,16 @@ class Signature:
         raise BackendError(
             f"The server now answers as {name[:80]!r}, and not as {expected[:80]!r}: another model is behind "
             "this address. Items that the right one has answered are kept. Start the right model again, or "
-            "make a source of the other one."
+            "make a source of the other one. If it is the right one by another name, enter that name "
+            "(answers_as)."
         )
 
     def _plausible(self, name: str) -> bool:
-        """An alias ("gpt-x" answers as "gpt-x-2026-01-31", "model" as "model@main"), or the path of a file or
-        folder."""
+        """An alias, with a date or version ("gpt-x" answers as "gpt-x-2026-01-31", "model" as "model@main"),
+        or the path of its file or folder."""
+        name = name.casefold()
         for alias in self._aliases:
-            if name.startswith(alias) and name[len(alias) :][:1] in ("", "-", "@", ":"):
+            if name.startswith(alias) and _VERSION.fullmatch(name[len(alias) :]):
                 return True
         return _last(name) in {_last(alias) for alias in self._aliases}
 

@@ -15,6 +15,7 @@ from routing.backends.llm.params import json_object, number, whole
 PARAMS = (
     "url",
     "model",
+    "answers_as",
     *SAMPLING_PARAMS,
     "extra",
     "concurrency",
@@ -44,6 +45,7 @@ class Params:
     model: str
     sampling: Sampling
     extra: Mapping[str, Any]
+    answers_as: str = ""
     concurrency: int = 16
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
@@ -78,6 +80,7 @@ def read_params(params: dict[str, Any], spec: TaskSpec) -> Params:
         model=model,
         sampling=read_sampling(params, spec),
         extra=extra,
+        answers_as=text_param(params, "answers_as").strip(),
         concurrency=whole(params, "concurrency", 1, 512) or Params.concurrency,
         requests_per_minute=whole(params, "requests_per_minute", 1, 10**7),
         tokens_per_minute=whole(params, "tokens_per_minute", 1, 10**10),

@@ -35,6 +35,7 @@ MOST_QUOTED = 200
 # Kinds of NetError that say something of this one answer.
 OF_THE_ITEM = frozenset({"too_large"})
 _QUOTA = re.compile(r"insufficient_quota|billing|exceeded your current quota|credit", re.IGNORECASE)
+_TOO_LARGE = re.compile(r"request too large|tokens_exceeded", re.IGNORECASE)
 _MODERATED = re.compile(r"content.?(?:filter|management|policy)|moderat|flagged", re.IGNORECASE)
 _KEY_LIKE = re.compile(r"(?:sk|key|bearer)[-_ ][\w.*-]{6,}", re.IGNORECASE)
 
@@ -58,6 +59,9 @@ def verdict_on(response: NetResponse, api_key: str = "") -> Verdict:
             return _fatal(
                 429, "The account at the server has no credit left or is over its quota" + _tail(said)
             )
+        if _TOO_LARGE.search(f"{_code(body)} {said}"):
+            # Larger than the limit of a whole minute: no pause helps.
+            return Verdict(Kind.REFUSED, "the server refused it (429)" + _tail(said), status=429)
         return Verdict(Kind.LIMITED, "too many calls (429)" + _tail(said), wait, status=429)
     if status >= 500 or status in RETRIED:
         return Verdict(Kind.RETRY, f"the server failed (status {status})" + _tail(said), wait, status=status)

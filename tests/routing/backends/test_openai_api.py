@@ -228,11 +228,28 @@ def test_what_the_server_calls_itself_is_kept(server):
         ("org/m", "org/m@main"),
         ("m.gguf", "/models/m.gguf"),
         ("fast", "org/fast"),
+        ("Org/M", "org/m"),
+        ("large-latest", "large-2411"),
+        ("small", "small:latest"),
     ],
 )
 def test_names_of_the_same_model(server, model, answers_as):
     server.default = completion("cat", model=answers_as)
     assert answers(open_api(server, model=model), 2)[1].value == "cat"
+
+
+@pytest.mark.parametrize("answers_as", ["qwen-4b-thinking", "qwen-4b-4x", "qwen", "other/qwen-4"])
+def test_names_that_only_begin_alike(server, answers_as):
+    server.default = completion("cat", model=answers_as)
+    _, error = collected(open_api(server, model="org/qwen-4b").predict(items(2)))
+    assert isinstance(error, BackendError)
+
+
+def test_a_name_of_one_s_own_can_be_told(server):
+    server.default = completion("cat", model="gpt-x-2026-01-31")
+    assert answers(open_api(server, model="deployed", answers_as="gpt-x"))[0].value == "cat"
+    _, error = collected(open_api(server, model="gpt-x", answers_as="gpt-y").predict(items(1)))
+    assert isinstance(error, BackendError)
 
 
 def test_a_name_that_the_list_of_models_gave_is_its_own_too(server):

@@ -157,9 +157,10 @@ def test_usage_that_cannot_be(server):
         Reply(400, failure("flagged by our content policy", code="content_filter")),
         Reply(422, failure("the prompt is too long")),
         Reply(413, b"<html>too large</html>"),
+        Reply(429, failure("Request too large for gpt-x on tokens per min: Limit 10000, Requested 15000")),
         Reply(403, failure("your input was flagged by moderation")),
     ],
-    ids=["context", "content filter", "422", "413", "moderation"],
+    ids=["context", "content filter", "422", "413", "larger than the limit of a minute", "moderation"],
 )
 def test_refused_for_what_the_item_says(server, reply):
     server.default = for_item(0, reply)
