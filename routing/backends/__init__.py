@@ -10,6 +10,7 @@ from routing.backends.context import Example, Prompt, SourceContext, TaskSpec
 BACKENDS = {
     "label_studio_ml": "routing.backends.label_studio_ml.LabelStudioMl",
     "openai_api": "routing.backends.openai_api.OpenAIApi",
+    "openai_batch": "routing.backends.openai_batch.OpenAIBatch",
     "recorded": "routing.backends.recorded.Recorded",
     "sklearn": "routing.backends.sklearn.Sklearn",
     "vllm": "routing.backends.vllm.Vllm",

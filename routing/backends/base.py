@@ -94,7 +94,8 @@ class Backend(Protocol):
 
         Items are taken one by one, at most `in_flight` before their answers were given. The caller stores a
         group before it asks for the next: until then its items count as in flight. So a process that is
-        killed loses no more than `in_flight` calls. Closing the iterator ends it without new calls.
+        killed loses no more than `in_flight` calls. Closing the iterator ends it without new calls. An empty
+        group says that it waits for long, and may be closed meanwhile.
 
         Raises BackendError where the model cannot answer at all.
         """

@@ -124,6 +124,10 @@ class _Stream:
                 aside.append(self._hand_out.settle(item))
             except MixedModelsError as error:
                 mixed = error  # what the right model answered is stored all the same
+        if not group:
+            # It waits, for hours where a server takes batches: is the job still wanted?
+            self._context.progress()
+            self._context.stop_if_asked()
         if rows:
             self._commit(rows, aside)
         if mixed:

@@ -1,0 +1,67 @@
+"""Batch files by hand: written, answered by another program, and read back."""
+
+import json
+from decimal import Decimal
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from annotation.models import User
+from annotation.services.projects import ChoiceSpec, create_project
+from routing.backends import predict_all
+from routing.services.opened import open_source
+from routing.services.sources import save_source
+from tests.factories import make_items
+from tests.scripted_replies import completion
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def source(settings, tmp_path):
+    settings.VAR_DIR = tmp_path
+    user = User.objects.create_user("manager")
+    project = create_project(user=user, name="Animals", choices=[ChoiceSpec("cat"), ChoiceSpec("dog")])
+    make_items(project, ["it purrs", "it barks", "it is silent"])
+    return save_source(
+        project=project,
+        user=user,
+        name="Small",
+        backend="openai_batch",
+        params={"model": "small", "temperature": 0},
+        cost_per_label=Decimal("0.001"),
+        cost_function="tokens",
+        prices={},
+    )
+
+
+def answered(call: dict) -> dict:
+    purrs = "purrs" in call["body"]["messages"][-1]["content"]
+    body = completion("cat" if purrs else "dog", asked=call["body"], model="small")
+    return {"custom_id": call["custom_id"], "response": {"status_code": 200, "body": body}, "error": None}
+
+
+def test_what_another_program_answered_is_what_the_source_answers(source, tmp_path):
+    calls, results = tmp_path / "calls.jsonl", tmp_path / "results.jsonl"
+    call_command("write_batch", str(source.pk), str(calls), stdout=StringIO())
+    written = [json.loads(line) for line in calls.read_text().splitlines()]
+    assert [call["body"]["model"] for call in written] == ["small"] * 3
+    lines = [answered(call) for call in written]
+    lines[2] = {"custom_id": written[2]["custom_id"], "response": None, "error": {"message": "no"}}
+    results.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    said = StringIO()
+    call_command("read_batch", str(source.pk), str(results), stdout=said)
+    assert said.getvalue() == "2 answers were read; 1 calls had none.\n"
+    items = list(source.project.items.order_by("position"))
+    assert [answer.value for answer in predict_all(open_source(source), items[:2])] == ["cat", "dog"]
+
+
+def test_another_backend_has_no_batch_files(source, tmp_path):
+    source.backend, source.params = "recorded", {"label_column": "label"}
+    source.save()
+    with pytest.raises(CommandError, match="openai_batch"):
+        call_command("write_batch", str(source.pk), str(tmp_path / "calls.jsonl"))
+    with pytest.raises(CommandError, match="There is no source 0"):
+        call_command("write_batch", "0", str(tmp_path / "calls.jsonl"))
