@@ -15,7 +15,9 @@ from rest_framework.test import APIClient
 from annotation.errors import InputError
 from annotation.models import Job
 from annotation.secrets import decrypt, encrypt
-from routing.models import Source
+from annotation.services.files import open_file
+from routing.models import Delivery, Source
+from routing.services.deliveries import deliver
 from routing.services.opened import context_of, open_source
 from routing.services.stored_keys import rotate_stored_keys
 from tests.factories import make_user
@@ -94,12 +96,19 @@ def _tables() -> Iterable[type[Model]]:
     return apps.get_models(include_auto_created=True)
 
 
-def test_after_a_whole_run_the_key_is_in_no_table_page_answer_or_log(caplog, client):
+def test_after_a_whole_run_the_key_is_in_no_table_file_page_answer_or_log(caplog, client):
     """Neither in plain anywhere, nor encrypted outside its column."""
     caplog.set_level("DEBUG")
     world, source = _world_with_key()
-    run = world.analysed(m=40)
+    run = world.complete(m=40)
+    deliver(run=run, user=world.manager)
+    world.do("deliver_run")
     stored = source.api_key
+    for entry in Delivery.objects.get(run=run).files.select_related("file"):
+        with open_file(entry.file) as content:
+            delivered = content.read().decode()
+        assert SECRET not in delivered, entry.name
+        assert stored not in delivered, entry.name
     with connection.cursor() as cursor:
         for model in _tables():
             columns = [field.column for field in model._meta.concrete_fields]

@@ -104,8 +104,11 @@ class Server:
 
 
 def version_of(said: Mapping[str, Any]) -> str:
+    """The model version that an answer names, in a form that can be stored and shown; "" for none."""
     version = said.get("model_version")
-    return version if isinstance(version, str) else "" if version is None else str(version)[:200]
+    if not isinstance(version, str | int | float):
+        return ""
+    return "".join(sign if sign.isprintable() else "?" for sign in str(version)[:200])
 
 
 def _judge(response: NetResponse, path: str) -> None:

@@ -253,8 +253,9 @@ def test_the_fingerprint_covers_what_answers_depend_on_and_nothing_else(server):
 
 def test_checking_reports_the_version_that_is_served(server):
     assert open_it(server).check() == {"model": "1.0"}
-    server.route("POST", "/setup", {"model_version": None})
-    assert open_it(server).check() == {"model": ""}
+    for said, model in ((None, ""), ({}, ""), (2, "2"), ("a\0\ud800b", "a??b"), ("x" * 1_000, "x" * 200)):
+        server.route("POST", "/setup", {"model_version": said})
+        assert open_it(server).check() == {"model": model}
 
 
 @pytest.mark.parametrize(

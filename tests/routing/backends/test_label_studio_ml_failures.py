@@ -3,9 +3,11 @@
 import json
 import threading
 import time
+import traceback
 
 import pytest
 
+from annotation.errors import InputError
 from routing.backends import BackendError, predict_all
 from routing.backends.label_studio_ml import calls
 from tests.routing.backends.label_studio import (
@@ -203,3 +205,24 @@ def test_batches_are_asked_for_at_the_same_time(server):
 def test_what_is_sent_is_json(server):
     predict_all(open_it(server), items_of('Zürich "quoted" \u2028'))
     assert json.dumps(asked(server)[0]["tasks"][0]["data"]["text"]) == json.dumps('Zürich "quoted" \u2028')
+
+
+@pytest.mark.parametrize("status", [200, 401, 404, 422, 500])
+@pytest.mark.parametrize("path", ["/setup", "/predict"])
+def test_a_server_that_repeats_the_key_makes_nobody_else_do_so(server, caplog, path, status):
+    caplog.set_level("DEBUG")
+
+    def echo(request):
+        return Reply(status, {"error": dict(request.headers), "detail": "ann:hunter2"})
+
+    server.route("POST", path, echo)
+    backend = open_it(server, api_key="ann:hunter2")
+    said = repr(backend)
+    for call in (backend.check, backend.fingerprint, lambda: predict_all(backend, items_of("x"))):
+        try:
+            said += repr(call())
+        except (BackendError, InputError) as error:
+            said += "".join(traceback.format_exception(error))
+    for secret in ("hunter2", "YW5uOmh1bnRlcjI="):
+        assert secret not in said
+        assert secret not in caplog.text
