@@ -47,6 +47,6 @@ class ShownTry:
 
 def newest_try(source: Source) -> ShownTry:
     jobs = Job.objects.filter(project=source.project_id, kind=KIND, unique_key=f"try:{source.pk}")
-    tried = source.tries.order_by("-job_id").first()
+    tried = SourceTry.objects.filter(source=source).order_by("-job_id").first()
     hidden = tried is not None and any_hidden([row["item"] for row in tried.rows])
     return ShownTry(jobs.order_by("-id").first(), None if hidden else tried, hidden)

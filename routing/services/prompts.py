@@ -10,7 +10,7 @@ from routing.prompts import Messages, check_prompt, default_prompt, render
 from routing.selectors.visibility import columns_hidden_now
 from routing.services.opened import current_prompt, task_spec
 
-PROMPTED = frozenset({"openai_api", "vllm"})
+PROMPTED = frozenset({"openai_api", "openai_batch", "vllm"})
 """Backends that are asked with a prompt."""
 HIDDEN = "[hidden until the run is analysed]"
 

@@ -21,7 +21,7 @@ from routing.services.opened import current_prompt, task_spec
 from routing.services.prompts import PROMPTED, add_version, checked_prompt, is_new
 from routing.services.states import BUSY, UNDER_WAY
 
-KEYED = frozenset({"label_studio_ml", "openai_api"})
+KEYED = frozenset({"label_studio_ml", "openai_api", "openai_batch"})
 """Backends whose server may ask for a key."""
 MAX_KEY = 4_000
 USAGE_WORDS = {
@@ -289,7 +289,7 @@ def _key(source: Source | None, backend: str, params: Mapping[str, Any], api_key
         return key
     if source is None or not source.api_key:
         return ""
-    if (source.backend, _origin(source.params)) != (backend, _origin(params)):
+    if _origin(source.params) != _origin(params):
         raise InputError(
             "The stored key was entered for another server. Enter the key for this one, or remove it.",
             where="api_key",

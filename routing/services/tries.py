@@ -15,12 +15,12 @@ from annotation.jobs import JobContext
 from annotation.models import Item, Job, Label, Project, User
 from annotation.services import audit
 from annotation.values import ValueReader, as_text, reader_of
-from routing.backends import Answer, Backend, BackendError
+from routing.backends import Answer, Backend, BackendError, open_backend
 from routing.core.scores import make_score
 from routing.models import PoolItem, RunSource, Source, SourceTry
 from routing.services import storable
 from routing.services.charging import Charge
-from routing.services.opened import open_source
+from routing.services.opened import context_of, open_source
 from routing.services.prompts import PROMPTED, prompt_in_force, shown_to_model
 from routing.services.score_fields import score_fields
 from routing.services.states import OPEN
@@ -28,6 +28,7 @@ from routing.services.states import OPEN
 KIND = "try_source"
 ITEMS = 5
 MAX_CHARACTERS = 20_000
+BATCH_ONLY = frozenset({"batch_size", "poll_seconds", "window"})
 SMALLEST_PRICE = Decimal(1).scaleb(-6)
 
 
@@ -38,9 +39,7 @@ def start_try(*, source: Source, user: User) -> Job:
     run of which no model's answer may be seen yet, or a try is under way.
     """
     project = source.project
-    if source.backend == "recorded":
-        raise InputError("Its answers came with the data: there is nothing to ask a model.")
-    open_source(source)
+    backend_of(source)
     items = _chosen(project)
     with transaction.atomic():
         job = jobs.enqueue(
@@ -69,7 +68,7 @@ def try_source(context: JobContext) -> dict[str, Any]:
     items = list(Item.objects.filter(project=source.project, pk__in=context.params["items"]).order_by("pk"))
     if any_hidden([item.pk for item in items]):
         raise JobFailedError("A run has begun with these items. Try the source again when it is analysed.")
-    backend, reader, charge = open_source(source), reader_of(source.project), charge_of(source)
+    backend, reader, charge = backend_of(source), reader_of(source.project), charge_of(source)
     rows = []
     context.progress(done=0, total=len(items), stage="Asking the model")
     for group in backend.predict(iter(items)):
@@ -110,6 +109,21 @@ def mean_cost(tried: SourceTry) -> Decimal | None:
     """Of one label; None where there is none."""
     costs = [Decimal(row["cost"]) for row in tried.rows]
     return sum(costs, Decimal(0)) / len(costs) if costs else None
+
+
+def backend_of(source: Source) -> Backend:
+    """What is asked: the source itself, and for batch files, which may take a day, its server live.
+
+    Raises InputError where there is nothing to ask.
+    """
+    if source.backend == "recorded":
+        raise InputError("Its answers came with the data: there is nothing to ask a model.")
+    if source.backend != "openai_batch":
+        return open_source(source)
+    if not source.params.get("url"):
+        raise InputError("Its answers come from files that are carried by hand: there is no server to ask.")
+    live = {name: value for name, value in source.params.items() if name not in BATCH_ONLY}
+    return open_backend("openai_api", live, context_of(source))
 
 
 def any_hidden(items: Sequence[int]) -> bool:

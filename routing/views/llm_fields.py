@@ -26,7 +26,8 @@ ENGINE = ("revision", "dtype", "max_model_len", "gpu_memory_utilization", "templ
 
 GENERATES = ("preset", *SAMPLING, *SCORES, *FORM_OF_ANSWER)
 PARAMS: Mapping[str, tuple[str, ...]] = {
-    "openai_api": ("url", "model", *GENERATES, "extra", *LIMITS, *TIMES),
+    "openai_api": ("url", "model", "answers_as", *GENERATES, "extra", *LIMITS, *TIMES),
+    "openai_batch": ("url", "model", "answers_as", *GENERATES, "extra", "batch_size", "poll_seconds"),
     "vllm": ("model", *GENERATES, *ENGINE, "concurrency"),
     "label_studio_ml": ("url", "label_config", "batch_size", "concurrency", *TIMES[:3]),
 }
@@ -53,6 +54,11 @@ def llm_fields() -> dict[str, forms.Field]:
             500,
         ),
         "served_name": _text(_("Model"), _("The name by which the server knows it."), 200),
+        "answers_as": _text(
+            _("Name in its answers"),
+            _("Only where the server signs its answers with another name than this model's."),
+            200,
+        ),
         "preset": forms.ChoiceField(
             label=_("Settings as its makers recommend them"),
             choices=[("", _("None")), *((preset.name, preset.title) for preset in PRESETS.values())],
@@ -97,7 +103,8 @@ def llm_fields() -> dict[str, forms.Field]:
         "schema": _json(_("JSON schema"), ""),
         "extra": _json(_("Further fields of each request"), _('A JSON object, such as {"stop": ["\\n"]}.')),
         "concurrency": _whole(_("Calls at a time"), _("Empty: what suits the kind of source.")),
-        "batch_size": _whole(_("Items in one request"), ""),
+        "batch_size": _whole(_("Items in one request or file"), ""),
+        "poll_seconds": _whole(_("Seconds between looks whether it is done"), ""),
         "requests_per_minute": _whole(_("Most calls per minute"), _("Empty: no limit of ours.")),
         "tokens_per_minute": _whole(_("Most tokens per minute"), _("Empty: no limit of ours.")),
         "connect_timeout": _number(_("Seconds to connect"), ""),

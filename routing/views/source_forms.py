@@ -25,6 +25,7 @@ BACKENDS = tuple(
             "openai_api",
             _("A language model on a server (OpenAI-compatible)"),
         ),
+        ("openai_batch", _("The same in batch files, hours later and often cheaper")),
         ("vllm", _("A language model in the worker (vLLM)")),
         ("label_studio_ml", _("A Label Studio ML backend")),
         ("sklearn", _("A scikit-learn model on this server")),

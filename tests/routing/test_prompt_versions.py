@@ -150,3 +150,15 @@ def test_a_model_in_the_worker_is_tried_by_a_worker_that_has_a_gpu(server) -> No
     assert jobs.kind(job.kind).queue_of(job) == "default"
     Source.objects.filter(pk=source.pk).update(backend="vllm")
     assert jobs.kind(job.kind).queue_of(job) == "gpu"
+
+
+def test_a_source_of_batch_files_is_tried_live(server) -> None:
+    project = make_project()
+    make_items(project, 2)
+    params = {"url": server.url, "model": "tiny", "batch_size": 10}
+    source = add(project, server, backend="openai_batch", params=params)
+    jobs.run(start_try(source=source, user=project.created_by).pk)
+    assert [row["value"] for row in source.tries.get().rows] == ["cat", "cat"]
+    by_hand = add(project, server, name="By hand", backend="openai_batch", params={"model": "tiny"})
+    with pytest.raises(InputError, match="carried by hand"):
+        start_try(source=by_hand, user=project.created_by)
