@@ -89,6 +89,8 @@ API: dict[str, dict[str, set[str]]] = {
     "api_source": {"GET": LEADERS, "PUT": LEADERS, "DELETE": LEADERS},
     "api_prices": {"GET": LEADERS, "POST": LEADERS},
     "api_price": {"GET": LEADERS, "PUT": LEADERS, "DELETE": LEADERS},
+    "api_source_prompts": {"GET": LEADERS},
+    "api_source_try": {"GET": LEADERS, "POST": LEADERS},
     "api_plan": {"GET": LEADERS, "POST": LEADERS},
     "api_runs": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
     "api_run": {"GET": NOT_ANNOTATORS},
@@ -109,6 +111,7 @@ SIGNED_IN: dict[str, set[str]] = {
     "logout": {"POST"},
     "password": {"GET", "POST"},
     "api_projects": {"GET", "POST"},
+    "api_model_presets": {"GET"},
 }
 PUBLIC: dict[str, set[str]] = {"login": {"GET", "POST"}, "health": {"GET"}}
 
