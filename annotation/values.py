@@ -9,7 +9,6 @@ math, short_text, long_text, code
 """
 
 import json
-import math
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -200,9 +199,10 @@ def _text_of(raw: Any) -> str | None:
         return raw
     if isinstance(raw, bool):
         return json.dumps(raw)
-    if isinstance(raw, float):
-        return repr(raw) if math.isfinite(raw) else None
-    return str(raw) if isinstance(raw, int | Decimal) and abs(raw) < 10**200 else None
+    if isinstance(raw, float | Decimal):
+        return str(raw) if Decimal(raw).is_finite() else None
+    # Python refuses to write out whole numbers of thousands of digits.
+    return str(raw) if isinstance(raw, int) and abs(raw) < 10**200 else None
 
 
 def _json_list(text: str) -> list[Any] | None:

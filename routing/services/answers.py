@@ -73,5 +73,5 @@ def table_of_answers(
                 if not reason:
                     scores[item][index] = score
                 if not reason or run_source.position > 1:
-                    answers[item][index] = as_text(value)
+                    answers[item][index] = None if value is None else as_text(value)
     return answers, scores
