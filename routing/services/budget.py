@@ -42,7 +42,7 @@ class Purse:
     def __init__(self, context: JobContext, run_source: RunSource, stage: str) -> None:
         self.run = run_source.run
         self.calls, self.amount = 0, ZERO
-        self._changed = False
+        self._written = (0, ZERO)
         models = Spend.objects.filter(run=self.run, source__isnull=False)
         lost = self.run.reservations.filter(state=State.LOST)
         self.spent, self.lost = _sum(models), _sum(lost)
@@ -56,7 +56,7 @@ class Purse:
 
     def take(self, most: Sequence[Decimal]) -> int:
         """Set aside money for as many of the next calls as fit into the budget; returns how many that are."""
-        budget = Run.objects.select_for_update().values_list("budget", flat=True).get(pk=self.run.pk)
+        (budget,) = Run.objects.filter(pk=self.run.pk).select_for_update().values_list("budget", flat=True)
         taken = 0
         for amount in most:
             if budget is not None and self.spent + self.lost + self.amount + amount > budget:
@@ -64,7 +64,6 @@ class Purse:
             self.amount += amount
             taken += 1
         self.calls += taken
-        self._changed = self._changed or taken > 0
         return taken
 
     def settle(self, most: Sequence[Decimal], paid: Decimal) -> None:
@@ -72,14 +71,13 @@ class Purse:
         self.calls -= len(most)
         self.amount -= sum(most, ZERO)
         self.spent += paid
-        self._changed = True
 
     def store(self) -> None:
-        """Write down what is set aside now."""
-        if self._changed:
+        """Write down what is set aside now, where that is not what is written already."""
+        if self._written != (self.calls, self.amount):
+            self._written = (self.calls, self.amount)
             state = State.OPEN if self.calls else State.SETTLED
             _write(self._row, state=state, calls=self.calls, amount=self.amount)
-            self._changed = False
 
     def release(self) -> None:
         """Give back everything: the model said that it has answered all that it was asked and will be paid
@@ -175,7 +173,7 @@ def lost_reservations(run: Run) -> QuerySet[Reservation]:
 
 def _write(row: Reservation, **values: object) -> None:
     # By its state, too: once it is counted as lost, it stays so.
-    Reservation.objects.filter(pk=row.pk).exclude(state=State.LOST).update(**values)
+    Reservation.objects.filter(pk=row.pk, state__in=(State.OPEN, State.SETTLED)).update(**values)
 
 
 def _sum(rows: QuerySet[Spend] | QuerySet[Reservation]) -> Decimal:
