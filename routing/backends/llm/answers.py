@@ -88,7 +88,7 @@ def answer_of(
         raw,
         tokens_in=usage.tokens_in,
         tokens_out=usage.tokens_out,
-        finish_reason=generated.finish_reason[:40],
+        finish_reason=storable(generated.finish_reason)[:40],
         latency_ms=latency_ms,
         served_model=storable(served_model)[:200],
         served_revision=storable(served_revision)[:200],
