@@ -74,14 +74,14 @@ class LabelStudioMl:
 
     def predict(self, items: Iterable[Item]) -> Iterator[list[Answered]]:
         stopped, server = Event(), self._server()
-        calls = Calls(self._params, self._context.task.task_type, server, stopped)
         batches = _Batches(items, self._params.batch_size)
         threads = ThreadPoolExecutor(self._params.concurrency, thread_name_prefix="label-studio-ml")
         running: dict[Future[list[Answer]], list[Item]] = {}
         failure: Exception | None = None
         try:
             # A server that was started anew knows the configuration no more.
-            self._set_up(server)
+            version = self._set_up(server)
+            calls = Calls(self._params, self._context.task.task_type, server, version, stopped)
             last = time.monotonic()
             while True:
                 while (

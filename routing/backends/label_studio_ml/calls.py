@@ -24,11 +24,12 @@ MOST_FAILURES = 10
 
 
 class Calls:
-    """For all threads of one source. `stopped` is set where nobody waits for answers any more."""
+    """For all threads of one source. `version` is that of answers which name none; `stopped` is set where
+    nobody waits for answers any more."""
 
-    def __init__(self, params: Params, task_type: str, server: Server, stopped: Event) -> None:
+    def __init__(self, params: Params, task_type: str, server: Server, version: str, stopped: Event) -> None:
         self._params, self._task_type, self._server = params, task_type, server
-        self._stopped = stopped
+        self._version, self._stopped = version, stopped
         self._failures = 0
         self._lock = threading.Lock()
 
@@ -95,7 +96,7 @@ class Calls:
         milliseconds = (time.monotonic() - began) * 1_000
         answers = []
         for task, prediction in zip(tasks, predictions, strict=True):
-            answer = answer_of(prediction, self._params.config, self._task_type, version)
+            answer = answer_of(prediction, self._params.config, self._task_type, version or self._version)
             # The items of a batch are worked on together: each took its share of the time.
             share = milliseconds / len(tasks)
             answers.append((task["id"] - 1, replace(answer, latency_ms=milliseconds, busy_ms=share)))

@@ -151,6 +151,8 @@ def test_the_model_version_is_the_model_that_answered(server):
     server.route("POST", "/predict", {"results": results, "model_version": "a-1"})
     answers = predict_all(open_it(server), items_of("x", "y"))
     assert [answer.served_model for answer in answers] == ["a-2", "a-1"]
+    server.route("POST", "/predict", predict(choose))
+    assert predict_all(open_it(server), items_of("x"))[0].served_model == "1.0"  # what /setup named
 
 
 def test_a_configuration_of_ones_own_names_the_fields(server):
