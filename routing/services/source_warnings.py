@@ -62,9 +62,10 @@ def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
         reader(answer.value)[0] is not None for answer in predict_all(backend, sample)
     )
     if not labelled:
+        wanted = "one of the project's labels" if reader.has_choices else "an answer that can be read"
         warnings.append(
-            f"{source.name}: none of the first {len(sample)} items has one of the project's labels in "
-            f"the column {source.params['label_column']!r}. What has none goes on to the next source."
+            f"{source.name}: none of the first {len(sample)} items has {wanted} in the column "
+            f"{source.params['label_column']!r}. What has none goes on to the next source."
         )
     if first and not backend.fields:
         warnings.append(

@@ -177,6 +177,15 @@ def test_items_are_found_by_one_of_several_labels_and_told_in_names():
     assert history.predictions
 
 
+def test_a_column_without_numbers_is_told_before_anything_is_spent():
+    world = make_world(30, answers=NUMBERS, change=lambda index, row: row.update(model2="about 3"))
+    sources = list(world.project.sources.order_by("position"))
+    assert recorded_warnings(world.project, sources) == (
+        "Model 2: none of the first 30 items has an answer that can be read in the column 'model2'. What has "
+        "none goes on to the next source.",
+    )
+
+
 class TestScores:
     def test_samples_of_numbers_agree_whatever_their_spelling(self):
         def change(index: int, row: dict[str, str]) -> None:
