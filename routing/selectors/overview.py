@@ -12,6 +12,7 @@ from annotation.models import Job, Project
 from annotation.permissions import Access
 from annotation.queue import BatchProgress
 from routing.models import Delivery, Run
+from routing.selectors.model_money import ModelMoney, model_money
 from routing.selectors.money import Paid, Savings, paid_by, savings
 from routing.services.states import UNDER_WAY, State
 
@@ -62,6 +63,7 @@ class Overview:
     runs: list[Run]
     spend: list[Paid]
     savings: Savings | None
+    money: ModelMoney | None
     running_jobs: list[Job]
     failed_job: Job | None
     stuck: int
@@ -97,6 +99,7 @@ def overview(project: Project, access: Access) -> Overview:
         runs=runs if may_look else [],
         spend=spend,
         savings=savings(run, spend) if run and may_look else None,
+        money=model_money(run) if run and may_look and run.state in UNDER_WAY else None,
         running_jobs=running if access.allows("jobs.view") else [],
         failed_job=failed if access.allows("jobs.view") else None,
         stuck=queue.stuck_items(project).count() if access.allows("work.decide") else 0,

@@ -5,6 +5,9 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from routing.core.exact import plain
+from routing.models import Run
+
 
 def budget_field() -> forms.DecimalField:
     attrs: dict[str, Any] = {
@@ -30,3 +33,7 @@ def budget_field() -> forms.DecimalField:
 
 class BudgetForm(forms.Form):
     budget = budget_field()
+
+    @staticmethod
+    def initial_of(run: Run) -> dict[str, Any]:
+        return {"budget": "" if run.budget is None else plain(run.budget)}

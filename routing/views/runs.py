@@ -40,7 +40,7 @@ def runs(request: ProjectRequest) -> HttpResponseBase:
 @needs("runs.view", "GET")
 def run(request: ProjectRequest, number: int) -> HttpResponseBase:
     found = _run(request, number)
-    return _page(request, found, BudgetForm(initial={"budget": found.budget}))
+    return _page(request, found, BudgetForm(initial=BudgetForm.initial_of(found)))
 
 
 def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponseBase:
