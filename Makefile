@@ -18,7 +18,7 @@ PYTHON ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help setup setup-llm demo serve test test-slow test-browser test-services coverage lint format types check ci clean
+.PHONY: help setup setup-llm demo serve test test-slow test-browser test-services test-llm coverage lint format types check ci clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -121,6 +121,9 @@ test-services: setup ## Run the service tests, then the suite on a PostgreSQL of
 	@HYPAC_TEST_REQUIRE=postgres,redis $(PYTEST) tests/services $(PYTEST_ARGS)
 	@$(BIN)/python -m tests.servers postgres -- $(PYTEST) \
 		--ignore=tests/core --ignore=tests/browser --ignore=tests/services $(PYTEST_ARGS)
+
+test-llm: setup setup-llm ## Run the tests against real model servers (makes .venv-llm first)
+	@HYPAC_TEST_REQUIRE=llm $(PYTEST) -m llm tests/services/test_real_servers.py $(PYTEST_ARGS)
 
 coverage: setup ## Run the tests of the statistical core; below 95 % of its branches is a failure
 	@$(PYTEST) tests/core --cov=routing/core --cov-branch --cov-report=term:skip-covered --cov-fail-under=95 \

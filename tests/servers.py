@@ -48,6 +48,7 @@ class _Server:
 
     name: str
     stop_signal = signal.SIGTERM
+    start_seconds: float = START_SECONDS
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"hypac-{self.name}-"))
@@ -75,7 +76,7 @@ class _Server:
                 start_new_session=True,
                 **self.popen_options(),
             )
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + self.start_seconds
         while not self.ping():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()

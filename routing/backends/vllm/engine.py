@@ -144,7 +144,7 @@ class Engine:
             distributed_executor_backend="uni",
             trust_remote_code=False,  # code that comes with a model is never run
         )
-        self._engine = llm.llm_engine
+        self._llm, self._engine = llm, llm.llm_engine
         self.tokenizer = llm.get_tokenizer()
         config = self._engine.model_config
         self.max_model_len = int(config.max_model_len)
@@ -172,7 +172,7 @@ class Engine:
     def _unload(self) -> None:
         with contextlib.suppress(Exception):
             self._engine.engine_core.shutdown()
-        self._engine = None
+        self._llm = self._engine = None
         gc.collect()
         with contextlib.suppress(Exception):
             import torch

@@ -4,7 +4,6 @@ An item is up to three requests: the answer; the samples, apart from it where th
 own; and, once there is an answer, how sure the model is of it.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from routing.backends.base import Answer
 from routing.backends.context import TaskSpec
 from routing.backends.llm import Generated, Sampling, Usage, answer_of, schema_of
+from routing.backends.llm.answers import read_value
 from routing.core.scores.verbalized import prompts
 
 Chat = list[dict[str, str]]
@@ -61,13 +61,10 @@ class ItemRequests:
         self._got[part] = outputs
         self.usage += Usage(tokens_in, tokens_out)
         answer = outputs[0]
-        if (
-            part != ANSWER
-            or not self.sampling.verbalized
-            or not answer.spoken
-            or answer.finish_reason == "length"
-        ):
+        if part != ANSWER or not self.sampling.verbalized:
             return []
+        if read_value(answer, self.spec, self.sampling)[0] is None:
+            return []  # an answer that cannot be used
         system, user = prompts(self.question, answer.spoken)
         chat = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         params = self._params(self.sampling.verbalized)
@@ -111,7 +108,8 @@ class ItemRequests:
             "n": n,
             "max_tokens": sampling.max_tokens,
             # Of the item's own, so that neither its neighbours in a batch nor their order changes its answer.
-            "seed": sampling.seed_for(json.dumps(self.chat)),
+            # The same as through a server, which is sent it with the call.
+            "seed": sampling.seed_for("\n".join(message["content"] for message in self.chat)),
         }
         if sampling.logprobs and label_tokens:
             params["logprob_token_ids"] = list(label_tokens)

@@ -1,0 +1,304 @@
+"""What the pipeline adds to a language model, in a table: the same prompts through a run and straight.
+
+    .venv/bin/python benchmarks/inference.py [--items 1600] [--runs 3] [--delay 0.2] [--concurrency 32]
+    .venv/bin/python benchmarks/inference.py --url http://127.0.0.1:8000/v1 --model NAME
+    .venv-llm/bin/python benchmarks/inference.py --folder DIR        (on a GPU: the worker's interpreter)
+
+The first asks a scripted server that answers after a delay, the second any OpenAI-compatible server, the
+third an engine in this process through the `vllm` backend. "Straight" sends the same bodies to the same
+server by as many threads, or the same prompts to vLLM's own `LLM.generate`. "Pipeline" is the job of a run
+that has its first source answer all items: read, called, parsed, scored, paid, committed. Each pass has new
+items. Medians; the processor time is that of this process, with an engine in it or a server beside it.
+"""
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+PROMPT = "{{ text }}"
+_names = count(1)
+
+
+class Pass(NamedTuple):
+    """Seconds that passed and seconds of the processor, items and generated tokens."""
+
+    wall: float
+    processor: float
+    items: int
+    tokens: int
+
+
+def timed(work: Callable[[], tuple[int, int]]) -> Pass:
+    wall, processor = time.perf_counter(), time.process_time()
+    items, tokens = work()
+    return Pass(time.perf_counter() - wall, time.process_time() - processor, items, tokens)
+
+
+# --- Through a run ------------------------------------------------------------------------------------------
+
+
+def through_a_run(texts: list[str], backend: str, params: dict[str, Any]) -> Callable[[], tuple[int, int]]:
+    """A project with these items and one source, its run planned; the work is the job that asks it."""
+    from django.db.models import Sum
+
+    from annotation import jobs
+    from annotation.models import Job, User
+    from annotation.services.projects import create_project
+    from routing.backends import Prompt
+    from routing.models import Prediction, RunSource
+    from routing.services.runs import start_run
+    from routing.services.sources import save_source
+    from tests.factories import make_items
+
+    user, _ = User.objects.get_or_create(username="benchmark")
+    project = create_project(user=user, name=f"Benchmark {next(_names)}", choices=[], task_type="short_text")
+    make_items(project, texts)
+    source = save_source(
+        project=project,
+        user=user,
+        name="Model",
+        backend=backend,
+        params=params,
+        cost_per_label=Decimal("0.001"),
+        cost_function="tokens",
+        prices={},
+        prompt=Prompt(PROMPT),
+    )
+    run = start_run(
+        project=project, user=user, epsilon=Decimal("0.2"), alpha=Decimal("0.2"), m=40, p=Decimal("0.9")
+    )
+    job = Job.objects.get(project=project, kind="prepare_run")
+
+    def work() -> tuple[int, int]:
+        if not jobs.run(job.pk):
+            job.refresh_from_db()
+            raise SystemExit(f"The job failed: {job.error}")
+        frozen = RunSource.objects.get(run=run, source=source)
+        made = Prediction.objects.filter(source=source, fingerprint=frozen.fingerprint)
+        return made.count(), made.aggregate(total=Sum("tokens_out"))["total"] or 0
+
+    return work
+
+
+# --- Straight -----------------------------------------------------------------------------------------------
+
+
+def straight_to_a_server(url: str, bodies: list[dict[str, Any]], concurrency: int) -> tuple[int, int]:
+    """The same bodies by as many threads, each with a connection; answers are read and nothing else."""
+    waiting, tokens, lock = iter(bodies), [], threading.Lock()
+
+    def work() -> None:
+        with httpx.Client(timeout=600, trust_env=False) as client:
+            while True:
+                with lock:
+                    body = next(waiting, None)
+                if body is None:
+                    return
+                answer = client.post(f"{url}/chat/completions", json=body).raise_for_status().json()
+                tokens.append(answer["usage"]["completion_tokens"])
+
+    threads = [threading.Thread(target=work) for _ in range(concurrency)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return len(tokens), sum(tokens)
+
+
+def straight_to_the_engine(llm: Any, requests: list[tuple[list[int], dict[str, Any]]]) -> tuple[int, int]:
+    from vllm import SamplingParams
+
+    prompts = [{"prompt_token_ids": tokens} for tokens, _ in requests]
+    outputs = llm.generate(prompts, [SamplingParams(**params) for _, params in requests], use_tqdm=False)
+    return len(outputs), sum(len(text.token_ids) for output in outputs for text in output.outputs)
+
+
+# --- The three comparisons ----------------------------------------------------------------------------------
+
+
+def texts_of(options: argparse.Namespace, number: int) -> list[str]:
+    return [f"{number * options.items + n} + {(n * 37) % 1000}" for n in range(options.items)]
+
+
+def beside_a_server(options: argparse.Namespace, url: str, model: str) -> Iterator[tuple[str, Pass]]:
+    from annotation.models import Item
+    from routing.backends import Prompt, TaskSpec
+    from routing.backends.openai_api.body import answer_body
+    from routing.backends.openai_api.params import read_params
+    from routing.prompts import render
+
+    params = {
+        "url": url,
+        "model": model,
+        "concurrency": options.concurrency,
+        "max_tokens": options.max_tokens,
+        "temperature": 0.7,
+        "seed": 1,
+    }
+    spec = TaskSpec("short_text")
+    read = read_params(params, spec)
+    for number in range(options.runs):
+        texts = texts_of(options, 2 * number)
+        chats = [render(Prompt(PROMPT), spec, Item(text=text)).as_chat() for text in texts]
+        bodies = [answer_body(read, spec, chat) for chat in chats]
+        yield "straight", timed(lambda bodies=bodies: straight_to_a_server(url, bodies, options.concurrency))
+        work = through_a_run(texts_of(options, 2 * number + 1), "openai_api", params)
+        yield "pipeline", timed(work)
+
+
+def beside_an_engine(options: argparse.Namespace) -> Iterator[tuple[str, Pass]]:
+    """One engine for both: the backend's own is borrowed for the straight passes."""
+    from annotation.models import Item
+    from routing.backends import Prompt, SourceContext, TaskSpec, open_backend
+    from routing.backends.vllm.requests import ItemRequests
+    from routing.backends.vllm.tokens import prompt_tokens
+    from routing.prompts import render
+
+    params: dict[str, Any] = {
+        "model": options.folder.name,
+        "concurrency": options.concurrency,
+        "max_tokens": options.max_tokens,
+        "temperature": 0.7,
+        "max_model_len": options.max_model_len,
+        "dtype": options.dtype,
+    }
+    spec = TaskSpec("short_text")
+    backend = open_backend("vllm", params, SourceContext(spec, Prompt(PROMPT)))
+    with borrowed_engine(backend) as (llm, tokenizer):
+        for number in range(options.runs + 1):
+            requests = []
+            for text in texts_of(options, 2 * number):
+                messages = render(Prompt(PROMPT), spec, Item(text=text))
+                asked = ItemRequests(messages.as_chat(), messages.user, spec, backend.sampling).first()[0]
+                requests.append((prompt_tokens(tokenizer, asked.chat, {}), dict(asked.params)))
+            straight = timed(lambda requests=requests: straight_to_the_engine(llm, requests))
+            if number:  # the first one warms up
+                yield "straight", straight
+    for number in range(options.runs):
+        yield "pipeline", timed(through_a_run(texts_of(options, 2 * number + 1), "vllm", params))
+
+
+@contextmanager
+def borrowed_engine(backend: Any) -> Iterator[tuple[Any, Any]]:
+    """vLLM's own object of the backend's engine. What is generated with it is generated in this thread while
+    the engine's thread waits for requests."""
+    from routing.backends.vllm.engine import engine_for
+
+    with engine_for(backend._engine_settings()) as engine:
+        yield engine._llm, engine.tokenizer
+
+
+def report(title: str, passes: Iterator[tuple[str, Pass]]) -> None:
+    found: dict[str, list[Pass]] = {"straight": [], "pipeline": []}
+    for name, one in passes:
+        found[name].append(one)
+        print(f"  {name}: {one.wall:.2f} s", file=sys.stderr, flush=True)
+    print(f"\n{title}\n")
+    print("| | items | items/s | tokens/s | wall | processor ms per item |")
+    print("|---|---:|---:|---:|---:|---:|")
+    medians = {}
+    for name, several in found.items():
+        wall = medians[name] = statistics.median(one.wall for one in several)
+        processor = statistics.median(one.processor / one.items for one in several)
+        tokens = statistics.median(one.tokens / one.wall for one in several)
+        items = several[0].items
+        each = f"{items / wall:,.1f} | {tokens:,.0f} | {wall:.2f} s | {processor * 1000:.2f}"
+        print(f"| {name} | {items:,} | {each} |")
+    print(f"\nThe pipeline takes {medians['pipeline'] / medians['straight'] - 1:+.1%} of the wall time.")
+
+
+@contextmanager
+def scripted(delay: float) -> Iterator[str]:
+    command = [sys.executable, "-m", "tests.scripted_server", "--delay", str(delay)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()
+
+
+def machine() -> str:
+    model = "processor"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    text = (
+        f"{model}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
+    )
+    try:
+        import torch
+    except ImportError:
+        return text
+    return f"{text}; {torch.cuda.get_device_name()}" if torch.cuda.is_available() else text
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--items", type=int, default=1600)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--delay", type=float, default=0.2, help="seconds, of the scripted server")
+    parser.add_argument("--concurrency", type=int, default=32)
+    parser.add_argument("--max-tokens", type=int, default=16)
+    parser.add_argument("--url", help="a server to ask in place of the scripted one")
+    parser.add_argument("--model", default="scripted", help="the model's name on that server")
+    parser.add_argument("--folder", type=Path, help="a model's folder, for an engine in this process")
+    parser.add_argument("--max-model-len", type=int, default=None)
+    parser.add_argument("--dtype", default="auto")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse()
+    with tempfile.TemporaryDirectory(prefix="hypac-benchmark-") as folder:
+        os.environ |= {
+            "HYPAC_VAR": folder,
+            "HYPAC_PRIVATE_HOSTS": "127.0.0.1,localhost",
+            "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
+            "HYPAC_LOG_LEVEL": "ERROR",
+        }
+        os.environ.pop("DATABASE_URL", None)
+        if options.folder:
+            options.folder = options.folder.resolve()
+            os.environ["HYPAC_VLLM_MODELS"] = str(options.folder.parent)
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+
+        call_command("migrate", verbosity=0)
+        print(machine())
+        if options.folder:
+            report(f"Engine in this process, {options.folder.name}", beside_an_engine(options))
+        elif options.url:
+            report(
+                f"Server, {options.concurrency} calls at a time",
+                beside_a_server(options, options.url, options.model),
+            )
+        else:
+            with scripted(options.delay) as url:
+                title = f"Scripted server, {options.delay:g} s, {options.concurrency} calls at a time"
+                report(title, beside_a_server(options, url, "scripted"))
+
+
+if __name__ == "__main__":
+    main()
