@@ -9,7 +9,7 @@ _WRAPS = (*((mark, mark) for mark in ("**", "__", "`", "*", "_")), *_QUOTES)
 _FENCE = re.compile(r"\A```[^\n`]*\n(.*?)\n?```\Z", re.DOTALL)
 _WORDS = r"(?:answer|labels?|category|categories|class|classes|choices?|result|solution|classification)"
 _MARKER = re.compile(
-    rf"(?:(?<![^\W_])(?:final[ \t]+)?{_WORDS}[ \t]*[*_]{{0,2}}[ \t]*(?::|=|\bis\b:?)|\#{{4}})"
+    rf"(?:(?<![^\W_])(?:final[ \t]+)?{_WORDS}[ \t]*(?:[*_]{{1,2}}[ \t]*)?(?::|=|\bis\b:?)|\#{{4}})"
     r"(?:[*_]{1,2}(?=\s))?[ \t]*",
     re.IGNORECASE,
 )

@@ -12,6 +12,8 @@ from routing.prompts.markers import after_marker, bare, boxed, from_json, last_l
 
 Choices = tuple[tuple[str, str], ...]
 
+MAX_PIECES = 2_000
+"""Of a list, separators counted; more than the labels of any project."""
 MAX_SENTENCE = 300
 """Characters: a label is looked for within a sentence, not within an essay."""
 _EDGES = " \t\n\"'`*_.,:;!?()[]{}<>\u201c\u201d\u2018\u2019\u00ab\u00bb\u2026"
@@ -50,7 +52,9 @@ def read_choices(text: str, spec: TaskSpec) -> Reading:
     names = _spellings(spec.choices)
     value = from_json(text)
     if isinstance(value, str):
-        text, value = value, None
+        text, value = value.strip(), None
+    if not text:
+        return Reading(None, "empty answer")
     if value is not None:
         return _several(value if isinstance(value, list) else [value], names)
     marked = boxed(text) or after_marker(text)
@@ -113,7 +117,10 @@ def _listed(text: str, names: _Names) -> Reading:
     if isinstance(value := from_json(text), list):
         return _several(value, names)
     parts: list[str] = []
-    for line in text.strip().split("\n"):
+    lines = text.strip().split("\n")
+    if len(lines) > MAX_PIECES:
+        return Reading(None, f"a list of more than {MAX_PIECES:,} lines")
+    for line in lines:
         line = _BULLET.sub("", line)
         parts += [line] if names.get(line) else _parts(line, names)
     return _several(parts, names) if parts else Reading(None, _unknown(text))
@@ -121,7 +128,9 @@ def _listed(text: str, names: _Names) -> Reading:
 
 def _parts(line: str, names: _Names) -> list[str]:
     """The line at its separators; a label that has one itself goes before its parts."""
-    pieces = re.split(r"([;,|]|\band\b|&)", line)[:200]
+    pieces = re.split(r"([;,|]|\band\b|&)", line)
+    if len(pieces) > MAX_PIECES:
+        return [line]
     parts, index = [], 0
     while index < len(pieces):
         for end in range(min(len(pieces), index + 13), index, -2):

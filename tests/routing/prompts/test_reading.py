@@ -187,6 +187,10 @@ def test_text_and_code_are_read(spec: TaskSpec, text: str, value: str) -> None:
     assert read_answer(text, spec).value == value
 
 
+def test_an_empty_text_in_json_is_no_answer() -> None:
+    assert read_answer('""', TOPICS).reason == "empty answer"
+
+
 def test_code_that_was_cut_off_is_not_used() -> None:
     assert read_answer("```python\nx = ", CODE).reason == "the code block has no end"
 
@@ -226,6 +230,32 @@ def test_whatever_a_model_writes_is_read_or_refused_with_a_reason(text: str) -> 
         if spec.choices and reading.value is not None:
             keys = {key for key, _ in spec.choices}
             assert keys.issuperset([reading.value] if isinstance(reading.value, str) else reading.value)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        " ",
+        "answer" + " " * 1_000,
+        "<think>",
+        "\\boxed{",
+        "1,",
+        "1 ",
+        "**",
+        "```\n",
+        "[",
+        "a, ",
+        "final ",
+        "- \n",
+        '"',
+    ],
+)
+def test_an_answer_that_runs_away_is_read_in_a_moment(piece: str) -> None:
+    """Patterns that go back and forth would take hours for these."""
+    text = "answer" + piece * (100_000 // len(piece))
+    for spec in TYPES:
+        reading = read_answer(text, spec)
+        assert (reading.value is None) == bool(reading.reason)
 
 
 @given(st.text(max_size=40), st.sampled_from(["spam", "not spam", "u"]))
