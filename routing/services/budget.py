@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from django.db import transaction
-from django.db.models import QuerySet, Sum
+from django.db.models import Q, QuerySet, Sum
 
 from annotation.errors import ConflictError, InputError, JobFailedError
 from annotation.jobs import JobContext
@@ -20,8 +20,9 @@ from routing.services.states import CANCELLABLE
 
 ZERO = Decimal(0)
 State = Reservation.State
-# Their answers came with the import: nothing is called, and so nothing can be lost or charged twice.
-NOTHING_IS_CALLED = ("recorded",)
+# Calls of theirs are not lost with a worker: recorded answers are there before anybody asks, and a batch at a
+# server is found again by whoever asks next.
+NEVER_LOST = ("recorded", "openai_batch")
 # How the sentence begins that says so.
 USED_UP = "The budget"
 # What the column of budgets holds.
@@ -90,9 +91,9 @@ class Purse:
         """These calls are under way, and nobody waits for them any more. May be called outside a chunk, also
         by a worker that has lost its job.
         """
-        state = State.LOST if most else State.SETTLED
-        row = Reservation.objects.filter(pk=self._row.pk, state=State.OPEN)
-        row.update(state=state, calls=len(most), amount=sum(most, ZERO))
+        row = Reservation.objects.filter(pk=self._row.pk)
+        row.filter(state=State.OPEN).update(calls=len(most), amount=sum(most, ZERO))
+        abandon(row)
 
     def too_small_for(self, most: Decimal) -> BudgetError:
         """Why the run stops: the sentence that people read."""
@@ -162,8 +163,14 @@ def set_budget(*, run: Run, user: User | None, budget: Decimal | None) -> Run:
 
 def lose_what_others_left(context: JobContext, run: Run) -> None:
     """Count what workers had set aside that no longer have the job. Called inside a chunk."""
-    left = run.reservations.filter(state=State.OPEN).exclude(claim_token=context.token)
-    left.filter(source__backend__in=NOTHING_IS_CALLED).update(state=State.SETTLED, calls=0, amount=ZERO)
+    abandon(run.reservations.exclude(claim_token=context.token))
+
+
+def abandon(reservations: QuerySet[Reservation]) -> None:
+    """Nobody waits for the calls of these reservations any more: what is open of them counts as lost."""
+    left = reservations.filter(state=State.OPEN)
+    nothing = Q(calls=0) | Q(source__backend__in=NEVER_LOST)
+    left.filter(nothing).update(state=State.SETTLED, calls=0, amount=ZERO)
     left.update(state=State.LOST)
 
 

@@ -14,9 +14,9 @@ from annotation.services import audit
 from routing.backends import BackendError
 from routing.core import sampling
 from routing.core.exact import plain
-from routing.models import Reservation, Run, RunSource
+from routing.models import Run, RunSource
 from routing.services import validity
-from routing.services.budget import checked_budget
+from routing.services.budget import abandon, checked_budget
 from routing.services.freeze import freeze
 from routing.services.plan_fields import PlanFields
 from routing.services.plans import Outlook, build_plan, outlook, score_for, sources_of
@@ -204,7 +204,7 @@ def cancel_run(*, run: Run, user: User | None) -> None:
         for job in run.project.jobs.filter(params__run=run.pk, state__in=jobs.UNFINISHED):
             jobs.cancel(job=job)
         # Their worker has lost its job, and nobody else will take it up.
-        run.reservations.filter(state=Reservation.State.OPEN).update(state=Reservation.State.LOST)
+        abandon(run.reservations.all())
         run.refresh_from_db()
         for batch in (run.calibration_batch, run.routed_batch):
             if batch is not None:

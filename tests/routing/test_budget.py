@@ -32,7 +32,7 @@ State = Reservation.State
 @pytest.fixture(autouse=True)
 def called(monkeypatch: Any) -> None:
     """The recorded answers stand for calls that are charged."""
-    monkeypatch.setattr(service, "NOTHING_IS_CALLED", ())
+    monkeypatch.setattr(service, "NEVER_LOST", ())
     monkeypatch.setattr(Recorded, "in_flight", 8)
 
 
@@ -155,7 +155,7 @@ def test_what_a_dead_worker_had_set_aside_counts_as_lost(world, monkeypatch) -> 
 
 
 def test_recorded_answers_lose_nothing(world, monkeypatch) -> None:
-    monkeypatch.setattr(service, "NOTHING_IS_CALLED", ("recorded",))
+    monkeypatch.setattr(service, "NEVER_LOST", ("recorded",))
     run = world.start(m=20)
     source = run.run_sources.get(position=1).source
     Reservation.objects.create(
