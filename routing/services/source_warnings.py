@@ -1,4 +1,4 @@
-"""What is odd about recorded answers, said before a draw and money are spent on them."""
+"""What is odd about the answers of sources, said before a draw and money are spent on them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -54,7 +54,7 @@ def usable_scores(project: Project, source: Source, name: str, params: Mapping[s
 
 def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
     if source.backend != "recorded":
-        return []
+        return _without_score(source) if first else []
     backend, reader = open_source(source), reader_of(project)
     sample = list(Item.objects.filter(project=project).order_by("position")[:SAMPLE])
     warnings = []
@@ -79,6 +79,17 @@ def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
             "which they are routed: look at the columns that it names."
         )
     return warnings
+
+
+def _without_score(source: Source) -> list[str]:
+    """Of a first source whose settings leave it without anything that it could be routed by."""
+    if open_source(source).fields:
+        return []
+    return [
+        f"{source.name} comes first, and as it is set it says nothing of how unsure it is: none of its "
+        "answers can be used, and every item goes on to the next source. Ask for the probabilities of its "
+        "tokens, for several answers, or how sure it is."
+    ]
 
 
 def _read(answer: Answer, reader: ValueReader) -> dict[str, object]:

@@ -12,6 +12,7 @@ from routing.backends import Example, Prompt
 from routing.models import Source
 from routing.services.opened import open_source
 from routing.services.prompts import HIDDEN, shown_to_model
+from routing.services.source_warnings import warnings_of
 from routing.services.sources import save_prompt, save_source
 from routing.services.tries import start_try, try_source
 from tests.factories import make_image_items, make_items, make_project
@@ -98,6 +99,15 @@ def test_columns_of_model_output_are_not_shown_before_the_analysis(world) -> Non
     prompt = Prompt("{{ text }} {{ model1 }}")
     shown = shown_to_model(world.project, prompt, item).user
     assert shown == f"{item.text} {HIDDEN}"
+
+
+def test_a_first_model_that_tells_no_doubts_is_warned_of(server) -> None:
+    project = make_project()
+    params = {"url": server.url, "model": "tiny"}
+    assert warnings_of(add(project, server, params=params)) == ()
+    source = add(project, server, source=project.sources.get(), params=params | {"logprobs": False})
+    (warning,) = warnings_of(source)
+    assert "says nothing of how unsure it is" in warning
 
 
 def test_images_are_refused_when_the_source_is_saved(server) -> None:
