@@ -49,12 +49,13 @@ def prompt_digest(prompt: Prompt | None, spec: TaskSpec) -> dict[str, Any]:
     """Everything about the prompt, and about how its answers are read, that answers depend on, as JSON."""
     prompt = prompt or default_prompt(spec)
     uses = {*names_in(prompt.system), *names_in(prompt.template)}
+    in_order = bool(uses & {"labels", "label_keys"})  # else only which there are matters
     return {
         "system": prompt.system,
         "template": prompt.template,
         "examples": [[dict(example.fields), example.answer] for example in prompt.examples],
         "task_type": spec.task_type,
-        "choices": [list(choice) for choice in spec.choices],
+        "choices": [list(choice) for choice in (spec.choices if in_order else sorted(spec.choices))],
         "guidelines": spec.guidelines.strip() if "guidelines" in uses else "",
         "rules": RULES,
     }

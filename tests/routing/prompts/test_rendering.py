@@ -142,6 +142,9 @@ def test_the_digest_follows_what_answers_depend_on() -> None:
     assert first == digest(columns=("other",)) == digest(Prompt("{{ text }}", number=7))
     assert first == digest(guidelines="other")  # it is not in this prompt
     assert first != digest(choices=(("cat", "Tom"), ("dog", "dog")))
+    turned = (("dog", "dog"), ("cat", "Cat"))
+    assert first == digest(choices=turned)  # the prompt does not list them
+    assert digest(None) != digest(None, choices=turned)
     assert first != digest(task_type="multiple_choice")
     assert first != digest(Prompt("{{ text }}", system="s"))
     assert first != digest(Prompt("{{ text }}", examples=(Example({"text": "a"}, "cat"),)))
