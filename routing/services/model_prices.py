@@ -43,8 +43,8 @@ def save_price(
     stored = _read(function, prices)
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)
-        others = project.model_prices.exclude(pk=price.pk if price else None)
-        if others.filter(name=name).exists():
+        same_name = project.model_prices.filter(name=name)
+        if (same_name.exclude(pk=price.pk) if price else same_name).exists():
             raise InputError("Another line of the price list has this name.", where="name")
         target = price or ModelPrice(project=project)
         sources = list(target.sources.select_for_update().order_by("position")) if price else []

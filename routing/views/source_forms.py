@@ -238,8 +238,8 @@ class SourceForm(forms.Form):
         self.fields[name].choices = [("", nothing), *((value, value) for value in known)]  # type: ignore[attr-defined]
 
 
-def charged(source: Source) -> str:
-    """How the labels of a source are charged, each of its prices with what it is for."""
+def charged(source: Source | ModelPrice) -> str:
+    """How the labels of a source, or by a line of the price list, are charged, each of its prices with what it is for."""
     cost = next((cost for cost in COSTS if cost.name == source.cost_function), None)
     if cost is None:
         return source.cost_function
