@@ -239,7 +239,9 @@ class SourceForm(forms.Form):
 
 
 def charged(source: Source | ModelPrice) -> str:
-    """How the labels of a source, or by a line of the price list, are charged, each of its prices with what it is for."""
+    """How the labels of a source, or by a line of the price list, are charged: each price with what it is
+    for.
+    """
     cost = next((cost for cost in COSTS if cost.name == source.cost_function), None)
     if cost is None:
         return source.cost_function
