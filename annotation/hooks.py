@@ -4,7 +4,7 @@ Others fill these lists in AppConfig.ready; annotation imports none of them, and
 can be read from the list of callables.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from annotation.models import Label, Project, User, WorkItem
@@ -17,6 +17,8 @@ WorkItemEnded = Callable[[WorkItem], None]
 BlindObjection = Callable[[Project, User], str]
 # Why the project's choices may not be changed now, in words; "" where nothing stands against it.
 SchemaObjection = Callable[[Project], str]
+# Why guidelines or choices ((key, name) in their order; None: as they are) may not become these now.
+WordingObjection = Callable[[Project, str | None, Sequence[tuple[str, str]] | None], str]
 # Ids of batches of which nothing may be shown to anybody yet: not their items, not their labels.
 HiddenBatches = Callable[[Project], list[int]]
 # Names of imported columns that hold model output which may not be shown now.
@@ -29,6 +31,7 @@ class Hooks:
     work_item_ended: list[WorkItemEnded] = field(default_factory=list)
     blind_objection: list[BlindObjection] = field(default_factory=list)
     schema_objection: list[SchemaObjection] = field(default_factory=list)
+    wording_objection: list[WordingObjection] = field(default_factory=list)
     hidden_batches: list[HiddenBatches] = field(default_factory=list)
     hidden_columns: list[HiddenColumns] = field(default_factory=list)
 
@@ -42,6 +45,13 @@ def blind_objection(project: Project, user: User) -> str:
 
 def schema_objection(project: Project) -> str:
     return next((reason for ask in hooks.schema_objection if (reason := ask(project))), "")
+
+
+def wording_objection(
+    project: Project, *, guidelines: str | None = None, choices: Sequence[tuple[str, str]] | None = None
+) -> str:
+    asked = (ask(project, guidelines, choices) for ask in hooks.wording_objection)
+    return next((reason for reason in asked if reason), "")
 
 
 def hidden_batches(project: Project) -> set[int]:

@@ -1,6 +1,6 @@
 """What annotation tells and asks routing, through the lists of annotation.hooks."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from django.db.models import Q
@@ -12,6 +12,7 @@ from annotation.permissions import ROLES_BY_ACTION
 from routing.models import Certificate, Run, Spend
 from routing.selectors.visibility import columns_hidden_now
 from routing.services.completion import complete_if_done, run_of_batch
+from routing.services.prompts import source_asked_otherwise
 from routing.services.states import OPEN, UNDER_WAY, State
 from routing.services.validity import mark_invalid
 
@@ -28,6 +29,7 @@ def register(hooks: Hooks) -> None:
     hooks.work_item_ended.append(work_item_ended)
     hooks.blind_objection.append(blind_objection)
     hooks.schema_objection.append(schema_objection)
+    hooks.wording_objection.append(wording_objection)
     hooks.hidden_batches.append(hidden_batches)
     hooks.hidden_columns.append(columns_hidden_now)
 
@@ -114,6 +116,22 @@ def schema_objection(project: Project) -> str:
         "number": run.number,
         "state": run.get_state_display().lower(),
     }
+
+
+def wording_objection(
+    project: Project, guidelines: str | None, choices: Sequence[tuple[str, str]] | None
+) -> str:
+    """Prompts that hold the guidelines or the labels would change with them, under a run whose models may
+    still be called.
+    """
+    found = source_asked_otherwise(project, guidelines=guidelines, choices=choices)
+    if found is None:
+        return ""
+    run, source = found
+    return _(
+        "The prompt of %(source)s holds what you changed, and run %(number)s rests on it (%(state)s). Finish "
+        "or cancel the run first, or take it out of the prompt of the next one."
+    ) % {"source": source.name, "number": run.number, "state": run.get_state_display().lower()}
 
 
 def hidden_batches(project: Project) -> list[int]:

@@ -10,7 +10,7 @@ from django.db.models import F
 from django.utils.text import slugify
 
 from annotation.errors import ConflictError, InputError
-from annotation.hooks import schema_objection
+from annotation.hooks import schema_objection, wording_objection
 from annotation.models import Choice, Label, Membership, Project, User
 from annotation.selectors.label_values import with_choice
 from annotation.services import audit
@@ -86,7 +86,8 @@ def create_project(
 def update_project(*, project: Project, user: User, **fields: Any) -> Project:
     """Change name, guidelines, currency, human_cost or lease_seconds.
 
-    Raises InputError whose `where` names the field; `project` is then unchanged.
+    Raises InputError whose `where` names the field, and ConflictError for guidelines that somebody builds
+    on (`hooks.wording_objection`); `project` is then unchanged.
     """
     if unknown := sorted(set(fields) - EDITABLE):
         raise InputError("This cannot be changed.", where=unknown[0])
@@ -95,7 +96,11 @@ def update_project(*, project: Project, user: User, **fields: Any) -> Project:
         for name, value in fields.items():
             setattr(project, name, value.strip() if name in ("name", "currency") else value)
         _validate(project)
-    except InputError:
+        if project.guidelines != before.get("guidelines", project.guidelines):
+            stored = Project.objects.get(pk=project.pk)
+            if objection := wording_objection(stored, guidelines=project.guidelines):
+                raise ConflictError(objection, where="guidelines")
+    except (InputError, ConflictError):
         for name, value in before.items():
             setattr(project, name, value)
         raise
@@ -114,8 +119,9 @@ def update_project(*, project: Project, user: User, **fields: Any) -> Project:
 def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) -> list[Choice]:
     """Make these the project's labels, in this order. A label is recognised by its key, which never changes.
 
-    Colours, shortcut keys and the order can always be changed. Raises ConflictError where names or keys would
-    change while somebody builds on them (`hooks.schema_objection`), or where a removed label has been given.
+    Colours and shortcut keys can always be changed. Raises ConflictError where names or keys would change
+    while somebody builds on them (`hooks.schema_objection`), or their order (`hooks.wording_objection`), and
+    where a removed label has been given.
     """
     specs = _specs(project.task_type, choices)
     wanted = {spec.key: spec for spec in specs}
@@ -131,6 +137,11 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
         }
         added = [spec.key for spec in specs if spec.key not in present]
         if (removed or renamed or added) and (objection := schema_objection(project)):
+            raise ConflictError(objection, where="choices")
+        named = [(spec.key, spec.name) for spec in specs]
+        if named != [(choice.key, choice.name) for choice in present.values()] and (
+            objection := wording_objection(project, choices=named)
+        ):
             raise ConflictError(objection, where="choices")
         for key in removed:
             if with_choice(Label.objects.filter(item__project=project), project, key).exists():

@@ -1,14 +1,16 @@
 """The prompts of sources: versions, and how one would look filled in."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from annotation.errors import InputError
 from annotation.models import Item, Project, User
 from routing.backends import Prompt
-from routing.models import PromptVersion, Source
-from routing.prompts import Messages, check_prompt, default_prompt, render
+from routing.models import PromptVersion, Run, RunSource, Source
+from routing.prompts import Messages, check_prompt, default_prompt, prompt_digest, render
 from routing.selectors.visibility import columns_hidden_now
 from routing.services.opened import current_prompt, task_spec
+from routing.services.states import BUSY, State
 
 PROMPTED = frozenset({"openai_api", "openai_batch", "vllm"})
 """Backends that are asked with a prompt."""
@@ -43,6 +45,28 @@ def add_version(*, source: Source, user: User, prompt: Prompt) -> PromptVersion:
         examples=[{"fields": dict(entry.fields), "answer": entry.answer} for entry in prompt.examples],
         created_by=user,
     )
+
+
+def source_asked_otherwise(
+    project: Project, *, guidelines: str | None = None, choices: Sequence[tuple[str, str]] | None = None
+) -> tuple[Run, Source] | None:
+    """A run whose models may still be called, and one of its sources whose prompt would be another with these
+    guidelines or choices; None where there is none.
+    """
+    now = task_spec(project)
+    then = replace(
+        now,
+        guidelines=now.guidelines if guidelines is None else guidelines,
+        choices=now.choices if choices is None else tuple(choices),
+    )
+    rows = RunSource.objects.filter(
+        run__project=project, run__state__in=(*BUSY, State.ANALYSED), source__backend__in=PROMPTED
+    )
+    for row in rows.select_related("run", "source").order_by("run_id", "position"):
+        prompt = current_prompt(row.source)
+        if prompt_digest(prompt, now) != prompt_digest(prompt, then):
+            return row.run, row.source
+    return None
 
 
 def prompt_in_force(source: Source) -> Prompt:

@@ -1,6 +1,7 @@
 """Prompts of stored sources: fingerprints, runs under way, hidden columns, images; what can be tried."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -8,10 +9,13 @@ import pytest
 from annotation import jobs
 from annotation.errors import ConflictError, InputError
 from annotation.models import Job
+from annotation.services.choices import ChoiceSpec
+from annotation.services.projects import set_choices, update_project
 from routing.backends import Example, Prompt
 from routing.models import Source
 from routing.services.opened import open_source
 from routing.services.prompts import HIDDEN, shown_to_model
+from routing.services.runs import cancel_run
 from routing.services.source_warnings import warnings_of
 from routing.services.sources import save_prompt, save_source
 from routing.services.tries import start_try, try_source
@@ -82,6 +86,33 @@ def test_no_prompt_changes_under_a_run(world, server) -> None:
         add(world.project, server, source=source, prompt=Prompt("{{ text }}"))
     assert not source.prompt_versions.exists()
     add(world.project, server, source=source, name="New name", api_key="new")  # is no part of what it answers
+
+
+def test_under_a_run_nothing_changes_that_a_prompt_holds(world, server) -> None:
+    project, user = world.project, world.manager
+    project.sources.all().delete()
+    add(project, server, prompt=Prompt("{{ guidelines }} {{ label_keys }} {{ text }}"))
+    run = world.start(m=20)
+    choices = list(project.choices.all())
+    turned = [ChoiceSpec(name=one.name, key=one.key) for one in reversed(choices)]
+    with pytest.raises(ConflictError, match="run 1 rests on it") as caught:
+        update_project(project=project, user=user, guidelines="Ears.")
+    assert caught.value.where == "guidelines"
+    assert project.guidelines == ""
+    with pytest.raises(ConflictError, match="run 1 rests on it"):
+        set_choices(project=project, user=user, choices=turned)
+    set_choices(project=project, user=user, choices=[replace(one, color="#123456") for one in turned[::-1]])
+    update_project(project=project, user=user, name="Another name", guidelines="")
+    cancel_run(run=run, user=user)
+    update_project(project=project, user=user, guidelines="Ears.")
+    set_choices(project=project, user=user, choices=turned)
+
+
+def test_guidelines_that_no_prompt_holds_may_change_under_a_run(world, server) -> None:
+    add(world.project, server, prompt=Prompt("{{ text }}"))
+    world.start(m=20)
+    update_project(project=world.project, user=world.manager, guidelines="Ears.")
+    assert world.project.guidelines == "Ears."
 
 
 def test_under_a_run_what_the_server_said_first_stays(world, server) -> None:
