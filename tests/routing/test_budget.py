@@ -17,10 +17,11 @@ from annotation.models import AuditEvent, Item, Job, User
 from routing.backends import BackendError
 from routing.backends.base import Answered
 from routing.backends.recorded import Recorded
-from routing.models import Prediction, Reservation, Run, Spend
+from routing.models import Prediction, Reservation, Run, RunSource, Spend
 from routing.selectors.model_money import model_money
 from routing.services import budget as service
 from routing.services.budget import set_budget
+from routing.services.charging import Charge
 from routing.services.runs import cancel_run, outlook
 from tests.factories import add_member
 from tests.routing.worlds import World, make_world
@@ -239,6 +240,30 @@ def test_a_plan_says_where_its_models_are_expected_to_pass_the_budget(world) -> 
     seen = outlook(project=world.project, budget=Decimal(10), **fields)
     assert "more than the budget of 10 USD" in seen.warnings[-1]
     assert not outlook(project=world.project, budget=Decimal(1000), **fields).warnings
+
+
+@pytest.mark.parametrize(
+    ("function", "prices", "usage", "most"),
+    [
+        ("flat", {}, {}, "0.5"),
+        ("api_price", {"input": "1", "output": "2"}, {"tokens_in": 10**6, "tokens_out": 10**6}, "3"),
+        # An answer that does not tell what it used is charged the price per label.
+        ("api_price", {"input": "1", "output": "2"}, {"tokens_in": 10, "tokens_out": 10}, "0.5"),
+        ("api_price", {"input": "1", "output": "2"}, {"tokens_in": 10}, "0.5"),
+        ("time", {"per_hour": "60"}, {"seconds": 120}, "2"),
+        ("tokens", {}, {"tokens_out": 10**30}, "100000000"),
+        (
+            "api_price",
+            {"input": "1", "output": "1", "per_tokens": "3"},
+            {"tokens_in": 2, "tokens_out": 0},
+            None,
+        ),
+    ],
+)
+def test_the_most_that_an_answer_can_cost(function, prices, usage, most) -> None:
+    charge = Charge(RunSource(cost_per_label=Decimal("0.5"), cost_function=function, prices=prices))
+    found = charge.most({name: Decimal(value) for name, value in usage.items()})
+    assert found == (Decimal("0.6666666667") if most is None else Decimal(most)), "rounded up, never down"
 
 
 class TestPages:
