@@ -94,7 +94,8 @@ def teach(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, course: C
     """Muon for the weight matrices, AdamW for the rest; the rates rise in `warm_up` steps and fall along a
     cosine.
     """
-    inner, rest = [], []
+    inner: list[torch.nn.Parameter] = []
+    rest: list[torch.nn.Parameter] = []
     for name, weights in model.named_parameters():
         (inner if weights.ndim == 2 and "embed" not in name else rest).append(weights)
     optimizers: list[torch.optim.Optimizer] = [
