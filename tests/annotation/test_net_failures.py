@@ -212,6 +212,17 @@ def test_a_connection_that_breaks(client, reply, kind):
         ok(b"secret", "Content-Encoding: br"),
         b"",
     ],
+    ids=[
+        "no header",
+        "status",
+        "ssh",
+        "chunk",
+        "no gzip",
+        "gzip cut off",
+        "more than gzip",
+        "brotli",
+        "nothing",
+    ],
 )
 def test_what_is_no_answer(client, answer):
     with RawServer(says(answer, close=True)) as server:

@@ -73,7 +73,9 @@ def test_half_a_character_cannot_be_stored_and_is_not_repeated():
     assert "sk-" not in str(caught.value)
 
 
-@pytest.mark.parametrize("value", ["short", OLD[:-1], f"{OLD},x", f"{OLD} {NEW}"])
+@pytest.mark.parametrize(
+    "value", ["short", OLD[:-1], f"{OLD},x", f"{OLD} {NEW}"], ids=["short", "cut", "one of two", "space"]
+)
 def test_a_key_of_the_wrong_form_stops_the_start_and_is_not_repeated(monkeypatch, value):
     monkeypatch.setenv("HYPAC_ENCRYPTION_KEYS", value)
     with pytest.raises(ImproperlyConfigured, match="HYPAC_ENCRYPTION_KEYS: key") as caught:
