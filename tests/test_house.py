@@ -60,7 +60,7 @@ def pinned(*names: str) -> dict[str, Requirement]:
 # --- Packages -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", (*REQUIREMENT_FILES, "requirements-llm-cpu.txt"))
+@pytest.mark.parametrize("name", [*REQUIREMENT_FILES, "requirements-llm-cpu.txt"])
 def test_requirements_are_pinned_to_one_version_and_name_no_index(name: str) -> None:
     for line in (ROOT / name).read_text().splitlines():
         assert not line.startswith("-") or line == "-r requirements.txt", f"{name}: option {line!r}"
