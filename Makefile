@@ -18,7 +18,7 @@ PYTHON ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help setup setup-llm demo serve test test-slow test-browser test-services test-llm coverage lint format types check ci clean
+.PHONY: help setup setup-llm demo demo-llm serve test test-slow test-browser test-services test-llm coverage lint format types check ci clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -53,9 +53,18 @@ $(LLM)/.installed: requirements.txt requirements-llm-cpu.txt
 		exit 1; \
 	fi
 	@$(call ensure_venv)
+	@if ! $(BIN)/python -c 'import sys; sys.exit(sys.version_info >= (3, 15))'; then \
+		echo "There is no CPU build of vLLM for $$($(BIN)/python -V): name one from 3.11 to 3.14, as in" \
+			"make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; \
+		rm -rf $(LLM); \
+		exit 1; \
+	fi
 	@echo "Installing the packages of requirements-llm-cpu.txt into $(LLM) (some minutes, 4 GB) ..."
 	@$(call install_torch)
-	@$(BIN)/python -m pip install --quiet --no-deps -r requirements-llm-cpu.txt
+	@$(BIN)/python -m pip install --quiet --no-deps -r requirements-llm-cpu.txt || { \
+		echo "The CPU build of vLLM cannot be installed here; what pip says above tells why." >&2; \
+		exit 1; \
+	}
 	@touch $@
 
 # PyPI has no CPU builds of PyTorch: where the indexes that pip is set up with lack it, its makers' own is asked.
@@ -102,6 +111,9 @@ endef
 
 demo: $(VENV)/.installed ## Run the whole way on real images, then leave the site running
 	@$(BIN)/python manage.py demo $(DEMO_ARGS)
+
+demo-llm: $(LLM)/.installed ## The same with two tiny language models behind real servers of vLLM
+	@$(LLM)/bin/python manage.py demo --llm $(DEMO_ARGS)
 
 serve: $(VENV)/.installed ## Start the web server, the worker and the reconciler
 	@$(BIN)/python manage.py serve $(SERVE_ARGS)

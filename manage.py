@@ -11,7 +11,10 @@ def main() -> None:
         if sys.argv[1:2] == ["demo"]:
             from hypac_site.environment import use_demo_folder
 
-            use_demo_folder()
+            if "--llm" in sys.argv:
+                use_demo_folder("demo-llm", model_servers=2)
+            else:
+                use_demo_folder()
         from django.core.management import execute_from_command_line
     except ImportError as error:
         sys.exit(f"Django cannot be imported ({error}). Run `make setup`, then use .venv/bin/python.")

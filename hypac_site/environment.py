@@ -1,8 +1,10 @@
 """Reading settings from the environment, with errors that name the variable."""
 
+import contextlib
 import os
 import re
 import secrets
+import socket
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -91,20 +93,41 @@ def secret_key(variable: str, file: Path, *, may_create: bool) -> str:
     return key
 
 
-def use_demo_folder() -> None:
-    """Give the demonstration a state folder of its own, before the settings are read.
+def use_demo_folder(name: str = "demo", *, model_servers: int = 0) -> None:
+    """Give a demonstration a state folder of its own, before the settings are read.
 
     So it shares database, files and messages with no real project, and runs on the embedded default whatever
-    the environment says.
+    the environment says. Of this machine it may ask so many `model_servers`, and nothing else.
     """
     base = Path(text("HYPAC_VAR") or Path(__file__).resolve().parent.parent / "var")
-    folder = base.resolve() / "demo"
+    folder = base.resolve() / name
     os.environ.update(
-        HYPAC_DEMO="1",
+        HYPAC_DEMO=name,
         HYPAC_VAR=str(folder),
         HYPAC_SKLEARN_MODELS=str(folder / "models"),
         DJANGO_ALLOWED_HOSTS="localhost,127.0.0.1",
     )
+    if model_servers:
+        ports = _kept_ports(folder / "ports", model_servers)
+        os.environ["HYPAC_PRIVATE_HOSTS"] = ",".join(f"127.0.0.1:{port}" for port in ports)
     os.environ.setdefault("HYPAC_LOG_LEVEL", "WARNING")
-    for name in ("DATABASE_URL", "CELERY_BROKER_URL", "HYPAC_HTTPS", "HYPAC_BEHIND_PROXY", "DJANGO_DEBUG"):
-        os.environ.pop(name, None)
+    for variable in (
+        "DATABASE_URL",
+        "CELERY_BROKER_URL",
+        "HYPAC_HTTPS",
+        "HYPAC_BEHIND_PROXY",
+        "DJANGO_DEBUG",
+    ):
+        os.environ.pop(variable, None)
+
+
+def _kept_ports(file: Path, count: int) -> list[str]:
+    """Free ports, chosen once: the addresses stay with what is stored."""
+    if not file.exists():
+        with contextlib.ExitStack() as stack:
+            probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+            for probe in probes:
+                probe.bind(("127.0.0.1", 0))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(" ".join(str(probe.getsockname()[1]) for probe in probes))
+    return file.read_text().split()

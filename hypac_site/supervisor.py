@@ -91,7 +91,7 @@ class Supervisor:
 
     def start(self) -> None:
         """Start web server and worker, and return once the web server answers. Raises ServeError."""
-        _require_free_port(self.host, self.port)
+        require_free_port(self.host, self.port)
         python = [sys.executable, "-m"]
         listen = f"--listen={self.host}:{self.port}"
         web = [*python, "waitress", listen, f"--threads={self.threads}", *web_limits()]
@@ -200,7 +200,8 @@ def interrupt_on_terminate() -> None:
     signal.signal(signal.SIGTERM, interrupt)
 
 
-def _require_free_port(host: str, port: int) -> None:
+def require_free_port(host: str, port: int) -> None:
+    """Raise ServeError where nothing can listen there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

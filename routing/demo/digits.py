@@ -3,7 +3,6 @@
 Alpaydin & Kaynak, Optical Recognition of Handwritten Digits (UCI): 1,797 images of 8 x 8 pixels, 0 to 16.
 """
 
-import hashlib
 import io
 import json
 import warnings
@@ -20,6 +19,8 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
+
+from routing.demo.scene import content_key, write_whole
 
 TRAINING_IMAGES = 300
 FAST_TRAINING_IMAGES = 60
@@ -83,8 +84,10 @@ def make_pool(folder: Path, *, seed: int) -> DigitsPool:
         _write_model(folder / "models" / f"{name}.joblib", estimator)
     archive, truth_file = folder / "pool.zip", folder / "truth.json"
     _write_archive(archive, images[pool], pool)
-    hashes = [hashlib.sha256(_png(image)).hexdigest() for image in images[pool]]
-    _write(truth_file, json.dumps(dict(zip(hashes, truth[pool].astype(str).tolist(), strict=True))).encode())
+    hashes = [content_key(_png(image)) for image in images[pool]]
+    write_whole(
+        truth_file, json.dumps(dict(zip(hashes, truth[pool].astype(str).tolist(), strict=True))).encode()
+    )
     made = DigitsPool(
         archive=archive,
         truth_file=truth_file,
@@ -102,7 +105,7 @@ def make_pool(folder: Path, *, seed: int) -> DigitsPool:
         ),
     )
     facts = {"fast": asdict(made.fast), "slow": asdict(made.slow)}
-    _write(folder / "pool.json", json.dumps(facts).encode())  # last: it says that all of it is there
+    write_whole(folder / "pool.json", json.dumps(facts).encode())  # last: it says that all of it is there
     return made
 
 
@@ -118,7 +121,7 @@ def _write_model(path: Path, estimator: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         joblib.dump(content, buffer)
-    _write(path, buffer.getvalue())
+    write_whole(path, buffer.getvalue())
 
 
 def _write_archive(path: Path, images: NDArray[np.float64], numbers: NDArray[np.int64]) -> None:
@@ -126,18 +129,10 @@ def _write_archive(path: Path, images: NDArray[np.float64], numbers: NDArray[np.
     with zipfile.ZipFile(buffer, "w") as archive:
         for image, number in zip(images, numbers, strict=True):
             archive.writestr(zipfile.ZipInfo(f"digit-{number:04d}.png"), _png(image))
-    _write(path, buffer.getvalue())
+    write_whole(path, buffer.getvalue())
 
 
 def _png(image: NDArray[np.float64]) -> bytes:
     buffer = io.BytesIO()
     Image.fromarray((WHITE - INK * image).astype(np.uint8), mode="L").save(buffer, "PNG")
     return buffer.getvalue()
-
-
-def _write(path: Path, content: bytes) -> None:
-    """All or nothing, so that an interrupted set-up leaves no half file behind."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(content)
-    partial.replace(path)

@@ -1,6 +1,5 @@
 """Simulated people. They know the truth and touch nothing but HTTP: the pages that a browser uses."""
 
-import hashlib
 import json
 import threading
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from pathlib import Path
 import httpx
 
 from annotation.errors import HypacError
+from routing.demo.scene import content_key
 
 
 class PersonError(HypacError):
@@ -26,12 +26,13 @@ class Account:
 
 
 class _Page(HTMLParser):
-    """The parts of a page that a person needs: form fields, buttons with their words, the image."""
+    """The parts of a page that a person needs: form fields, buttons with their words, the item."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.forms: list[_Form] = []
-        self.image = ""
+        self.image = self.text = ""
+        self._in_text = False
         self._button: _Button | None = None
         self.feed(html)
 
@@ -46,14 +47,19 @@ class _Page(HTMLParser):
             self.forms[-1].buttons.append(self._button)
         elif tag == "img" and values.get("id") == "item-image":
             self.image = values.get("src", "")
+        elif values.get("id") == "item-text":
+            self._in_text = True
 
     def handle_data(self, data: str) -> None:
+        if self._in_text:
+            self.text += data
         if self._button is not None:
             self._button.words += data
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "button":
             self._button = None
+        self._in_text = False
 
     def form_with(self, field: str) -> "_Form | None":
         return next((form for form in self.forms if field in form.fields), None)
@@ -74,7 +80,9 @@ class _Form:
 
 
 class Person:
-    """Somebody who logs in, looks at the image that is shown, and presses the button with the right name."""
+    """Somebody who logs in, looks at the item that is shown, and gives the right answer: by the button with
+    its name, or typed where the page has a field for it.
+    """
 
     def __init__(self, *, address: str, account: Account, annotate_path: str, truth: dict[str, str]) -> None:
         self._client = httpx.Client(base_url=address, follow_redirects=True, timeout=60)
@@ -103,18 +111,22 @@ class Person:
         """Label item after item until nothing waits for this person. Returns how many."""
         page = _Page(self._client.get(self._annotate_path).raise_for_status().text)
         while not stop.is_set() and (form := page.form_with("work_item")) is not None:
-            image = self._client.get(page.image).raise_for_status().content
-            name = self._truth[hashlib.sha256(image).hexdigest()]
-            button = _button_named(form, name)
+            right = self._truth[content_key(self._shown(page))]
+            value = right if "value" in form.fields else _button_named(form, right).value
             answer = self._client.post(
                 form.action or self._annotate_path,
-                data=form.fields | {button.name: button.value},
+                data=form.fields | {"value": value},
                 headers=self._origin(),
             )
             page = _Page(answer.raise_for_status().text)
             self.labels += 1
             labelled()
         return self.labels
+
+    def _shown(self, page: _Page) -> bytes:
+        if page.image:
+            return self._client.get(page.image).raise_for_status().content
+        return page.text.strip().encode()
 
     def _origin(self) -> dict[str, str]:
         return {"Referer": str(self._client.base_url)}

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from decimal import Decimal
 from pathlib import Path
 
 from django.core.files import File
@@ -14,28 +13,20 @@ from django.core.files import File
 from annotation import jobs
 from annotation.models import Job, Membership, Project, User
 from annotation.services.files import store_file
-from annotation.services.imports import Mapping, start_import
+from annotation.services.imports import start_import
 from annotation.services.members import add_member
-from annotation.services.projects import ChoiceSpec, create_project
-from routing.demo import digits, people
-from routing.demo.digits import CLASSES, DigitsPool
-from routing.models import Delivery, Run
+from annotation.services.projects import create_project
+from routing.demo import people
+from routing.demo.scene import Model, Pool, Scene
+from routing.models import Delivery, ModelPrice, Run, SourceTry
+from routing.selectors.tries import newest_try
 from routing.services.deliveries import deliver
+from routing.services.model_prices import save_price
 from routing.services.runs import analyse, route, start_run
 from routing.services.sources import save_source
+from routing.services.tries import start_try
 
-SLUG = "handwritten-digits"
-SEED = 0
-EPSILON = ALPHA = Decimal("0.05")
-M = 300
-P = Decimal("0.9")
-FAST_COST, SLOW_COST, HUMAN_COST = Decimal(1), Decimal(2), Decimal(8)
 ANNOTATORS = 3
-GUIDELINES = """Which digit is written here?
-
-- Say what you see, even where the writing is poor.
-- Where two digits are equally likely, choose the one that you thought of first.
-"""
 
 
 class DemoError(people.PersonError):
@@ -46,6 +37,7 @@ class DemoError(people.PersonError):
 class Story:
     """The state lives in `folder` and in the database; every step looks what is there already."""
 
+    scene: Scene
     folder: Path
     address: str
     tell: Callable[[str], None]
@@ -56,17 +48,12 @@ class Story:
         if self._seconds_file.exists():
             self.seconds = json.loads(self._seconds_file.read_text())
 
-    def train(self) -> DigitsPool:
-        pool = DigitsPool.load(self.folder)  # trained once: another model file would be another model
-        if pool is None:
-            with self._stage("models"):
-                pool = digits.make_pool(self.folder, seed=SEED)
-        for model, cost in ((pool.fast, FAST_COST), (pool.slow, SLOW_COST)):
-            self.tell(
-                f"  {model.name}: {model.description}; a label costs {cost}; alone it labels "
-                f"{model.mistakes} of {model.pool_size:,} wrong ({model.error:.1%})"
-            )
-        self.tell(f"  People: a label costs {HUMAN_COST}")
+    def pool(self) -> Pool:
+        with self.stage("models and data"):
+            pool = self.scene.make_pool(self.folder)
+        for line in pool.models:
+            self.tell(f"  {line}")
+        self.tell(f"  People: a label costs {self.scene.human_cost}")
         return pool
 
     def accounts(self) -> list[people.Account]:
@@ -91,56 +78,92 @@ class Story:
         return accounts
 
     def project(self, accounts: list[people.Account]) -> Project:
-        existing = Project.objects.filter(slug=SLUG).first()
+        scene = self.scene
+        existing = Project.objects.filter(slug=scene.slug).first()
         manager = User.objects.get(username=accounts[0].username)
         project = existing or create_project(
             user=manager,
-            name="Handwritten digits",
-            choices=[ChoiceSpec(name=name, key=name, hotkey=name) for name in CLASSES],
-            guidelines=GUIDELINES,
-            currency="units",
-            human_cost=HUMAN_COST,
+            name=scene.name,
+            task_type=scene.task_type,
+            choices=scene.choices,
+            guidelines=scene.guidelines,
+            currency=scene.currency,
+            human_cost=scene.human_cost,
         )
-        if project.slug != SLUG:
-            raise DemoError(f"The demo's project got the address {project.slug!r} instead of {SLUG!r}.")
+        if project.slug != scene.slug:
+            raise DemoError(f"The demo's project got the address {project.slug!r} instead of {scene.slug!r}.")
         members = set(Membership.objects.filter(project=project).values_list("user__username", flat=True))
         for account in accounts:
             if account.username not in members:
                 add_member(project=project, actor=manager, username=account.username, role=account.role)
-        for position, (name, model, cost) in enumerate(
-            (("Fast model", "digits-fast", FAST_COST), ("Slow model", "digits-slow", SLOW_COST)), start=1
-        ):
-            if not project.sources.filter(position=position).exists():
-                save_source(
-                    project=project,
-                    user=manager,
-                    name=name,
-                    backend="sklearn",
-                    params={"model": model},
-                    cost_per_label=cost,
-                    position=position,
-                )
         return project
 
-    def import_pool(self, project: Project, pool: DigitsPool) -> None:
+    def sources(self, project: Project) -> None:
+        """The price list and the models; their servers have to be up."""
+        lines = {line.name: line for line in project.model_prices.all()}
+        for name, (function, prices) in self.scene.prices.items():
+            if name not in lines:
+                lines[name] = save_price(
+                    project=project,
+                    user=project.created_by,
+                    name=name,
+                    cost_function=function,
+                    prices=prices,
+                )
+        for position, model in enumerate(self.scene.models, start=1):
+            if not project.sources.filter(position=position).exists():
+                self._save_source(project, position, model, lines.get(model.price))
+
+    def _save_source(self, project: Project, position: int, model: Model, price: ModelPrice | None) -> None:
+        save_source(
+            project=project,
+            user=project.created_by,
+            name=model.name,
+            backend=model.backend,
+            params=dict(model.params),
+            cost_per_label=model.cost,
+            price=price,
+            prompt=model.prompt,
+            position=position,
+        )
+
+    def import_pool(self, project: Project, pool: Pool) -> None:
         if project.items.count() == pool.size:
             return
-        with self._stage("import"):
+        with self.stage("import"):
             job = _unfinished(project, "import")
             if job is None:
-                with open(pool.archive, "rb") as archive:
+                with open(pool.file, "rb") as file:
                     stored = store_file(
                         project=project,
-                        content=File(archive),
-                        original_name=pool.archive.name,
-                        media_type="application/zip",
+                        content=File(file),
+                        original_name=pool.file.name,
+                        media_type=pool.media_type,
                     )
                 job = start_import(
-                    project=project, user=project.created_by, stored_file=stored, mapping=Mapping()
+                    project=project, user=project.created_by, stored_file=stored, mapping=pool.columns
                 )
             self._wait(job, "import")
         if (count := project.items.count()) != pool.size:
-            raise DemoError(f"{count} images were imported instead of {pool.size}.")
+            raise DemoError(f"{count} items were imported instead of {pool.size}.")
+
+    def try_models(self, project: Project) -> None:
+        """Ask each model about a few items, once, as a manager does before a run rests on it."""
+        if not self.scene.tries_models or project.runs.exists():
+            return
+        for source in project.sources.order_by("position"):
+            if not SourceTry.objects.filter(source=source).exists():
+                with self.stage(f"try {source.name.lower()}"):
+                    job = newest_try(source).job
+                    if job is None or job.state not in jobs.UNFINISHED:
+                        job = start_try(source=source, user=project.created_by)
+                    self._wait(job, f"try {source.name.lower()}")
+            seen = newest_try(source)
+            if seen.tried is not None and seen.mean_cost is not None:
+                self.tell(
+                    f"    {seen.usable} of {len(seen.tried.rows)} answers usable; a label cost "
+                    f"{seen.mean_cost:.1f} {project.currency}"
+                )
 
     def run(self, project: Project) -> Run:
         """Plan, predict and draw."""
@@ -149,56 +172,51 @@ class Story:
             run = start_run(
                 project=project,
                 user=project.created_by,
-                epsilon=EPSILON,
-                alpha=ALPHA,
-                target=Run.Target.DATASET,
-                m=M,
-                p=P,
-                entropy=SEED,
+                **self.scene.plan,
             )
         if run.state == Run.State.PREPARING:
-            with self._stage("predict and draw"):
+            with self.stage("predict and draw"):
                 self._wait(_job(project, "prepare_run"), "predict and draw")
             run.refresh_from_db()
         return run
 
-    def label(self, stage: str, run: Run, accounts: list[people.Account], pool: DigitsPool) -> None:
+    def label(self, stage: str, run: Run, accounts: list[people.Account], pool: Pool) -> None:
         """Let the simulated people label whatever waits for them."""
         batch = run.calibration_batch if run.state == Run.State.CALIBRATING else run.routed_batch
         total = batch.work_items.filter(state__in=("open", "leased")).count() if batch else 0
         if not total:
             return
-        with self._stage(stage):
+        with self.stage(stage):
             people.label_everything(
                 address=self.address,
                 accounts=[account for account in accounts if account.role == "annotator"],
-                annotate_path=f"/projects/{SLUG}/annotate/",
+                annotate_path=f"/projects/{self.scene.slug}/annotate/",
                 truth_file=pool.truth_file,
                 labelled=lambda count: self.progress(stage, count, total),
             )
 
     def analyse(self, run: Run) -> None:
         if run.state == Run.State.CALIBRATING:
-            with self._stage("analyse"):
+            with self.stage("analyse"):
                 self._wait(analyse(run=run, user=run.created_by), "analyse")
         elif run.state == Run.State.ANALYSING:
-            with self._stage("analyse"):
+            with self.stage("analyse"):
                 self._wait(_job(run.project, "analyse_run"), "analyse")
         run.refresh_from_db()
 
     def route(self, run: Run) -> None:
         if run.state == Run.State.ANALYSED:
-            with self._stage("route"):
+            with self.stage("route"):
                 self._wait(route(run=run, user=run.created_by), "route")
         elif run.state == Run.State.ROUTING:
-            with self._stage("route"):
+            with self.stage("route"):
                 self._wait(_job(run.project, "route_run"), "route")
         run.refresh_from_db()
 
     def deliver(self, run: Run) -> Delivery:
         run.refresh_from_db()
         if not run.deliveries.exists():
-            with self._stage("deliver"):
+            with self.stage("deliver"):
                 job = _unfinished(run.project, "deliver_run") or deliver(run=run, user=run.created_by)
                 self._wait(job, "deliver")
         return run.deliveries.order_by("-number")[0]
@@ -208,7 +226,8 @@ class Story:
         return self.folder / "seconds.json"
 
     @contextmanager
-    def _stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str) -> Iterator[None]:
+        """Time what is done inside, and say how long it took; interrupted stages add up."""
         started = time.monotonic()
         yield
         self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - started, 2)

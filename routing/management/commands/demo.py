@@ -1,4 +1,7 @@
-"""`manage.py demo`: the whole job once, on real images, from import to certified delivery."""
+"""`manage.py demo`: the whole job once, from import to certified delivery.
+
+On real images or, with `--llm`, with language models behind real servers.
+"""
 
 import contextlib
 import os
@@ -18,14 +21,17 @@ from django.db import connections
 
 from annotation.errors import HypacError
 from hypac_site.supervisor import ServeError, end_with_parent, interrupt_on_terminate, only_one
+from routing.demo import handwriting, sums
+from routing.demo.model_servers import model_servers
 from routing.demo.people import Account
-from routing.demo.story import ALPHA, EPSILON, SLUG, M, P, Story
+from routing.demo.scene import Pool, Scene
+from routing.demo.story import Story
 from routing.demo.summary import Summary, summarise
 from routing.models import Run
 
 
 class Command(BaseCommand):
-    help = "Label handwritten digits with two models and simulated people, and leave HyPAC running."
+    help = "Label a data set with two models and simulated people, and leave HyPAC running."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -36,35 +42,59 @@ class Command(BaseCommand):
         parser.add_argument(
             "--fresh", action="store_true", help="Forget an earlier demonstration and start anew."
         )
+        parser.add_argument(
+            "--llm",
+            action="store_true",
+            help="Sums instead of handwritten digits, and two tiny language models behind servers of vLLM.",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         folder = settings.VAR_DIR
-        if os.environ.get("HYPAC_DEMO") != "1":
+        if os.environ.get("HYPAC_DEMO") != ("demo-llm" if options["llm"] else "demo"):
             raise CommandError(
-                "Start the demonstration with `make demo` or `manage.py demo`: it keeps its own data."
+                "Start the demonstration with `make demo`, `make demo-llm` or `manage.py demo`: it keeps its "
+                "own data."
             )
+        scene = sums.scene(settings.HYPAC_PRIVATE_HOSTS) if options["llm"] else handwriting.SCENE
         interrupt_on_terminate()
         try:
             with only_one(folder / "demo.lock"):
                 if options["fresh"]:
                     _forget(folder)
-                self._show(folder, options)
+                self._show(scene, folder, options)
         except KeyboardInterrupt:
-            self.stdout.write("\nStopped. `make demo` goes on where it was; DEMO_ARGS=--fresh starts anew.")
+            self.stdout.write(
+                f"\nStopped. `{scene.command}` goes on where it was; DEMO_ARGS=--fresh starts anew."
+            )
         except HypacError as error:
             raise CommandError(str(error)) from None
 
-    def _show(self, folder: Path, options: dict[str, Any]) -> None:
+    def _show(self, scene: Scene, folder: Path, options: dict[str, Any]) -> None:
         self._last_line = ""
+        self._scene = scene
         address = f"http://localhost:{options['port']}"
-        story = Story(folder=folder, address=address, tell=self._tell, progress=self._progress)
-        self._tell("HyPAC demonstration: handwritten digits, a fast model, a slow model and people")
-        self._tell(f"epsilon = {EPSILON}, alpha = {ALPHA}, m = {M}, p = {P}, target dataset")
-        pool = story.train()
-        with _server(options["port"], folder / "serve.log"):
+        story = Story(scene=scene, folder=folder, address=address, tell=self._tell, progress=self._progress)
+        plan = scene.plan
+        self._tell(f"HyPAC demonstration: {scene.title}")
+        self._tell(
+            f"epsilon = {plan['epsilon']}, alpha = {plan['alpha']}, m = {plan['m']}, p = {plan['p']}, "
+            f"target {plan['target']}"
+        )
+        pool = story.pool()
+        with contextlib.ExitStack() as stack:
+            servers = []
+            if options["llm"]:
+                servers = stack.enter_context(model_servers(settings.HYPAC_PRIVATE_HOSTS, folder))
+            stack.enter_context(_server(options["port"], folder / "serve.log"))
             accounts = story.accounts()
             project = story.project(accounts)
             story.import_pool(project, pool)
+            if servers:
+                with story.stage("wait for the model servers"):
+                    for server in servers:
+                        server.wait()
+            story.sources(project)
+            story.try_models(project)
             run = story.run(project)
             if options["people"] == "simulated":
                 summary = self._label_and_deliver(story, run, accounts, pool, folder)
@@ -79,7 +109,7 @@ class Command(BaseCommand):
             sys.exit(1)
 
     def _label_and_deliver(
-        self, story: Story, run: Run, accounts: list[Account], pool: Any, folder: Path
+        self, story: Story, run: Run, accounts: list[Account], pool: Pool, folder: Path
     ) -> Summary:
         if run.state == Run.State.CALIBRATING:
             story.label("calibration labels", run, accounts, pool)
@@ -97,14 +127,14 @@ class Command(BaseCommand):
             self._tell(
                 "\nThis demonstration is labelled to its end. To label by hand, stop it and start anew:"
             )
-            self._tell('make demo DEMO_ARGS="--people=none --fresh"')
+            self._tell(f'{self._scene.command} DEMO_ARGS="--people=none --fresh"')
             return
-        self._tell(f"\nNow label: log in as annotator1 at {address}/projects/{SLUG}/annotate/")
+        self._tell(f"\nNow label: log in as annotator1 at {address}/projects/{self._scene.slug}/annotate/")
         self._tell("and as manager to analyse, route and deliver.")
 
     def _tell_accounts(self, address: str, accounts: list[Account]) -> None:
         names = ", ".join(f"{account.username} ({account.role})" for account in accounts)
-        self._tell(f"\nHyPAC runs at {address}/projects/{SLUG}/")
+        self._tell(f"\nHyPAC runs at {address}/projects/{self._scene.slug}/")
         self._tell(f"Accounts: {names}; password of each: {accounts[0].password}")
         self._tell("Ctrl-C stops it.")
 
@@ -128,7 +158,7 @@ class Command(BaseCommand):
 def _forget(folder: Path) -> None:
     """Remove what an earlier demonstration left, except the lock that this one holds."""
     for path in folder.iterdir():
-        if path.name in ("demo.lock", "secret_key"):
+        if path.name in ("demo.lock", "ports", "secret_key"):
             continue
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     for name in ("broker/messages", "broker/control"):
