@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -88,6 +89,7 @@ def test_a_connection_that_the_server_closed_is_not(client):
     with RawServer(says(ok(), close=True)) as server:
         for _ in range(3):
             assert client.request("GET", url_of(server)).content == b"ok"
+            time.sleep(0.1)  # until the end of the connection has arrived
     assert server.connections == 3
 
 
