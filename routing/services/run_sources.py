@@ -14,7 +14,9 @@ def fingerprint_now(source: Source) -> str:
 def change_of(run_source: RunSource) -> str:
     """What is different about the source since the run froze it, in a sentence; "" where nothing is.
 
-    Raises BackendError, which is not permanent, where its server cannot be reached now: nobody can tell.
+    Raises BackendError where nobody can tell: its server cannot be reached now (not permanent), or refuses
+    its key, a setting of this server keeps it from being asked, a file is missing. All of that can be put
+    right, and says nothing of what the source answered.
     """
     source = run_source.source
     try:
@@ -24,7 +26,7 @@ def change_of(run_source: RunSource) -> str:
             raise BackendError(
                 f"{source.name} cannot be reached now: {error.message}", permanent=False
             ) from error
-        return f"{source.name} can no longer be run as it was when the run was planned: {error.message}"
+        raise BackendError(f"{source.name} cannot be run now: {error.message}") from error
     if now != run_source.fingerprint:
         return f"{source.name} was changed after the run was planned (its fingerprint differs)."
     return ""

@@ -160,7 +160,7 @@ def route(*, run: Run, user: User | None) -> Job:
     "route_run").
 
     Also possible where nothing was certified: then everything goes to people. Raises ConflictError where the
-    run is not analysed, where a source cannot be reached now, or where one answers differently than at the
+    run is not analysed, where a source cannot be asked now, or where one answers differently than at the
     freeze; then the run is marked invalid.
     """
     run.refresh_from_db()
@@ -176,7 +176,8 @@ def route(*, run: Run, user: User | None) -> Job:
     try:
         changed = changed_sources(run)
     except BackendError as error:
-        raise ConflictError(f"{error.message} Nothing was routed; try again later.") from error
+        then = "put that right first" if error.permanent else "try again later"
+        raise ConflictError(f"{error.message} Nothing was routed; {then}.") from error
     if changed:
         validity.mark_invalid(run=run, reason=changed, actor=user)
         raise ConflictError(f"{changed} Nothing was routed. Put it back as it was, or start a new run.")

@@ -12,13 +12,15 @@ from django.db import connection
 from django.db.models import Model
 from rest_framework.test import APIClient
 
-from annotation.errors import InputError
+from annotation import jobs
+from annotation.errors import ConflictError, InputError
 from annotation.models import Job
 from annotation.secrets import decrypt, encrypt
 from annotation.services.files import open_file
-from routing.models import Delivery, Source
+from routing.models import Delivery, Run, Source
 from routing.services.deliveries import deliver
 from routing.services.opened import context_of, open_source
+from routing.services.runs import route
 from routing.services.stored_keys import rotate_stored_keys
 from tests.factories import make_user
 from tests.routing.worlds import make_world
@@ -50,6 +52,28 @@ def test_a_key_that_opens_no_more_is_said_and_named(settings):
     with pytest.raises(InputError, match="Enter it again") as caught:
         open_source(source)
     assert caught.value.where == "api_key"
+
+
+def test_a_key_that_opens_no_more_invalidates_no_run(settings):
+    world, _ = _world_with_key(items=200)
+    run = world.analysed(m=80)
+    before = settings.SECRET_KEY
+    settings.SECRET_KEY = "another secret key of the site"
+    with pytest.raises(ConflictError, match=r"Model 1 cannot be run now.*Enter it again.*put that right"):
+        route(run=run, user=world.manager)
+    run.refresh_from_db()
+    assert (run.state, run.invalid_reason) == (Run.State.ANALYSED, "")
+    settings.SECRET_KEY = before
+    job = route(run=run, user=world.manager)
+    settings.SECRET_KEY = "another secret key of the site"
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    run.refresh_from_db()
+    assert (job.state, run.invalid_reason) == (Job.State.FAILED, "")
+    assert "Enter it again" in job.error
+    settings.SECRET_KEY = before
+    jobs.retry(job=job)
+    world.do("route_run")
 
 
 def test_rotation_puts_every_key_under_the_first_one(settings):
