@@ -62,6 +62,11 @@ class OpenAIApi:
             served = served_model(self._params, self._context.api_key)
         except InputError as error:
             raise BackendError(f"{error.message} (parameter {error.where})") from None
+        if self._context.served and not served:
+            # What a proxy answers while the server behind it is down (404, a page of HTML) looks like that.
+            raise BackendError(
+                "The server gives no list of models now, as it did when the source was saved.", permanent=False
+            )
         return digest(
             backend="openai_api",
             model=self._params.model,

@@ -207,6 +207,15 @@ def test_fingerprint_of_a_server_that_is_away_may_be_asked_for_later(server):
     assert not caught.value.permanent
 
 
+@pytest.mark.parametrize("reply", [Reply(404), Reply(body=b"<h1>Back soon</h1>")], ids=["404", "a page"])
+def test_a_list_of_models_that_is_gone_for_a_while_is_no_other_model(server, reply):
+    served = open_api(server).check()
+    server.route("GET", "/v1/models", reply)
+    with pytest.raises(BackendError, match="no list of models now") as caught:
+        open_api(server, served=served).fingerprint()
+    assert not caught.value.permanent
+
+
 def test_fingerprint_of_a_model_that_is_gone_is_none(server):
     server.models = ["another"]
     with pytest.raises(BackendError, match="does not list this model") as caught:
