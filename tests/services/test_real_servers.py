@@ -10,30 +10,32 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from math import exp
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from annotation.errors import InputError
-from annotation.models import Item
-from routing.backends import Answer, BackendError, Prompt, SourceContext, TaskSpec, open_backend, predict_all
+from routing.backends import BackendError, TaskSpec, open_backend, predict_all
 from routing.backends.openai_batch.lines import request_line
 from routing.backends.openai_batch.store import ResultStore
-from routing.demo.llm.questions import held_out_questions
 from tests.llm import ENVIRONMENT, MODELS, VllmServer, engine_arguments, llm_python
+from tests.llm_sources import (
+    FAST,
+    GREEDY,
+    KEY,
+    QUESTIONS,
+    SLOW,
+    SUMS,
+    context,
+    items,
+    mean_probability,
+    open_api,
+    right,
+)
 from tests.support import missing
 
 pytestmark = [pytest.mark.llm, pytest.mark.xdist_group("llm")]
-
-QUESTIONS = held_out_questions(60, seed=7)
-SUMS = [one.question for one in QUESTIONS]
-FAST = {"temperature": 0.7, "top_p": 0.8, "top_k": 20, "max_tokens": 16, "seed": 1}
-SLOW = {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 96, "seed": 1}
-GREEDY = {"temperature": 0, "max_tokens": 16}
-NUMBER = TaskSpec("number")
-KEY = "sk-of-the-slow-model"
 
 
 @pytest.fixture(scope="session")
@@ -62,30 +64,6 @@ def servers(python: Path) -> Iterator[dict[str, VllmServer]]:
 @pytest.fixture(autouse=True)
 def loopback(settings: Any) -> None:
     settings.HYPAC_PRIVATE_HOSTS = ["127.0.0.1"]
-
-
-def items(texts: list[str]) -> list[Item]:
-    return [Item(pk=number, external_id=str(number), text=text) for number, text in enumerate(texts)]
-
-
-def context(task: TaskSpec = NUMBER, key: str = KEY) -> SourceContext:
-    return SourceContext(task, Prompt("{{ text }}"), key)
-
-
-def open_api(server: VllmServer, task: TaskSpec = NUMBER, key: str = KEY, **params: Any) -> Any:
-    params = {"url": server.url, "model": server.model, "concurrency": 16, **params}
-    return open_backend("openai_api", params, context(task, key))
-
-
-def right(answers: list[Answer]) -> float:
-    """Share of right answers to QUESTIONS."""
-    pairs = zip(answers, QUESTIONS, strict=True)
-    return sum(answer.value == one.answer for answer, one in pairs) / len(QUESTIONS)
-
-
-def mean_probability(answer: Answer) -> float:
-    values = [exp(value) for value in answer.raw["token_logprobs"]]
-    return sum(values) / len(values)
 
 
 # --- Through openai_api -------------------------------------------------------------------------------------
