@@ -227,7 +227,7 @@ class Story:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time what is done inside, and say how long it took; interrupted stages add up."""
+        """Time what is done inside, and say how long it took; a try that was interrupted does not count."""
         started = time.monotonic()
         yield
         self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - started, 2)
