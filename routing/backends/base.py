@@ -12,6 +12,9 @@ from annotation.errors import HypacError, InputError
 from annotation.models import Item
 from routing.backends.context import SourceContext
 
+COST = "cost"
+"""In `Backend.most_usage`, beside the names of routing.core.costs: the cost itself, where it is known."""
+
 
 class BackendError(HypacError):
     """A model cannot answer at all; `permanent` is False where it may later. One bad item is no such
@@ -85,7 +88,8 @@ class Backend(Protocol):
 
     def most_usage(self, item: Item) -> Mapping[str, Decimal]:
         """The most that one item can use of what its cost function charges (names of routing.core.costs);
-        without an entry where that is not known. Money for it is set aside before the item is asked for.
+        without an entry where that is not known. Where what the answer costs is known, COST is that. Money
+        for it is set aside before the item is asked for.
         """
 
     def predict(self, items: Iterable[Item]) -> Iterator[list[Answered]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from annotation.errors import InputError
 from annotation.models import Item
+from routing.backends.base import COST as KNOWN_COST
 from routing.backends.base import Answer, Answered, digest, in_chunks, refuse_unknown, text_param
 from routing.backends.cells import decimal_cell, label_numbers, listed, numbers
 from routing.backends.context import SourceContext
@@ -85,6 +86,7 @@ class Recorded:
     def most_usage(self, item: Item) -> Mapping[str, Decimal]:
         """Nothing is called: what an answer costs is known before it is asked for."""
         use = {field: self._usage(item, name) for name, field in USAGE_COLUMNS.items()}
+        use[KNOWN_COST] = self._cost(item)
         return {field: value for field, value in use.items() if value is not None}
 
     def fingerprint(self) -> str:

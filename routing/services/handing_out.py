@@ -28,7 +28,7 @@ class HandOut(Iterator[Item]):
     ) -> None:
         self._context, self._missing, self._purse = context, missing, purse
         self._backend, self._charge = backend, charge
-        self._read: deque[tuple[Item, Decimal]] = deque()
+        self._read: deque[tuple[Item, Decimal | None]] = deque()
         self._ready: deque[tuple[Item, Decimal]] = deque()
         self._outstanding: dict[int, Decimal] = {}
         self._last: int | None = None
@@ -51,7 +51,7 @@ class HandOut(Iterator[Item]):
             return True
         self._context.stop_if_asked()
         if self._read:
-            raise self._purse.too_small_for(self._read[0][1])
+            raise self._purse.too_small_for(self._most(self._read[0][1]))
         return False
 
     @property
@@ -85,10 +85,14 @@ class HandOut(Iterator[Item]):
     def set_aside(self) -> None:
         """Set money aside for what may be handed out next. Called inside a chunk, after `read_on`."""
         places = self._backend.in_flight - len(self._outstanding) - len(self._ready)
-        candidates = [most for _, (_item, most) in zip(range(places), self._read, strict=False)]
+        candidates = [self._most(most) for _, (_item, most) in zip(range(places), self._read, strict=False)]
         if candidates and not self._context.pausing:
-            for _ in range(self._purse.take(candidates)):
-                self._ready.append(self._read.popleft())
+            for amount in candidates[: self._purse.take(candidates)]:
+                item, _ = self._read.popleft()
+                self._ready.append((item, amount))
+
+    def _most(self, most: Decimal | None) -> Decimal:
+        return self._charge.expected if most is None else most
 
     def _reserve(self) -> bool:
         self.read_on()

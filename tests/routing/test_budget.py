@@ -249,21 +249,58 @@ def test_a_plan_says_where_its_models_are_expected_to_pass_the_budget(world) -> 
         ("api_price", {"input": "1", "output": "2"}, {"tokens_in": 10**6, "tokens_out": 10**6}, "3"),
         # An answer that does not tell what it used is charged the price per label.
         ("api_price", {"input": "1", "output": "2"}, {"tokens_in": 10, "tokens_out": 10}, "0.5"),
-        ("api_price", {"input": "1", "output": "2"}, {"tokens_in": 10}, "0.5"),
+        ("api_price", {"input": "1", "output": "2"}, {"tokens_in": 10}, None),
+        # What is known beforehand is set aside, whatever the cost function says.
+        ("flat", {}, {"cost": "0.25"}, "0.25"),
+        ("api_price", {"input": "1", "output": "2"}, {"tokens_in": 10**6, "tokens_out": 0, "cost": "7"}, "7"),
         ("time", {"per_hour": "60"}, {"seconds": 120}, "2"),
         ("tokens", {}, {"tokens_out": 10**30}, "100000000"),
         (
             "api_price",
             {"input": "1", "output": "1", "per_tokens": "3"},
             {"tokens_in": 2, "tokens_out": 0},
-            None,
+            "0.6666666667",  # rounded up, never down
         ),
     ],
 )
 def test_the_most_that_an_answer_can_cost(function, prices, usage, most) -> None:
     charge = Charge(RunSource(cost_per_label=Decimal("0.5"), cost_function=function, prices=prices))
     found = charge.most({name: Decimal(value) for name, value in usage.items()})
-    assert found == (Decimal("0.6666666667") if most is None else Decimal(most)), "rounded up, never down"
+    assert found == (None if most is None else Decimal(most))
+
+
+def test_costs_that_are_known_beforehand_are_set_aside_to_the_cent(monkeypatch) -> None:
+    """Recorded answers that cost 0.5 or 3, where the price per label, and so the plan, says 1."""
+    costs = ("0.5", "3", "0.5")
+
+    def priced(index: int, row: dict[str, str]) -> None:
+        row["cost"] = costs[index % 3]
+
+    world = make_world(60, change=priced)
+    source = world.project.sources.get(position=1)
+    source.params |= {"cost_column": "cost"}
+    source.save()
+    run = world.start(m=20, budget=Decimal(38))
+    job = work(world)
+    assert job.state == Job.State.FAILED
+    assert "the next answer may cost up to 3 USD" in job.error
+    # 9 times 0.5 + 3 + 0.5, and 0.5 more: with the next 3 it would be 39.5.
+    assert spent(run) == Decimal("36.5")
+
+
+def test_where_nobody_can_tell_the_most_the_mean_so_far_is_set_aside(world, monkeypatch) -> None:
+    """Answers cost 5 where the price per label says 1: only those of the first group are a surprise."""
+    source = world.project.sources.get(position=1)
+    source.cost_function, source.prices = "time", {"per_hour": "3600"}
+    source.save()
+    monkeypatch.setattr(Recorded, "most_usage", lambda self, item: {})
+    answer = Recorded._answer
+    monkeypatch.setattr(Recorded, "_answer", lambda self, item: replace(answer(self, item), busy_ms=5000.0))
+    run = world.start(m=20, budget=Decimal(61))
+    job = work(world)
+    assert job.state == Job.State.FAILED
+    assert spent(run) == 60, "8 for 40, then 4 that fit"
+    assert "the next answer may cost up to 5 USD" in job.error
 
 
 class TestPages:
