@@ -4,7 +4,7 @@ from routing.backends.llm.answers import Generated, Usage, answer_of, sample_of
 from routing.backends.llm.labels import label_logprobs
 from routing.backends.llm.sampling import SAMPLING_PARAMS, Sampling, read_sampling
 from routing.backends.llm.structured import schema_of, unwrapped
-from routing.backends.llm.tokens import Token, stored_logprobs, without_end
+from routing.backends.llm.tokens import Token, most_read, stored_logprobs, without_end
 
 __all__ = [
     "SAMPLING_PARAMS",
@@ -14,6 +14,7 @@ __all__ = [
     "Usage",
     "answer_of",
     "label_logprobs",
+    "most_read",
     "read_sampling",
     "sample_of",
     "schema_of",

@@ -1,10 +1,16 @@
 """Log-probabilities of generated tokens, from servers that do not agree on what belongs to them."""
 
+import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+TOKENS_PER_MESSAGE = 64
+"""More than any chat template puts around a message."""
+TOKENS_PER_CALL = 1024
+"""More than one puts before the first: some have a system message of their own, of several hundred tokens."""
 DECIMALS = 6
 LOWEST = -9999.0
 """What OpenAI and vLLM write for a probability of 0."""
@@ -22,6 +28,14 @@ class Token:
     text: str
     logprob: float
     top: tuple[tuple[str, float], ...] = ()
+
+
+def most_read(chat: Sequence[Mapping[str, str]], beside: Mapping[str, Any] | None = None) -> int:
+    """The most tokens that a model reads of a chat: none is shorter than a byte. `beside` is what else is
+    sent with it, such as tools and schemas, which templates and servers may write into the prompt.
+    """
+    messages = sum(len(message["content"].encode()) + TOKENS_PER_MESSAGE for message in chat)
+    return messages + TOKENS_PER_CALL + (len(json.dumps(beside).encode()) if beside else 0)
 
 
 def without_end(tokens: Sequence[Token], text: str) -> list[Token]:

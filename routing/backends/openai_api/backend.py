@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from functools import cached_property
 from threading import Event
 from typing import Any
 
@@ -10,6 +11,8 @@ from annotation.models import Item
 from routing.backends.base import Answer, Answered, BackendError, digest
 from routing.backends.concurrent import concurrently, in_flight
 from routing.backends.context import SourceContext
+from routing.backends.llm import most_read
+from routing.backends.openai_api.body import answer_body
 from routing.backends.openai_api.endpoint import Endpoint
 from routing.backends.openai_api.identity import Signature, served_model
 from routing.backends.openai_api.item_calls import ItemCalls
@@ -17,9 +20,6 @@ from routing.backends.openai_api.params import Params, read_params
 from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
 from routing.core.scores.verbalized import prompts
 from routing.prompts import Messages, prompt_digest, render
-
-TOKENS_PER_MESSAGE = 64
-"""More than any chat template puts around a message."""
 
 
 class OpenAIApi:
@@ -65,7 +65,8 @@ class OpenAIApi:
         if self._context.served and not served:
             # What a proxy answers while the server behind it is down (404, a page of HTML) looks like that.
             raise BackendError(
-                "The server gives no list of models now, as it did when the source was saved.", permanent=False
+                "The server gives no list of models now, as it did when the source was saved.",
+                permanent=False,
             )
         return digest(
             backend="openai_api",
@@ -81,14 +82,14 @@ class OpenAIApi:
 
     def most_usage(self, item: Item) -> Mapping[str, Decimal]:
         """Bounds: no token is shorter than a byte, no server reads a prompt more often than it is sent one
-        call for each text, and none generates more than it is allowed to."""
+        call for each text, and none generates more than it is allowed to. Of attempts that failed nobody
+        knows what they used."""
         sampling, longest = self._params.sampling, self._params.max_tokens
-        chat = self._messages(item).as_chat()
-        read = sum(len(message["content"].encode()) + TOKENS_PER_MESSAGE for message in chat)
+        read = most_read(self._messages(item).as_chat(), self._beside)
         answers = sampling.generations - sampling.verbalized
         # The question about an answer holds the question and the answer. That is read from as many tokens as
         # it was written in, or a few more where a server would have written it otherwise.
-        asked = sum(len(part.encode()) + TOKENS_PER_MESSAGE for part in prompts("", "")) + read + 2 * longest
+        asked = most_read([{"content": part} for part in prompts("", "")]) + read + 2 * longest
         return {
             TOKENS_IN: Decimal(answers * read + sampling.verbalized * asked),
             TOKENS_OUT: Decimal(sampling.generations * longest),
@@ -108,6 +109,11 @@ class OpenAIApi:
             yield from concurrently(items, ask, self._params.concurrency)
         finally:
             endpoint.close()
+
+    @cached_property
+    def _beside(self) -> dict[str, Any]:
+        """What is sent with every question."""
+        return answer_body(self._params, self._context.task, ())
 
     def _messages(self, item: Item) -> Messages:
         try:

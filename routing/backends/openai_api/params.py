@@ -27,10 +27,9 @@ PARAMS = (
     "retries",
     "preset",
 )
-# What is set by params of its own, or would make the answer one that cannot be read.
-OWN = frozenset(
-    {"model", "messages", "n", "stream", "logprobs", "top_logprobs", "max_tokens", *SAMPLING_PARAMS}
-)
+# What is set by params of its own, or would make the answer one that cannot be read, or draw more texts than
+# money is set aside for.
+OWN = frozenset({"model", "messages", "n", "stream", "best_of", "use_beam_search", *SAMPLING_PARAMS})
 TOKEN_LIMITS = ("max_completion_tokens",)
 """What some servers call `max_tokens`; given in `extra`, it goes in its place."""
 DAY = 86_400

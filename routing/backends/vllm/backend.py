@@ -12,7 +12,7 @@ from annotation.errors import InputError
 from annotation.models import Item
 from routing.backends.base import Answer, Answered, BackendError, digest, refuse_unknown, text_param
 from routing.backends.context import SourceContext
-from routing.backends.llm import SAMPLING_PARAMS, read_sampling
+from routing.backends.llm import SAMPLING_PARAMS, most_read, read_sampling
 from routing.backends.llm.params import json_object, number, one_of, whole
 from routing.backends.vllm.engine import Engine, EngineSettings, Finished, engine_for
 from routing.backends.vllm.models import model_files
@@ -37,8 +37,6 @@ DTYPES = ("auto", "bfloat16", "float16", "float32")
 DEFAULT_CONCURRENCY = 256
 # Finished items are gathered for so long, so that they share a commit; others are being worked on meanwhile.
 GATHER_SECONDS = 0.25
-# More tokens than any chat template puts around a message.
-FRAME = 64
 
 _numbers = itertools.count(1)
 
@@ -104,17 +102,18 @@ class Vllm:
         return frozenset()
 
     def most_usage(self, item: Item) -> Mapping[str, Decimal]:
-        """No token is less than a byte of UTF-8; a message's frame takes a few more."""
+        """No token is less than a byte of UTF-8; the frame takes a few more. What a GPU's time for one item
+        comes to is not known."""
         try:
             chat = render(self.context.prompt, self.context.task, item).as_chat()
         except InputError:
             return {TOKENS_IN: Decimal(0), TOKENS_OUT: Decimal(0)}  # it is not sent
-        sent = sum(len(message["content"].encode()) + FRAME for message in chat)
+        sent = most_read(chat, self.template_options)
         longest = self.sampling.max_tokens
         # Read again where samples are drawn apart, and in the question about the answer, together with that.
         read = sent * (2 if self.sampling.sample_temperature is not None else 1)
         if self.sampling.verbalized:
-            read += sent + sum(len(part.encode()) + FRAME for part in prompts("", "")) + 2 * longest
+            read += sent + most_read([{"content": part} for part in prompts("", "")]) + 2 * longest
         return {TOKENS_IN: Decimal(read), TOKENS_OUT: Decimal(longest * self.sampling.generations)}
 
     def predict(self, items: Iterable[Item]) -> Iterator[list[Answered]]:

@@ -93,6 +93,8 @@ def test_addresses_inside_the_own_network_are_refused(settings):
         {"extra": "{"},
         {"extra": {"stream": True}},
         {"extra": {"messages": []}},
+        {"extra": {"best_of": 5}},
+        {"extra": {"use_beam_search": True}},
         {"extra": {"max_completion_tokens": "many"}},
         {"concurrency": 0},
         {"requests_per_minute": 0},
@@ -132,10 +134,26 @@ def test_what_a_call_can_use_at_most(server):
     assert found["tokens_out"] == (3 + 2) * 100
     # "item 0" has 6 bytes; three times with what surrounds a message, and twice within the question about it.
     assert found["tokens_in"] >= 3 * (6 + 64) + 2 * (6 + 64 + 100)
+    # The template of the model may put a message of its own before these.
+    assert found["tokens_in"] >= 5 * 1000
     assert found["seconds"] == Decimal("600.0")
     (answer,) = answers(backend)
     assert answer.tokens_in <= found["tokens_in"]
     assert answer.tokens_out <= found["tokens_out"]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"extra": {"tools": [{"type": "function", "function": {"description": "x" * 5000}}]}},
+        {"structured": "json", "schema": {"type": "object", "description": "x" * 5000}},
+    ],
+    ids=["tools", "schema"],
+)
+def test_what_servers_write_into_prompts_is_reckoned_with(server, params):
+    (item,) = items(1)
+    plain = open_api(server).most_usage(item)["tokens_in"]
+    assert open_api(server, **params).most_usage(item)["tokens_in"] >= plain + 5000
 
 
 def test_which_scores_can_be_computed(server):
