@@ -15,7 +15,9 @@ from routing.prompts import read_answer, split_thinking
 
 MOST_STORED = 20_000
 """Characters of a text that are kept."""
-CUT_OFF = "length"
+CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
+BROKEN_OFF = frozenset({"abort", "cancelled", "error", "insufficient_system_resource"})
+"""Reasons to stop that servers give where they had to end in the middle of an answer."""
 _NOT_STORED = re.compile("[\0\ud800-\udfff]")
 
 
@@ -101,11 +103,14 @@ def read_value(
     """The value that the text gives and "", or None and why there is none."""
     if generated.refusal:
         return None, f"the model refused: {' '.join(storable(generated.refusal).split())[:150]}"
-    if generated.finish_reason == "content_filter":
+    finish = generated.finish_reason.lower()
+    if finish == "content_filter":
         return None, "the server's content filter stopped the answer"
-    if generated.finish_reason == CUT_OFF:
+    if finish in CUT_OFF:
         inside = "inside its thinking " if not generated.spoken else ""
-        return None, f"the answer was cut off {inside}(finish_reason is 'length')"
+        return None, f"the answer was cut off {inside}(finish_reason is {finish!r})"
+    if finish in BROKEN_OFF:
+        return None, f"the server broke the answer off (finish_reason is {finish!r})"
     text = storable(generated.text)
     if not text.strip() and generated.reasoning:
         return None, "there is thinking, and no answer after it"

@@ -66,6 +66,24 @@ def test_cut_off_inside_the_thinking(server, reply):
     assert answer.raw["reasoning"] == "Hm, it has"
 
 
+@pytest.mark.parametrize("finish", ["abort", "error", "insufficient_system_resource"])
+def test_broken_off_by_the_server(server, finish):
+    server.script(lambda request: completion("cat", finish_reason=finish, asked=request.body))
+    (answer,) = answers(open_api(server))
+    assert (answer.value, answer.reason) == (
+        None,
+        f"the server broke the answer off (finish_reason is {finish!r})",
+    )
+
+
+@pytest.mark.parametrize("finish", ["max_tokens", "MAX_TOKENS", "model_length"])
+def test_cut_off_in_other_words(server, finish):
+    server.script(lambda request: completion("cat", finish_reason=finish, asked=request.body))
+    (answer,) = answers(open_api(server))
+    assert answer.value is None
+    assert answer.reason.startswith("the answer was cut off")
+
+
 def test_thinking_without_an_answer(server):
     server.script(completion(None, reasoning="It purrs."))
     (answer,) = answers(open_api(server))
