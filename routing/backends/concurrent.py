@@ -47,7 +47,8 @@ def concurrently(items: Iterable[Item], ask: Ask, concurrency: int) -> Iterator[
 
     An item is taken, in the caller's thread, only where fewer than `in_flight(concurrency)` are out; those of
     a group count as out until the caller asks for the next group. `busy_ms` of an answer is its share of the
-    time since the group before. What `ask` or `items` raises is raised here once the calls under way have
+    time since the group before, but no more than its own latency: while nothing may be asked, because of
+    limits, nothing is busy. What `ask` or `items` raises is raised here once the calls under way have
     ended and their answers were given. Closing the iterator starts no further call and waits for none.
     """
     pool = _Pool(ask)
@@ -82,7 +83,7 @@ def concurrently(items: Iterable[Item], ask: Ask, concurrency: int) -> Iterator[
                 now = time.monotonic()
                 share = (now - last) * 1000 / len(answered)
                 last = now
-                yield [(item, replace(answer, busy_ms=share)) for item, answer in answered]
+                yield [(item, replace(answer, busy_ms=_least(share, answer))) for item, answer in answered]
         if failure is not None:
             raise failure
     finally:
@@ -135,6 +136,10 @@ class _Pool:
                 self._done.put(_Outcome(item))
             except Exception as error:  # of whatever kind: the caller's thread raises it
                 self._done.put(_Outcome(item, error=error))
+
+
+def _least(share: float, answer: Answer) -> float:
+    return share if answer.latency_ms is None else min(share, answer.latency_ms)
 
 
 def _remember(outcome: _Outcome, latencies: deque[float]) -> None:

@@ -101,7 +101,8 @@ class LabelStudioMl:
                         stopped.set()
                         continue
                     now = time.monotonic()
-                    share = (now - last) * 1_000 / len(batch)
+                    # Never more than was set aside for it.
+                    share = min((now - last) / len(batch), self._params.total_timeout) * 1_000
                     last = now
                     yield [
                         (item, replace(answer, busy_ms=min(share, answer.busy_ms or share)))

@@ -89,6 +89,7 @@ class Endpoint:
             if verdict.kind is Kind.REFUSED:
                 raise self._refused(verdict, stopped)
             if verdict.kind is Kind.LIMITED:
+                clock.left += time.monotonic() - began  # as waiting for a limit is
                 self._throttle.limited(verdict.wait)
                 limited_at = limited_at or began
                 if began - limited_at > PATIENCE:

@@ -40,7 +40,15 @@ class ItemCalls:
         texts = self._drawn(chat, 1 if apart else sampling.samples, "samples")
         if isinstance(texts, str):
             usage = self._usage
-            return Answer(None, texts[:200], tokens_in=usage.tokens_in, tokens_out=usage.tokens_out)
+            # Everything that was tried: none of it is known to have been for nothing.
+            spent = self._params.total_timeout - max(0.0, self._clock.left)
+            return Answer(
+                None,
+                texts[:200],
+                tokens_in=usage.tokens_in,
+                tokens_out=usage.tokens_out,
+                latency_ms=spent * 1000,
+            )
         samples = texts if sampling.samples > 1 else []
         if apart:
             samples = self._apart(chat)

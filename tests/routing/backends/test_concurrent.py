@@ -125,6 +125,15 @@ def test_the_time_that_the_machine_was_busy_is_shared_out():
     assert 50 <= busy <= wall
 
 
+def test_time_in_which_nothing_could_be_asked_is_nobodys_share():
+    def ask(item, stopped):
+        time.sleep(0.05)  # for a limit
+        return Answer("x", latency_ms=10.0)
+
+    ((_, answer),) = [one for group in concurrently(items(1), ask, 1) for one in group]
+    assert answer.busy_ms == 10.0
+
+
 def test_what_was_answered_is_given_before_the_failure_is_raised():
     second = threading.Event()
 

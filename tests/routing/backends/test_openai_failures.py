@@ -112,6 +112,13 @@ def test_a_storm_of_429_loses_nothing(server):
     assert len(server.calls) >= 60
 
 
+def test_429_takes_nothing_of_the_time_of_an_item(server):
+    """Six refusals, each of which takes half of it."""
+    server.script(*[Reply(429, headers={"Retry-After": "0"}, delay=0.3)] * 6)
+    (answer,) = answers(open_api(server, total_timeout=0.6, retries=0))
+    assert answer.value == "cat"
+
+
 def test_429_stops_every_thread_for_as_long_as_it_asks(server):
     gate = threading.Barrier(4, timeout=10)
 
