@@ -85,6 +85,11 @@ def quoted(body: Any, api_key: str) -> str:
         message = error.get("message")
     if not isinstance(message, str):
         return ""
+    return redacted(message, api_key)
+
+
+def redacted(message: str, api_key: str = "") -> str:
+    """What a server says, on one line, short, without a key and what looks like one."""
     text = " ".join(message.split())
     if api_key:
         text = text.replace(api_key, "***")

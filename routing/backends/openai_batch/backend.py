@@ -28,6 +28,8 @@ DEFAULT_SIZE, LARGEST = 5_000, 50_000
 LARGEST_FILE = 100 * 2**20
 ROUNDS = 3
 GROUP = 500
+# While it waits, how often the caller is asked whether to go on: a pause should not take as long as a look.
+LOOK_SECONDS = 2
 # Never asked: what the params of a source without a server are read with.
 NOWHERE = "https://server.invalid/v1"
 
@@ -186,8 +188,9 @@ class _Chunk:
     def _waited_for(self, server: BatchServer, batch: Batch) -> Iterator[list[Answered]]:
         had_ended = batch.ended
         while not batch.ended:
-            yield []  # the caller may want to stop
-            time.sleep(self.backend.poll_seconds)
+            for waited in range(0, self.backend.poll_seconds, LOOK_SECONDS):
+                yield []  # the caller may want to stop
+                time.sleep(min(LOOK_SECONDS, self.backend.poll_seconds - waited))
             batch = server.look(batch)
         self._read.add(batch.id)
         for file in (batch.output_file, batch.error_file):

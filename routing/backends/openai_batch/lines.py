@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from routing.backends.openai_api.verdicts import redacted
+
 PATH = "/v1/chat/completions"
 # Statuses after which the same call may be answered another time.
 AGAIN = frozenset({408, 409, 425, 429})
-MOST_QUOTED = 150
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def _result(custom_id: str, entry: Mapping[str, Any]) -> Result:
     error = entry.get("error") or (body.get("error", body) if isinstance(body, Mapping) else None)
     said = error.get("message") if isinstance(error, Mapping) else error
     code = error.get("code") if isinstance(error, Mapping) else None
-    tail = f": {' '.join(said.split())[:MOST_QUOTED]}" if isinstance(said, str) and said.strip() else ""
+    tail = f": {redacted(said)}" if isinstance(said, str) and said.strip() else ""
     if code == "batch_expired":
         return Result(custom_id, reason="the batch expired before it was answered", again=True)
     if status >= 500 or status in AGAIN or status in (0, 200):

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from annotation.net import GuardedClient, NetError, NetResponse
 from routing.backends.base import BackendError
-from routing.backends.openai_api.verdicts import quoted
+from routing.backends.openai_api.verdicts import quoted, redacted
 from routing.backends.openai_api.waits import asked_wait
 from routing.backends.openai_batch.lines import ids_in, read_results
 
@@ -55,7 +55,7 @@ class BatchServer:
         for _ in range(MOST_PAGES):
             page = self._json("GET", f"/batches?limit=100{after}")
             entries = [entry for entry in page.get("data") or [] if isinstance(entry, Mapping)]
-            batches += [_batch(entry) for entry in entries]
+            batches += [_batch(entry, self._api_key) for entry in entries]
             if not page.get("has_more") or not entries:
                 break
             after = f"&after={quote(str(entries[-1].get('id')), safe='')}"
@@ -80,7 +80,7 @@ class BatchServer:
         }
         for attempt in range(ATTEMPTS):
             try:
-                return _batch(self._answered(self._once("POST", "/batches", json=body)))
+                return _batch(self._answered(self._once("POST", "/batches", json=body)), self._api_key)
             except _TransientError as error:
                 self._pause(attempt, error)
                 made = [batch for batch in self.found() if batch.metadata.get(CONTENT) == digest]
@@ -90,7 +90,7 @@ class BatchServer:
 
     def look(self, batch: Batch) -> Batch:
         """The batch as it is now."""
-        return _batch(self._json("GET", f"/batches/{quote(batch.id, safe='')}"))
+        return _batch(self._json("GET", f"/batches/{quote(batch.id, safe='')}"), self._api_key)
 
     def calls_of(self, batch: Batch) -> set[str]:
         """custom_ids of the calls that a batch holds; of one that has ended, those that it has answered."""
@@ -174,7 +174,7 @@ class _TransientError(Exception):
         self.wait = wait
 
 
-def _batch(entry: Mapping[str, Any]) -> Batch:
+def _batch(entry: Mapping[str, Any], api_key: str) -> Batch:
     metadata, errors = entry.get("metadata"), entry.get("errors")
     listed = errors.get("data") if isinstance(errors, Mapping) else None
     said = [str(one.get("message")) for one in listed or [] if isinstance(one, Mapping)]
@@ -185,5 +185,5 @@ def _batch(entry: Mapping[str, Any]) -> Batch:
         output_file=str(entry.get("output_file_id") or ""),
         error_file=str(entry.get("error_file_id") or ""),
         metadata=metadata if isinstance(metadata, Mapping) else {},
-        problem="; ".join(said)[:300],
+        problem=redacted("; ".join(said), api_key),
     )

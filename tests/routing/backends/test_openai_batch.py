@@ -8,6 +8,7 @@ import pytest
 from annotation.errors import InputError
 from routing.backends import BackendError, Prompt, SourceContext, TaskSpec, open_backend, predict_all
 from routing.backends.openai_batch import server as batch_server
+from routing.backends.openai_batch.lines import read_results
 from tests.batch_server import Batches
 from tests.routing.backends.asking import ANIMALS, KEY, PLAIN, collected, items
 from tests.scripted_replies import completion
@@ -28,7 +29,9 @@ def no_waiting(monkeypatch):
 def open_batch(api, *, task=ANIMALS, prompt=PLAIN, **params):
     context = SourceContext(task, prompt, KEY, {})
     url = api.server.url if api else ""
-    return open_backend("openai_batch", {"url": url, "model": "scripted", **params}, context)
+    return open_backend(
+        "openai_batch", {"url": url, "model": "scripted", "poll_seconds": 2, **params}, context
+    )
 
 
 def values(answers):
@@ -63,6 +66,20 @@ def test_while_it_waits_it_says_so(api):
     assert next(groups) == []
     api.finish("batch-0")
     assert values(answer for _, answer in next(groups)) == ["cat", "cat"]
+
+
+def test_a_pause_need_not_wait_for_the_next_look(api, server, monkeypatch):
+    slept = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    api.at_once = False
+    groups = open_batch(api, poll_seconds=3599).predict(iter(items(2)))
+    assert next(groups) == []
+    before = len(server.requests)
+    assert [next(groups) for _ in range(1799)] == [[]] * 1799
+    assert len(server.requests) == before
+    assert next(groups) == []
+    assert len(server.requests) == before + 1
+    assert (max(slept), sum(slept)) == (2, 3599)
 
 
 def test_a_batch_of_a_worker_that_died_is_found_again_and_not_sent_twice(api):
@@ -123,6 +140,25 @@ def test_a_batch_that_the_server_refuses_stops_the_source_with_its_words(api):
     api.batches["batch-0"] |= {"status": "failed", "errors": {"data": [{"message": "no such model"}]}}
     with pytest.raises(BackendError, match="no such model"):
         next(groups)
+
+
+def test_what_a_server_says_of_a_batch_is_told_without_the_key(api):
+    api.at_once = False
+    groups = open_batch(api).predict(iter(items(1)))
+    next(groups)
+    said = {"message": f"the key {KEY} may not do this"}
+    api.batches["batch-0"] |= {"status": "failed", "errors": {"data": [said]}}
+    with pytest.raises(BackendError, match="may not do this") as caught:
+        list(groups)
+    assert KEY not in str(caught.value)
+
+
+def test_what_a_server_says_of_a_call_is_told_without_what_looks_like_a_key():
+    error = {"error": {"message": f"Incorrect API key provided: {KEY}"}}
+    line = {"custom_id": "1-a", "response": {"status_code": 401, "body": error}}
+    (result,) = read_results([json.dumps(line).encode()])
+    assert "(401): Incorrect API" in result.reason
+    assert KEY not in result.reason
 
 
 def test_a_refused_call_is_an_answer_with_its_reason_and_is_not_sent_again(api):
