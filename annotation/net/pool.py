@@ -33,6 +33,7 @@ class Pool:
         self._lock = threading.Lock()
         # The connection that was used last is at the end, and used next: the others can grow old and go.
         self._idle: deque[tuple[Origin, httpcore.HTTPConnection]] = deque()
+        self._closed = False
 
     @contextmanager
     def connection(self, origin: Origin) -> Iterator[httpcore.HTTPConnection]:
@@ -75,7 +76,7 @@ class Pool:
     def _put_back(self, origin: Origin, connection: httpcore.HTTPConnection) -> None:
         closing: list[httpcore.HTTPConnection] = []
         with self._lock:
-            if connection.is_idle() and not connection.is_closed():
+            if connection.is_idle() and not connection.is_closed() and not self._closed:
                 self._idle.append((origin, connection))
             else:
                 closing.append(connection)
@@ -86,8 +87,9 @@ class Pool:
             old.close()
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the connections that nobody uses, and the others as soon as they are put back."""
         with self._lock:
+            self._closed = True
             closing = [connection for _, connection in self._idle]
             self._idle.clear()
         for connection in closing:

@@ -138,3 +138,22 @@ def test_an_address_of_the_wrong_form_is_a_net_error_too(client):
     with pytest.raises(NetError, match="starts with http") as caught:
         client.request("GET", "ftp://example.org/")
     assert (caught.value.kind, caught.value.permanent) == ("url", True)
+
+
+def test_a_connection_that_was_in_use_when_the_client_was_closed_is_not_kept():
+    client = GuardedClient()
+    asked, close = threading.Event(), threading.Event()
+
+    def answer(request):
+        asked.set()
+        close.wait(10)
+        return {}
+
+    with ScriptedServer() as server, ThreadPoolExecutor(1) as threads:
+        server.route("GET", "/", answer)
+        running = threads.submit(client.request, "GET", url_of(server))
+        asked.wait(10)
+        client.close()
+        close.set()
+        assert running.result().status == 200
+        assert not client._pool._idle
