@@ -14,8 +14,8 @@ app = Celery("hypac")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
-# Made before the worker forks, so that its children see it, too. No Event: that has a lock, and a child that is
-# killed while it looks would hold it for ever, with the worker and all its other children waiting for it.
+# Made before the worker forks, so that its children see it, too. No Event: that has a lock, and a child that
+# is killed while it looks would hold it for ever, with the worker and all its other children waiting for it.
 _ends = multiprocessing.RawValue(ctypes.c_bool, False)
 
 
