@@ -132,7 +132,12 @@ class TestSources:
         source = world.project.sources.get(position=1)
         path = reverse("source_edit", args=[world.project.slug, source.pk])
         page = text(client.get(path))
-        for words in ("One price per label", "Generated tokens", "Price list of an API", "Time of a GPU, by the hour"):
+        for words in (
+            "One price per label",
+            "Generated tokens",
+            "Price list of an API",
+            "Time of a GPU, by the hour",
+        ):
             assert f"<strong>{words}</strong>" in page
         assert "Left empty: 1000000." in page
         form = {
