@@ -8,6 +8,8 @@ from routing.backends.llm import schema_of
 from routing.backends.openai_api.params import TOKEN_LIMITS, Params
 
 Chat = Sequence[Mapping[str, str]]
+FORMS = frozenset({"response_format", "structured_outputs", "grammar"})
+"""Under what servers are told of a form that answers have to keep to."""
 OPTIONAL = ("temperature", "top_p", "top_k", "min_p", "presence_penalty")
 
 
@@ -34,7 +36,8 @@ def answer_body(
         schema = dict(sampling.schema) if sampling.schema is not None else schema_of(spec)
         named = {"name": "answer", "strict": True, "schema": schema}
         body["response_format"] = {"type": "json_schema", "json_schema": named}
-    return body
+    # Servers differ in how they want a form to be told: what `extra` says of it goes in place of ours.
+    return {**body, **params.extra}
 
 
 def plain_body(
@@ -53,4 +56,4 @@ def plain_body(
         body["seed"] = (seed + shift) % 2**31
     if count > 1:
         body["n"] = count
-    return {**body, **params.extra}
+    return {**body, **{name: value for name, value in params.extra.items() if name not in FORMS}}

@@ -111,6 +111,17 @@ def test_a_json_schema_of_one_s_own_is_sent(server):
     assert answer.value == "dog"
 
 
+def test_a_form_in_extra_goes_in_place_of_ours_and_holds_no_stated_confidence(server):
+    form = {"type": "json_object", "schema": {"type": "object"}}
+    server.script('{"label": "dog"}', "0.9")
+    extra = {"response_format": form, "repeat_penalty": 1.0}
+    (answer,) = answers(open_api(server, structured="json", verbalized=1, extra=extra))
+    assert (answer.value, answer.raw["verbalized"]) == ("dog", ["0.9"])
+    asked, sure = (call.body for call in server.calls)
+    assert (asked["response_format"], sure.get("response_format")) == (form, None)
+    assert asked["repeat_penalty"] == sure["repeat_penalty"] == 1.0
+
+
 # --- Samples and stated confidences -------------------------------------------------------------------------
 
 
