@@ -15,6 +15,7 @@ from annotation import jobs as service
 from annotation.models import Job
 from annotation.selectors.job_progress import job_progress
 from annotation.services import audit
+from annotation.services.job_pauses import pause_job, resume_job
 from annotation.views.access import ProjectRequest, needs, told
 
 # htmx stops asking when it gets this status.
@@ -86,8 +87,7 @@ def job_cancel(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 def job_pause(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     found = _job(request, job_id)
     with told(request):
-        service.pause(job=found)
-        _record(request, found, "job.paused")
+        pause_job(job=found, user=request.user)
         messages.success(request, _("It pauses as soon as what is under way has been stored."))
     return redirect("job", request.access.project.slug, found.pk)
 
@@ -96,8 +96,7 @@ def job_pause(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 def job_resume(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     found = _job(request, job_id)
     with told(request):
-        service.resume(job=found)
-        _record(request, found, "job.resumed")
+        resume_job(job=found, user=request.user)
         messages.success(request, _("It goes on where it stopped."))
     return redirect("job", request.access.project.slug, found.pk)
 

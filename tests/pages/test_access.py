@@ -84,6 +84,8 @@ API: dict[str, dict[str, set[str]]] = {
     "api_items": {"GET": NOT_ANNOTATORS},
     "api_jobs": {"GET": NOT_ANNOTATORS},
     "api_job": {"GET": NOT_ANNOTATORS},
+    "api_job_pause": {"POST": LEADERS},
+    "api_job_resume": {"POST": LEADERS},
     "api_overview": {"GET": NOT_ANNOTATORS},
     "api_sources": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
     "api_source": {"GET": LEADERS, "PUT": LEADERS, "DELETE": LEADERS},

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from annotation import job_context, jobs
 from annotation.errors import ConflictError
-from annotation.models import Item, Job, User
+from annotation.models import AuditEvent, Item, Job, User
 from routing.backends import BackendError
 from routing.backends.base import Answered
 from routing.backends.recorded import Recorded
@@ -262,6 +262,25 @@ class TestPages:
             assert reverse("job_resume", args=[slug, job.pk]) in client.get(page).content.decode()
         client.post(reverse("job_resume", args=[slug, job.pk]))
         assert work(world).state == Job.State.DONE
+
+
+def test_through_the_api(world, monkeypatch) -> None:
+    world.start(m=20)
+    client, slug, job = logged_in(world.manager), world.project.slug, job_of(world)
+    pause, resume = (reverse(name, args=[slug, job.pk]) for name in ("api_job_pause", "api_job_resume"))
+    assert client.post(resume).status_code == 409
+    said: list[dict[str, Any]] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Recorded, "predict", acting(lambda: said.append(client.post(pause).json()), after=10))
+        work(world)
+    assert (said[0]["state"], said[0]["pause_asked"]) == ("running", True)
+    shown = client.get(reverse("api_job", args=[slug, job.pk])).json()
+    assert (shown["state"], shown["pause_asked"], shown["done"]) == ("paused", False, 13)
+    assert client.post(pause).status_code == 409
+    assert client.post(resume).json()["state"] == "queued"
+    assert work(world).state == Job.State.DONE
+    actions = AuditEvent.objects.filter(target=f"job:{job.pk}").order_by("pk")
+    assert list(actions.values_list("action", flat=True)) == ["job.paused", "job.resumed"]
 
 
 def test_a_run_with_a_model_in_the_workers_process_is_for_workers_that_have_one(world) -> None:

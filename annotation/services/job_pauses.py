@@ -1,0 +1,27 @@
+"""Pausing and resuming background work, by people: with a line in the audit trail."""
+
+from django.db import transaction
+
+from annotation import jobs
+from annotation.models import Job, User
+from annotation.services import audit
+
+
+def pause_job(*, job: Job, user: User) -> None:
+    """Raises ConflictError as `jobs.pause` does."""
+    with transaction.atomic():
+        jobs.pause(job=job)
+        _record(job, user, "job.paused")
+
+
+def resume_job(*, job: Job, user: User) -> None:
+    """Raises ConflictError as `jobs.resume` does."""
+    with transaction.atomic():
+        jobs.resume(job=job)
+        _record(job, user, "job.resumed")
+
+
+def _record(job: Job, user: User, action: str) -> None:
+    audit.record(
+        project=job.project, actor=user, action=action, target=f"job:{job.pk}", data={"kind": job.kind}
+    )
