@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from annotation.models import Job
+from annotation.models import Job, Project
 from routing.models import Source, SourceTry
 from routing.services.tries import KIND, any_hidden, mean_cost
 
@@ -50,3 +50,11 @@ def newest_try(source: Source) -> ShownTry:
     tried = SourceTry.objects.filter(source=source).order_by("-job_id").first()
     hidden = tried is not None and any_hidden([row["item"] for row in tried.rows])
     return ShownTry(jobs.order_by("-id").first(), None if hidden else tried, hidden)
+
+
+def cost_of_tries(project: Project) -> Decimal:
+    """What all tries of the project that have ended cost, those of sources since removed included. They
+    belong to no run and stand in no ledger.
+    """
+    done = Job.objects.filter(project=project, kind=KIND, state=Job.State.DONE)
+    return sum((Decimal(said.get("cost", 0)) for said in done.values_list("result", flat=True)), Decimal(0))

@@ -65,7 +65,9 @@ def try_source(context: JobContext) -> dict[str, Any]:
     source = Source.objects.select_related("project").filter(pk=context.params["source"]).first()
     if source is None:
         raise JobFailedError("The source has been removed.")
-    items = list(Item.objects.filter(project=source.project, pk__in=context.params["items"]).order_by("pk"))
+    # With their images: a backend may read items in threads of its own, which do not use the database.
+    found = Item.objects.filter(project=source.project, pk__in=context.params["items"])
+    items = list(found.select_related("image").order_by("pk"))
     if any_hidden([item.pk for item in items]):
         raise JobFailedError("A run has begun with these items. Try the source again when it is analysed.")
     backend, reader, charge = backend_of(source), reader_of(source.project), charge_of(source)
@@ -80,7 +82,11 @@ def try_source(context: JobContext) -> dict[str, Any]:
         SourceTry.objects.update_or_create(job=context.job, defaults={"source": source, "rows": rows})
         # Only the newest is of use.
         SourceTry.objects.filter(source=source, job_id__lt=context.job.pk).delete()
-    return {"items": len(rows), "usable": sum(row["reason"] == "" for row in rows)}
+    return {
+        "items": len(rows),
+        "usable": sum(row["reason"] == "" for row in rows),
+        "cost": f"{sum((Decimal(row['cost']) for row in rows), Decimal(0)):f}",
+    }
 
 
 def use_as_price(*, tried: SourceTry, user: User) -> Decimal:

@@ -13,6 +13,7 @@ from annotation.services.projects import update_project
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.forms import add_error
 from routing.models import Source
+from routing.selectors.tries import cost_of_tries
 from routing.services.prompts import PROMPTED
 from routing.services.source_warnings import warnings_of
 from routing.services.sources import available_models, delete_source, move_source, save_source
@@ -44,6 +45,7 @@ def sources(request: ProjectRequest) -> HttpResponseBase:
             "prompted": PROMPTED,
             "charges": {source.pk: charged(source) for source in rows},
             "people": people,
+            "cost_of_tries": cost_of_tries(project),
             "step": "sources",
         },
     )

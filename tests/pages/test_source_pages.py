@@ -222,7 +222,7 @@ def test_a_source_is_tried_on_five_items_in_the_background(client, project, serv
     assert 'hx-trigger="every 2s"' in waiting
     job = do(source)
     assert job.state == Job.State.DONE, job.error
-    assert job.result == {"items": 5, "usable": 4}  # of which nothing tells what a model said
+    assert job.result == {"items": 5, "usable": 4, "cost": "2.5000000000"}  # of which nothing tells what a model said
     assert len(server.calls) == 5
     shown = page(client, "source_try", source)
     assert "every 2s" not in shown

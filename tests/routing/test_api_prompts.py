@@ -130,6 +130,7 @@ def test_a_reviewer_learns_nothing_of_a_try(client, project, server) -> None:
     assert client.get(reverse("api_job", args=[project.slug, job])).json()["result"] == {
         "items": 5,
         "usable": 5,
+        "cost": "2.500000",
     }
 
 

@@ -1,23 +1,26 @@
 """Prompts of stored sources: fingerprints, runs under way, hidden columns, images; what can be tried."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from django.urls import reverse
 
 from annotation import jobs
 from annotation.errors import ConflictError, InputError
-from annotation.models import Job
+from annotation.models import Item, Job
 from annotation.services.choices import ChoiceSpec
 from annotation.services.projects import set_choices, update_project
-from routing.backends import Example, Prompt
+from routing.backends import Answer, Example, Prompt
+from routing.backends.base import Answered
+from routing.backends.label_studio_ml import LabelStudioMl
 from routing.models import Source
 from routing.services.opened import open_source
 from routing.services.prompts import HIDDEN, shown_to_model
 from routing.services.runs import cancel_run
 from routing.services.source_warnings import warnings_of
-from routing.services.sources import save_prompt, save_source
+from routing.services.sources import delete_source, save_prompt, save_source
 from routing.services.tries import start_try, try_source
 from tests.factories import make_image_items, make_items, make_project
 from tests.routing.worlds import World, make_world
@@ -180,6 +183,37 @@ def test_only_the_newest_try_is_kept(server) -> None:
     (tried,) = source.tries.all()
     assert len(tried.rows) == 2
     assert tried.job == project.jobs.latest("id")
+
+
+def test_what_tries_cost_is_summed_up_for_the_project(client, server) -> None:
+    project = make_project(currency="USD")
+    make_items(project, 2)
+    source = add(project, server, cost_per_label=Decimal("0.25"))
+    client.force_login(project.created_by)
+    page = reverse("sources", args=[project.slug])
+    assert "Tries have cost" not in client.get(page).content.decode()
+    for _ in range(2):
+        jobs.run(start_try(source=source, user=project.created_by).pk)
+    delete_source(source=source, user=project.created_by)
+    assert "Tries have cost 1.00\N{NO-BREAK SPACE}USD so far" in client.get(page).content.decode()
+
+
+def test_items_are_tried_with_their_images_at_hand(server, monkeypatch) -> None:
+    """So that a backend that reads them in threads does not go to the database there."""
+    project = make_project()
+    make_image_items(project, 1)
+    seen: list[bool] = []
+
+    def predict(self: LabelStudioMl, items: Iterable[Item]) -> Iterator[list[Answered]]:
+        for item in items:
+            seen.append("image" in item._state.fields_cache)
+            yield [(item, Answer("cat"))]
+
+    monkeypatch.setattr(LabelStudioMl, "check", lambda self: {})
+    monkeypatch.setattr(LabelStudioMl, "predict", predict)
+    source = add(project, server, backend="label_studio_ml", params={"url": server.url})
+    jobs.run(start_try(source=source, user=project.created_by).pk)
+    assert seen == [True]
 
 
 def test_a_model_in_the_worker_is_tried_by_a_worker_that_has_a_gpu(server) -> None:
