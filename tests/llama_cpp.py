@@ -1,7 +1,10 @@
 """A second real model server of the tests' own: that of llama-cpp-python, with the two tiny models."""
 
 import os
+import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -10,8 +13,8 @@ from tests import servers
 from tests.llm import MODELS
 
 PYTHON = os.environ.get("HYPAC_TEST_LLAMA_CPP", "")
-READS = 128
-"""Tokens of a prompt and its answer."""
+READS = 256
+"""Tokens of a prompt and its answer: twice what the models were trained for, and the least that it takes."""
 
 
 class LlamaCppServer(servers._Server):
@@ -63,3 +66,14 @@ class LlamaCppServer(servers._Server):
             return httpx.get(f"{self.url}/models", timeout=2).status_code in (200, 401)
         except httpx.TransportError:
             return False
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Its connections stay open meanwhile, and nothing comes."""
+        if self._process is None:
+            raise servers.ServerError(f"{self.name} does not run")
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)

@@ -188,6 +188,15 @@ def test_a_server_that_fails_at_everything_stops_the_source_in_its_words():
         assert all(answer.value is not None for answer in predict_all(without, items(SUMS[:4])))
 
 
+def test_a_server_that_falls_silent_stops_the_source_until_it_speaks_again(servers):
+    backend = open_api(servers["fast"], retries=1, read_timeout=1, **PLAIN, **FAST)
+    with servers["fast"].silent(), pytest.raises(BackendError, match="does not answer") as stopped:
+        predict_all(backend, items(SUMS[:4]))
+    assert stopped.value.permanent is False
+    patient = open_api(servers["fast"], **PLAIN, **FAST)
+    assert all(answer.value is not None for answer in predict_all(patient, items(SUMS[:4])))
+
+
 # --- These end the server, and start it again ---------------------------------------------------------------
 
 
