@@ -12,11 +12,10 @@ from django.db.models import RestrictedError
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User
 from annotation.services import audit
-from routing.core.costs import COSTS, Cost, CostError, read_prices
-from routing.core.registry import UnknownNameError
+from routing.core.costs import COSTS, Cost
 from routing.models import ModelPrice, Source
+from routing.services import price_checks
 from routing.services.opened import open_source
-from routing.services.sources import USAGE_WORDS
 
 MOST_CHARACTERS = 100
 
@@ -40,7 +39,7 @@ def save_price(
     if not name or len(name) > MOST_CHARACTERS:
         raise InputError(f"A line needs a name of at most {MOST_CHARACTERS} characters.", where="name")
     function = _function(cost_function)
-    stored = _read(function, prices)
+    stored = price_checks.prices_as_stored(function, prices)
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)
         same_name = project.model_prices.filter(name=name)
@@ -49,7 +48,8 @@ def save_price(
         target = price or ModelPrice(project=project)
         sources = list(target.sources.select_for_update().order_by("position")) if price else []
         for source in sources:
-            _refuse_unknown_usage(source, function)
+            whose = f"{source.name}, which is charged by this line,"
+            price_checks.refuse_unknown_usage(function, open_source(source).usage, whose)
         target.name, target.cost_function, target.prices = name, function.name, stored
         target.save()
         Source.objects.filter(price=target).update(cost_function=function.name, prices=stored)
@@ -92,32 +92,12 @@ def delete_price(*, price: ModelPrice, user: User | None) -> None:
 
 
 def _function(name: str) -> Cost:
-    known = [entry for entry in COSTS.names() if entry != "flat"]
-    try:
-        function = COSTS.get(name)
-    except UnknownNameError:
-        function = None
-    if function is None or function.name == "flat":
-        also = " One price per label stands with the source itself." if function else ""
+    function = price_checks.cost_function(name)
+    if function.name == "flat":
+        known = [entry for entry in COSTS.names() if entry != "flat"]
         raise InputError(
-            f"A line counts by one of {', '.join(known)}, not by {name[:40]!r}.{also}", where="cost_function"
-        )
-    return function
-
-
-def _read(function: Cost, prices: Mapping[str, Any]) -> dict[str, str]:
-    try:
-        read = read_prices(function, prices)
-    except CostError as error:
-        raise InputError(f"{str(error)[:1].upper()}{str(error)[1:]}.", where=error.where) from None
-    return {key: f"{value:f}" for key, value in read.items()}
-
-
-def _refuse_unknown_usage(source: Source, function: Cost) -> None:
-    usage = open_source(source).usage
-    if missing := [USAGE_WORDS[entry] for entry in function.needs if entry not in usage]:
-        raise InputError(
-            f"The answers of {source.name}, which is charged by this line, do not tell "
-            f"{' and '.join(missing)}, which {function.title!r} needs.",
+            f"A line counts by one of {', '.join(known)}, not by 'flat'. One price per label stands with the "
+            "source itself.",
             where="cost_function",
         )
+    return function

@@ -14,9 +14,8 @@ from annotation.models import Project, User
 from annotation.secrets import decrypt, encrypt
 from annotation.services import audit
 from routing.backends import BACKENDS, Backend, Prompt, SourceContext, open_backend
-from routing.core.costs import COSTS, SECONDS, TOKENS_IN, TOKENS_OUT, CostError, read_prices
-from routing.core.registry import UnknownNameError
 from routing.models import ModelPrice, Run, Source
+from routing.services import price_checks
 from routing.services.opened import current_prompt, task_spec
 from routing.services.prompts import PROMPTED, add_version, checked_prompt, is_new
 from routing.services.states import BUSY, UNDER_WAY
@@ -24,11 +23,6 @@ from routing.services.states import BUSY, UNDER_WAY
 KEYED = frozenset({"label_studio_ml", "openai_api", "openai_batch"})
 """Backends whose server may ask for a key."""
 MAX_KEY = 4_000
-USAGE_WORDS = {
-    TOKENS_IN: "how many tokens were read",
-    TOKENS_OUT: "how many tokens were generated",
-    SECONDS: "how long they took",
-}
 
 __all__ = [
     "available_models",
@@ -231,29 +225,14 @@ def _prices(backend: Backend, name: str, cost_function: str, prices: Mapping[str
     """The prices as they are stored. Raises InputError where one cannot be used, and where the answers of the
     backend do not tell what they would be multiplied with.
     """
-    try:
-        function = COSTS.get(cost_function)
-    except UnknownNameError:
-        raise InputError(
-            f"There is no cost function {cost_function!r}; choose one of {', '.join(COSTS.names())}.",
-            where="cost_function",
-        ) from None
+    function = price_checks.cost_function(cost_function)
     if function.name == "flat":
         if prices:
             raise InputError("The price of a flat cost is the price per label.", where="prices")
         return {}
-    try:
-        read = read_prices(function, prices)
-    except CostError as error:
-        raise InputError(f"{str(error)[:1].upper()}{str(error)[1:]}.", where=error.where) from None
-    if missing := [USAGE_WORDS[entry] for entry in function.needs if entry not in backend.usage]:
-        raise InputError(
-            f"The answers of {name.strip() or 'this source'} do not tell {' and '.join(missing)}, which "
-            f"{function.title!r} needs. Name the column that does, if the data has one, or choose another "
-            "way of counting.",
-            where="cost_function",
-        )
-    return {key: f"{value:f}" for key, value in read.items()}
+    stored = price_checks.prices_as_stored(function, prices)
+    price_checks.refuse_unknown_usage(function, backend.usage, name.strip() or "this source")
+    return stored
 
 
 def _in_use(source: Source) -> Run | None:
