@@ -4,12 +4,14 @@ from collections.abc import Callable
 
 from routing.backends.context import TaskSpec
 from routing.prompts.base import Reading
-from routing.prompts.reading_choice import read_choice, read_choices
+from routing.prompts.markers import untagged
+from routing.prompts.reading_choice import read_choice
+from routing.prompts.reading_choices import read_choices
 from routing.prompts.reading_number import read_decimal
 from routing.prompts.reading_text import read_code, read_long, read_math, read_short
 from routing.prompts.thinking import ends_in_thought, split_thinking
 
-RULES = 1
+RULES = 2
 """Number of the rules below, part of every fingerprint. Raise it where another answer would be read."""
 
 MAX_CHARACTERS = 200_000
@@ -32,7 +34,7 @@ def read_answer(text: str, spec: TaskSpec) -> Reading:
         return Reading(None, f"the answer has more than {MAX_CHARACTERS:,} characters")
     if ends_in_thought(text):
         return Reading(None, "cut off inside its thinking")
-    _, answer = split_thinking(text)
+    answer = untagged(split_thinking(text)[1])
     if not answer:
         return Reading(None, "empty answer")
     return _READERS[spec.task_type](answer, spec)
