@@ -26,7 +26,11 @@ def write_calls(*, source: Source, file: BinaryIO) -> int:
     items = Item.objects.filter(~Exists(answered), project=source.project).order_by("position")
     count = 0
     for item in items.iterator(PAGE):
-        file.write(request_line(*backend.request(item)))
+        try:
+            call = backend.request(item)
+        except InputError:
+            continue  # the run says why there is no answer
+        file.write(request_line(*call))
         count += 1
     return count
 

@@ -85,7 +85,10 @@ class OpenAIApi:
         call for each text, and none generates more than it is allowed to. Of attempts that failed nobody
         knows what they used."""
         sampling, longest = self._params.sampling, self._params.max_tokens
-        read = most_read(self._messages(item).as_chat(), self._beside)
+        try:
+            read = most_read(self.messages(item).as_chat(), self._beside)
+        except InputError:
+            return {TOKENS_IN: Decimal(0), TOKENS_OUT: Decimal(0), SECONDS: Decimal(0)}  # it is not sent
         answers = sampling.generations - sampling.verbalized
         # The question about an answer holds the question and the answer. That is read from as many tokens as
         # it was written in, or a few more where a server would have written it otherwise.
@@ -101,9 +104,11 @@ class OpenAIApi:
         signature = Signature(self._params.model, self._context.served, self._params.answers_as)
 
         def ask(item: Item, stopped: Event) -> Answer:
-            return ItemCalls(self._params, self._context, endpoint, signature, stopped).answer(
-                self._messages(item)
-            )
+            try:
+                messages = self.messages(item)
+            except InputError as error:
+                return unsent(error)
+            return ItemCalls(self._params, self._context, endpoint, signature, stopped).answer(messages)
 
         try:
             yield from concurrently(items, ask, self._params.concurrency)
@@ -115,8 +120,11 @@ class OpenAIApi:
         """What is sent with every question."""
         return answer_body(self._params, self._context.task, ())
 
-    def _messages(self, item: Item) -> Messages:
-        try:
-            return render(self._context.prompt, self._context.task, item)
-        except InputError as error:
-            raise BackendError(error.message) from None
+    def messages(self, item: Item) -> Messages:
+        """What is asked about an item. Raises InputError where it cannot be asked about."""
+        return render(self._context.prompt, self._context.task, item)
+
+
+def unsent(error: InputError) -> Answer:
+    """The answer for an item that cannot be asked about, which costs nothing."""
+    return Answer(None, error.message[:200], tokens_in=0, tokens_out=0, latency_ms=0.0)

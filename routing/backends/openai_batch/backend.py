@@ -12,7 +12,7 @@ from routing.backends.base import Answer, Answered, BackendError, digest, in_chu
 from routing.backends.context import SourceContext
 from routing.backends.llm import answer_of
 from routing.backends.llm.params import one_of, whole
-from routing.backends.openai_api.backend import OpenAIApi
+from routing.backends.openai_api.backend import OpenAIApi, unsent
 from routing.backends.openai_api.body import answer_body
 from routing.backends.openai_api.endpoint import usage_of
 from routing.backends.openai_api.identity import Signature
@@ -84,10 +84,10 @@ class OpenAIBatch(OpenAIApi):
 
     def request(self, item: Item) -> tuple[str, dict[str, Any]]:
         """custom_id and body of the call for an item. The id names both, so that no answer to another
-        question is ever taken for it."""
+        question is ever taken for it. Raises InputError where the item cannot be asked about."""
         sampling = self._params.sampling
         body = answer_body(
-            self._params, self._context.task, self._messages(item).as_chat(), count=sampling.samples
+            self._params, self._context.task, self.messages(item).as_chat(), count=sampling.samples
         )
         return f"{item.pk}-{digest(body=body)[:24]}", body
 
@@ -127,14 +127,21 @@ class _Chunk:
     ) -> None:
         self.backend, self.signature = backend, signature
         self._open: dict[str, tuple[Item, dict[str, Any]]] = {}
+        self._unsent: list[Answered] = []
         for item in items:
-            custom_id, body = backend.request(item)
-            self._open[custom_id] = (item, body)
+            try:
+                custom_id, body = backend.request(item)
+            except InputError as error:
+                self._unsent.append((item, unsent(error)))
+            else:
+                self._open[custom_id] = (item, body)
         self._store = store
         self._read: set[str] = set()
         self._last: dict[str, str] = {}
 
     def groups(self, server: BatchServer | None) -> Iterator[list[Answered]]:
+        if self._unsent:
+            yield self._unsent
         yield from self._given(
             result for key in list(self._open) if (result := self._store.get(key)) is not None
         )
@@ -215,7 +222,12 @@ class _Chunk:
             if result.body is None and result.again:
                 self._last[result.custom_id] = result.reason
                 continue
-            answer = self.backend.answer(result, self.signature)
+            try:
+                answer = self.backend.answer(result, self.signature)
+            except BackendError:
+                if group:
+                    yield group  # what the right model answered
+                raise
             item, _ = self._open.pop(result.custom_id)
             group.append((item, answer))
             if len(group) == GROUP:

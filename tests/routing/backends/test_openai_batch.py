@@ -6,6 +6,7 @@ import time
 import pytest
 
 from annotation.errors import InputError
+from annotation.models import Item
 from routing.backends import BackendError, Prompt, SourceContext, TaskSpec, open_backend, predict_all
 from routing.backends.openai_batch import server as batch_server
 from routing.backends.openai_batch.lines import read_results
@@ -206,6 +207,25 @@ def test_a_server_that_takes_no_batch_says_so_and_no_key(api, server, status):
         predict_all(open_batch(api), items(1))
     assert caught.value.permanent is True
     assert KEY not in caught.value.message
+
+
+def test_what_the_right_model_answered_is_given_before_another_one_is_found_out(api):
+    api.answer = lambda call: completion(
+        "cat", model="other" if "item 1" in str(call) else "scripted", asked=call["body"]
+    )
+    given, error = collected(open_batch(api).predict(items(3)))
+    # The results come in another order than the calls.
+    assert [item.external_id for item, _ in given] == ["2"]
+    assert isinstance(error, BackendError)
+    assert "now answers as 'other'" in error.message
+
+
+def test_an_image_is_not_sent_and_the_others_are(api):
+    image = Item(pk=9, external_id="9", image_id=1)
+    answers = predict_all(open_batch(api), [image, *items(1)])
+    assert values(answers) == [None, "cat"]
+    assert "is an image" in answers[0].reason
+    assert len(api.calls("batch-0")) == 1
 
 
 def test_several_samples_come_in_one_call(api):

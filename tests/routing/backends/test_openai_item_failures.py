@@ -2,10 +2,11 @@
 
 import pytest
 
-from routing.backends import TaskSpec
+from annotation.models import Item
+from routing.backends import TaskSpec, predict_all
 from routing.backends.openai_api import endpoint
 from routing.core.scores import make_score
-from tests.routing.backends.asking import answers, open_api
+from tests.routing.backends.asking import answers, items, open_api
 from tests.scripted_replies import completion, failure
 from tests.scripted_server import Reply
 
@@ -182,6 +183,15 @@ def test_refused_for_what_the_item_says(server, reply):
     # Before anything was answered, one harmless call told item and source apart; it is paid as well.
     assert len(server.calls) == 4
     assert (first.tokens_in, first.tokens_out) == (10, 2)
+
+
+def test_an_image_among_texts_is_not_sent_and_stops_nobody(server):
+    backend, image = open_api(server), Item(pk=9, external_id="9", image_id=1)
+    assert set(backend.most_usage(image).values()) == {0}
+    first, second = predict_all(backend, [image, *items(1)])
+    assert (first.value, first.tokens_in, first.tokens_out) == (None, 0, 0)
+    assert "is an image" in first.reason
+    assert second.value == "cat"
 
 
 def test_an_item_at_which_the_server_always_fails(server):
