@@ -10,9 +10,11 @@ from django.core.management import CommandError, call_command
 from annotation.models import User
 from annotation.services.projects import ChoiceSpec, create_project
 from routing.backends import predict_all
+from routing.backends.openai_batch.store import ResultStore
+from routing.services.batch_files import read_answers
 from routing.services.opened import open_source
 from routing.services.sources import save_source
-from tests.factories import make_items
+from tests.factories import make_image_items, make_items
 from tests.scripted_replies import completion
 
 pytestmark = pytest.mark.django_db
@@ -65,3 +67,24 @@ def test_another_backend_has_no_batch_files(source, tmp_path):
         call_command("write_batch", str(source.pk), str(tmp_path / "calls.jsonl"))
     with pytest.raises(CommandError, match="There is no source 0"):
         call_command("write_batch", "0", str(tmp_path / "calls.jsonl"))
+
+
+def test_reading_that_was_cut_off_in_the_middle_of_a_line_spoils_no_other(source) -> None:
+    first, second, *_ = source.project.items.order_by("position")
+    backend = open_source(source)
+    lines = []
+    for item in (first, second):
+        custom_id, body = backend.request(item)
+        lines.append(json.dumps(answered({"custom_id": custom_id, "body": body})).encode())
+    read_answers(source=source, lines=lines[:1])
+    store = ResultStore(backend.key)
+    store.path.write_bytes(store.path.read_bytes() + lines[1][:40])
+    read_answers(source=source, lines=lines[1:])
+    assert [answer.value for answer in predict_all(open_source(source), [first, second])] == ["cat", "dog"]
+
+
+def test_images_are_left_out_of_the_calls(source, tmp_path) -> None:
+    make_image_items(source.project, 1)
+    calls = tmp_path / "calls.jsonl"
+    call_command("write_batch", str(source.pk), str(calls), stdout=StringIO())
+    assert len(calls.read_text().splitlines()) == 3

@@ -1,7 +1,6 @@
 """Results that were read from a file by hand: `manage.py read_batch` puts them here, and they are used before
 anything is sent."""
 
-import json
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +21,8 @@ class ResultStore:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         answered = failed = 0
         with self.path.open("ab") as file:
+            if file.tell():
+                file.write(b"\n")  # whoever wrote last may have been killed in the middle of a line
             for line in lines:
                 for result in read_results([line]):
                     if result.body is None:
@@ -48,5 +49,6 @@ class ResultStore:
         with self.path.open("rb") as file:
             place = 0
             for line in file:
-                yield str(json.loads(line)["custom_id"]), place
+                for result in read_results([line]):
+                    yield result.custom_id, place
                 place += len(line)
