@@ -50,6 +50,7 @@ class ModelServer:
         raise ServeError(f"vLLM did not answer within {START_SECONDS} s; see {self.log}.")
 
     def stop(self) -> None:
+        """May be called after it was told to, by `process.terminate`, so that several stop side by side."""
         self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(STOP_SECONDS)
@@ -92,4 +93,8 @@ def model_servers(hosts: Sequence[str], folder: Path) -> Iterator[list[ModelServ
                 )
             servers.append(ModelServer(name, host, log, process))
             stack.callback(servers[-1].stop)
-        yield servers
+        try:
+            yield servers
+        finally:
+            for server in servers:
+                server.process.terminate()

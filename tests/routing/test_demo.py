@@ -2,7 +2,9 @@
 `make demo-llm`.
 """
 
+import importlib.util
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -73,17 +75,17 @@ def test_a_person_presses_the_button_where_there_is_no_field() -> None:
 def test_each_demonstration_has_its_own_folder_and_keeps_its_ports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(environment.os, "environ", {"HYPAC_VAR": str(tmp_path), "DATABASE_URL": "x"})
+    monkeypatch.setattr(os, "environ", {"HYPAC_VAR": str(tmp_path), "DATABASE_URL": "x"})
     environment.use_demo_folder("demo-llm", model_servers=2)
-    found = dict(environment.os.environ)
+    found = dict(os.environ)
     assert found["HYPAC_VAR"] == str(tmp_path / "demo-llm")
     assert "DATABASE_URL" not in found
     hosts = found["HYPAC_PRIVATE_HOSTS"].split(",")
     assert len(set(hosts)) == 2
     assert all(host.startswith("127.0.0.1:") for host in hosts)
-    environment.os.environ["HYPAC_VAR"] = str(tmp_path)
+    os.environ["HYPAC_VAR"] = str(tmp_path)
     environment.use_demo_folder("demo-llm", model_servers=2)
-    assert environment.os.environ["HYPAC_PRIVATE_HOSTS"].split(",") == hosts
+    assert os.environ["HYPAC_PRIVATE_HOSTS"].split(",") == hosts
 
 
 def test_without_vllm_one_sentence_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +100,8 @@ def test_a_server_that_ends_while_starting_is_told_with_its_last_words(
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho 'no such instruction'\nexit 1\n")
     python.chmod(0o755)
-    monkeypatch.setattr(model_servers.importlib.util, "find_spec", lambda _: True)
-    monkeypatch.setattr(model_servers.sys, "executable", str(python))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: True)
+    monkeypatch.setattr(sys, "executable", str(python))
     hosts = [f"127.0.0.1:{port}" for port in environment._kept_ports(tmp_path / "ports", 2)]
     with model_servers.model_servers(hosts, tmp_path) as servers:
         for server in servers:
