@@ -165,8 +165,8 @@ class _Rows:
         if served and self._served and served != self._served:
             raise MixedModelsError(
                 f"Until now the model has answered as {self._served!r}, and now it answers as {served!r}. "
-                "Its answer was not stored. Put the model back and start this job again; or cancel the run, name "
-                "the new one in the source by that exact name, and plan another run."
+                "Its answer was not stored. Put the model back and start this job again; or cancel the run, "
+                "name the new one in the source by that exact name, and plan another run."
             )
         self._served = self._served or served
         value, reason = answer.value, answer.reason
