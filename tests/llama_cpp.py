@@ -12,7 +12,8 @@ import httpx
 from tests import servers
 from tests.llm import MODELS
 
-PYTHON = os.environ.get("HYPAC_TEST_LLAMA_CPP", "")
+_named = os.environ.get("HYPAC_TEST_LLAMA_CPP", "")
+PYTHON = os.path.abspath(_named) if _named else ""  # not resolved, which would lead out of its environment
 READS = 256
 """Tokens of a prompt and its answer: twice what the models were trained for, and the least that it takes."""
 
