@@ -225,7 +225,8 @@ def score_for(project: Project, source: Source, fields: PlanFields) -> tuple[str
     Raises InputError, whose `where` names the field.
     """
     if fields.score or fields.score_params:
-        return resolve_score(project, source, fields.score or None, fields.score_params)
+        loss = loss_of(project, fields.loss, fields.loss_params).function
+        return resolve_score(project, source, fields.score or None, fields.score_params, loss=loss)
     return open_source(source).default_score, {}
 
 

@@ -1,14 +1,15 @@
 """Which uncertainty score a run uses: what its sources can give, parameters, and what has to be learnt
 first."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from annotation.errors import InputError
 from annotation.hooks import hidden_batches
 from annotation.models import Label, Project
-from annotation.values import reader_of
+from annotation.values import as_text, reader_of
+from routing.core.losses import Loss, LossError, losses_of
 from routing.core.registry import UnknownNameError
 from routing.core.scores import (
     SCORES,
@@ -80,13 +81,19 @@ def offered_scores(source: Source) -> list[OfferedScore]:
 
 
 def resolve_score(
-    project: Project, first_source: Source, name: str | None = None, params: Mapping[str, Any] | None = None
+    project: Project,
+    first_source: Source,
+    name: str | None = None,
+    params: Mapping[str, Any] | None = None,
+    *,
+    loss: Loss | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """Name and parameters that a run freezes: checked, and with what has to be learnt before.
 
     Without a name the score of the source's backend is taken. Of a calibrated score without parameters the
     backend's own score is the one it is learnt from. What is learnt comes from labelled items: none of them
-    is in the pool of a run that starts now.
+    is in the pool of a run that starts now. What is right and wrong among them `loss` says, that of the run;
+    without one, an answer is wrong that is not the label.
 
     Raises InputError, `where` being "score" or "score_params", where there is no such score, the source's
     answers do not bring what it reads, a parameter cannot be used, or too few labels are there to learn from.
@@ -106,7 +113,7 @@ def resolve_score(
     if refusal := _refusal(first_source, backend.fields, needed, name):
         raise InputError(refusal, where="score")
     try:
-        resolved = fit_score(name, given, lambda: _examples(project, first_source))
+        resolved = fit_score(name, given, lambda: _examples(project, first_source, loss))
     except ScoreError as error:
         raise _refused(error) from None
     return name, resolved
@@ -131,8 +138,9 @@ def _refusal(source: Source, brings: frozenset[str], needed: list[tuple[str, ...
     return ""
 
 
-def _examples(project: Project, source: Source) -> list[Example]:
-    """The newest stored predictions of the source for items that people have labelled.
+def _examples(project: Project, source: Source, loss: Loss | None) -> list[Example]:
+    """The newest stored predictions of the source for items that people have labelled. Where a loss is more
+    than right or wrong, those count as wrong whose loss is above the mean.
 
     Not those of a calibration set that is being labelled: what is said of them here would tell how many of
     its answers are wrong before the analysis does.
@@ -144,10 +152,21 @@ def _examples(project: Project, source: Source) -> list[Example]:
         .order_by("-id")
     )
     labels = dict(reversed(list(current.values_list("item_id", "value")[:MAX_EXAMPLES])))
-    ids, reader, examples = sorted(labels), reader_of(project), []
+    ids, reader = sorted(labels), reader_of(project)
+    found: list[Prediction] = []
     for start in range(0, len(ids), 500):
-        rows = Prediction.objects.filter(
+        found += Prediction.objects.filter(
             item__in=ids[start : start + 500], source=source, fingerprint=fingerprint, value__isnull=False
         ).order_by("item_id")
-        examples += [Example(fields_of(row, reader), row.value != labels[row.item_id]) for row in rows]
-    return examples
+    wrong = _wrong([labels[row.item_id] for row in found], [row.value for row in found], loss)
+    return [Example(fields_of(row, reader), is_wrong) for row, is_wrong in zip(found, wrong, strict=True)]
+
+
+def _wrong(labels: Sequence[Any], answers: Sequence[Any], loss: Loss | None) -> list[bool]:
+    if loss is None or not labels:
+        return [answer != label for label, answer in zip(labels, answers, strict=True)]
+    try:
+        losses = losses_of(loss, [as_text(label) for label in labels], [as_text(value) for value in answers])
+    except LossError as error:
+        raise ScoreError(f"what it is learnt from has no loss: {error}") from error
+    return [bool(value) for value in losses > (0 if loss.binary else losses.mean())]

@@ -11,7 +11,7 @@ from routing.models import ItemScore, Prediction, Run
 from routing.services.runs import cancel_run
 from routing.services.scoring import offered_scores, resolve_score
 from routing.services.sources import save_source
-from tests.routing.worlds import make_world
+from tests.routing.worlds import NUMBERS, make_world
 
 pytestmark = pytest.mark.django_db
 COLUMNS = {
@@ -49,6 +49,13 @@ def world():
         source=source,
     )
     return world
+
+
+def started(world, **fields):
+    """A run that starts with these fields and goes no further."""
+    run = world.start(**fields)
+    cancel_run(run=run, user=world.manager)
+    return run
 
 
 def first(world):
@@ -125,6 +132,20 @@ def test_a_calibrated_score_tells_nothing_of_labels_that_are_still_blind(world):
     world.calibrated(m=60)
     with pytest.raises(InputError, match=r"30 labelled items outside .* there are 0"):
         resolve_score(world.project, first(world), "calibrated")
+
+
+def test_what_is_wrong_is_what_the_loss_of_the_plan_calls_wrong():
+    world = make_world(120, answers=NUMBERS)
+    cancel_run(run=world.analysed(m=60), user=world.manager)
+    plan = {"m": 20, "score": "calibrated"}
+    fitted = started(world, **plan).score_params["fitted"]
+    assert fitted["offsets"] == {}  # hardly a number comes twice: none gets a level of its own
+    near = started(world, **plan, loss_params={"absolute": "10"}).score_params["fitted"]
+    assert near["intercept"] < fitted["intercept"]
+    with pytest.raises(InputError, match=r"all .* are right"):
+        started(world, **plan, loss_params={"absolute": "2000"})
+    with pytest.raises(InputError, match="by_label"):
+        started(world, **plan, score_params={"by_label": True})
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,9 @@ class Fit:
 class Calibrated:
     """U = P(wrong | the entries of ``scores``, the answer), by logistic regression on their logits.
 
-    Parameters: ``scores``; ``by_label``, whether each answer has an offset of its own (true unless told
-    otherwise); ``fitted``, what `fit` learnt. Without ``fitted`` the score cannot be made.
+    Parameters: ``scores``; ``by_label``, whether each answer has an offset of its own (unless told
+    otherwise, where answers are labels of a list: no text or number comes often enough); ``fitted``, what
+    `fit` learnt. Without ``fitted`` the score cannot be made.
     """
 
     make_part: Callable[[str, Mapping[str, Any]], Score]
@@ -76,7 +77,7 @@ class Calibrated:
     reads: tuple[str, ...] = ()
     parameters: ClassVar[Mapping[str, str]] = {
         "scores": "The scores that it is learnt from: a list of names.",
-        "by_label": "Whether each label has a level of its own (true unless told otherwise).",
+        "by_label": "Whether each label of a list has a level of its own (true unless told otherwise).",
         "fitted": "What was learnt; filled in when a run starts.",
     }
 
@@ -110,8 +111,12 @@ class Calibrated:
         if "fitted" in params:
             read_fit(params["fitted"], len(scores))
             return dict(params)
-        by_label = params.get("by_label", True)
-        return {**params, "fitted": fit_examples(scores, examples(), by_label=by_label).as_params()}
+        known = examples()
+        listed = all(example.prediction.get("allowed", True) is not None for example in known)
+        by_label = params.get("by_label", listed)
+        if by_label and not listed:
+            raise ScoreError("by_label is for answers that are labels of a list: leave it out")
+        return {**params, "fitted": fit_examples(scores, known, by_label=by_label).as_params()}
 
     def _scores(self, params: Mapping[str, Any]) -> list[tuple[str, Score]]:
         refuse_unknown(self.name, params, self.parameters)
