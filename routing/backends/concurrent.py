@@ -11,9 +11,10 @@ from threading import Event, Thread
 from annotation.models import Item
 from routing.backends.base import Answer, Answered
 
-GATHER_SHARE = 0.03
-"""A group is gathered for this share of the median latency: long enough that answers share a commit, and
-short beside the calls that wait to be started."""
+GATHER_SHARE, MOST_SHARE = 0.03, 0.1
+"""A group is gathered for the first share of the median latency: long enough that answers share a commit, and
+short beside the calls that wait to be started. It is gathered on, up to the second share, as long as every
+answer has a spare item to be followed by: no thread waits for one then."""
 LONGEST_GATHER = 1.0
 REMEMBERED = 101
 SPARE = 4
@@ -71,7 +72,7 @@ def concurrently(items: Iterable[Item], ask: Ask, concurrency: int) -> Iterator[
                     out += 1
             if not out:
                 break
-            outcomes = pool.gather(out, latencies)
+            outcomes = pool.gather(out, latencies, concurrency // SPARE)
             out -= len(outcomes)
             # What an item alone could not survive ends as its answer: here the model cannot answer at all.
             failed = [outcome.error for outcome in outcomes if outcome.error is not None]
@@ -106,13 +107,14 @@ class _Pool:
             self._threads += 1
             Thread(target=self._work, name=f"model-call-{self._threads}", daemon=True).start()
 
-    def gather(self, out: int, latencies: deque[float]) -> list[_Outcome]:
+    def gather(self, out: int, latencies: deque[float], spare: int) -> list[_Outcome]:
         """What has ended, at least one: waited for at first without end, then for a share of the latency."""
         outcomes = [self._done.get()]
         _remember(outcomes[0], latencies)
-        window = min(LONGEST_GATHER, GATHER_SHARE * median(latencies) / 1000) if latencies else 0.0
-        until = time.monotonic() + window
+        began, latency = time.monotonic(), median(latencies) / 1000 if latencies else 0.0
         while len(outcomes) < out:
+            share = MOST_SHARE if len(outcomes) < spare else GATHER_SHARE
+            until = began + min(LONGEST_GATHER, share * latency)
             try:
                 outcomes.append(self._done.get(timeout=max(0.0, until - time.monotonic())))
             except Empty:
