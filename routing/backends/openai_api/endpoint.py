@@ -21,6 +21,8 @@ from routing.backends.openai_api.verdicts import Kind, Verdict, verdict_on, verd
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 """Seconds: the most that is waited before the second attempt, and before any."""
 LONGEST_PROBE = 60.0
+MOST_REFUSALS = 10
+"""So many refusals with no answer between them, and one asks whether it still is the items."""
 GREETING = ({"role": "user", "content": "Hi"},)
 MIB = 2**20
 BYTES_PER_ALTERNATIVE = 160
@@ -54,6 +56,7 @@ class Endpoint:
         self._health = Health(params.concurrency)
         self._numbers = itertools.count(1)
         self._probing = Lock()
+        self._refusals = 0  # since the last answer; what two threads count at once may count as one
         self._mean_out: float | None = None
         sampling = params.sampling
         most = BYTES_PER_ALTERNATIVE * (sampling.top_logprobs + 1) * params.max_tokens * sampling.samples
@@ -83,6 +86,7 @@ class Endpoint:
             verdict = self._attempt(body, clock, guess)
             if verdict.body is not None:
                 self._health.note(number, True, began)
+                self._refusals = 0
                 return verdict.body
             if verdict.kind is Kind.FATAL:
                 raise BackendError(verdict.reason)
@@ -128,9 +132,12 @@ class Endpoint:
     def _refused(self, verdict: Verdict, stopped: Event) -> Exception:
         """Whether the server refuses this item, or everything that is asked in this way."""
         usage = _spent(verdict)
-        if not self._health.has_answered:
-            probed, other = self._probe(stopped, lambda: self._health.has_answered)
+        self._refusals += 1
+        if not self._of_its_item():
+            probed, other = self._probe(stopped, self._of_its_item)
             usage += probed
+            if other is None:
+                self._refusals = 0
             if other is not None and other.kind is Kind.REFUSED:
                 reason = verdict.reason.removeprefix("the server refused it ")
                 return BackendError(
@@ -140,6 +147,10 @@ class Endpoint:
             if other is not None:
                 return BackendError(f"The server cannot be used now: {other.reason}.", permanent=False)
         return ItemError(verdict.reason, usage)
+
+    def _of_its_item(self) -> bool:
+        """Whether a refusal is one of its item: others are answered."""
+        return self._health.has_answered and self._refusals < MOST_REFUSALS
 
     def _failed(
         self, verdict: Verdict, attempts: int, number: int, failed_at: float, stopped: Event

@@ -204,6 +204,29 @@ def test_a_parameter_that_the_server_refuses(server):
     assert len(server.calls) <= 9
 
 
+def test_a_server_that_begins_to_refuse_everything(server):
+    """Not every further item is blamed, and passed on to a dearer source."""
+    server.script(*["cat"] * 20)
+    server.default = Reply(400, failure("top_k is not supported here"))
+    given, error = collected(open_api(server).predict(items(200)))
+    assert isinstance(error, BackendError)
+    assert error.permanent
+    assert "refuses every call" in error.message
+    assert "top_k is not supported here" in error.message
+    refused = [answer for _, answer in given if answer.value is None]
+    assert len(given) - len(refused) == 20
+    assert len(refused) < 20
+
+
+def test_many_items_that_are_refused_one_after_the_other_stop_nobody(server):
+    server.default = lambda request: (
+        Reply(400, failure("too long")) if request.prompt.startswith("item 1") else "cat"
+    )
+    found = answers(open_api(server), 120)
+    assert [answer.value for answer in found[:3]] == ["cat", None, "cat"]
+    assert {answer.value for answer in found[100:]} == {None}
+
+
 def test_more_tokens_than_the_model_has_room_for(server):
     # vLLM says so of every call, in the words that it also has for one that is too long.
     server.default = Reply(400, failure("'max_tokens' is too large: 9000. Maximum context length is 4096"))
