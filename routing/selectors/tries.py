@@ -1,9 +1,13 @@
 """The newest try of a source, as far as it may be seen."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from annotation.models import Job, Project
+from annotation.selectors.label_values import in_words
+from annotation.values import from_text
 from routing.models import Source, SourceTry
 from routing.services.tries import KIND, any_hidden, mean_cost
 
@@ -11,12 +15,24 @@ from routing.services.tries import KIND, any_hidden, mean_cost
 @dataclass(frozen=True)
 class ShownTry:
     """`job` is the newest one, `tried` the newest that is done; None where there is none or, if `hidden`,
-    where it must not be seen now because a run has begun with its items.
+    where it must not be seen now because a run has begun with its items. `names` are those of choices by key.
     """
 
     job: Job | None
     tried: SourceTry | None
     hidden: bool
+    task_type: str
+    names: Mapping[str, str]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Those of the try, with the label in words, choices by their names."""
+        return [
+            {**row, "label": self._label(row["value"])} for row in (self.tried.rows if self.tried else [])
+        ]
+
+    def _label(self, text: str) -> str:
+        return in_words(from_text(self.task_type, text), self.names) if text else ""
 
     @property
     def mean_cost(self) -> Decimal | None:
@@ -49,7 +65,10 @@ def newest_try(source: Source) -> ShownTry:
     jobs = Job.objects.filter(project=source.project_id, kind=KIND, unique_key=f"try:{source.pk}")
     tried = SourceTry.objects.filter(source=source).order_by("-job_id").first()
     hidden = tried is not None and any_hidden([row["item"] for row in tried.rows])
-    return ShownTry(jobs.order_by("-id").first(), None if hidden else tried, hidden)
+    names = dict(source.project.choices.values_list("key", "name"))
+    return ShownTry(
+        jobs.order_by("-id").first(), None if hidden else tried, hidden, source.project.task_type, names
+    )
 
 
 def cost_of_tries(project: Project) -> Decimal:

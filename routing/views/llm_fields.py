@@ -50,10 +50,16 @@ def llm_fields() -> dict[str, forms.Field]:
     return {
         "url": _text(
             _("Address of the server"),
-            _("vLLM, OpenAI, llama.cpp, ...: for example https://api.openai.com/v1."),
+            _(
+                "For example https://api.openai.com/v1; of a Label Studio ML backend http://ml.example.org:9090."
+            ),
             500,
         ),
-        "served_name": _text(_("Model"), _("The name by which the server knows it."), 200),
+        "served_name": _text(
+            _("Model"),
+            _("By the name that its server has for it; in the worker a folder of models, or owner/name."),
+            200,
+        ),
         "answers_as": _text(
             _("Name in its answers"),
             _("Only where the server signs its answers with another name than this model's."),
@@ -99,17 +105,24 @@ def llm_fields() -> dict[str, forms.Field]:
             required=False,
             help_text=_("Where the server can hold the model to one."),
         ),
-        "regex": _text(_("Regular expression"), "", 2_000),
-        "schema": _json(_("JSON schema"), ""),
+        "regex": _text(_("Regular expression"), _("Only where answers are held to one."), 2_000),
+        "schema": _json(_("JSON schema"), _("Only for JSON of another form than that of the labels.")),
         "extra": _json(_("Further fields of each request"), _('A JSON object, such as {"stop": ["\\n"]}.')),
         "concurrency": _whole(_("Calls at a time"), _("Empty: what suits the kind of source.")),
-        "batch_size": _whole(_("Items in one request or file"), ""),
-        "poll_seconds": _whole(_("Seconds between looks whether it is done"), ""),
+        "batch_size": _whole(
+            _("Items in one request or file"), _("Empty: 16 in a request, 5,000 in a file.")
+        ),
+        "poll_seconds": _whole(_("Seconds between looks whether it is done"), _("Empty: 30.")),
         "requests_per_minute": _whole(_("Most calls per minute"), _("Empty: no limit of ours.")),
         "tokens_per_minute": _whole(_("Most tokens per minute"), _("Empty: no limit of ours.")),
-        "connect_timeout": _number(_("Seconds to connect"), ""),
-        "read_timeout": _number(_("Seconds without a sign of life"), ""),
-        "total_timeout": _number(_("Seconds for an item in all"), ""),
+        "connect_timeout": _number(_("Seconds to connect"), _("Empty: 5.")),
+        "read_timeout": _number(
+            _("Seconds without a sign of life"), _("Empty: what suits the kind of source.")
+        ),
+        "total_timeout": _number(
+            _("Seconds for an answer in all"),
+            _("Its repetitions included. Empty: what suits the kind of source."),
+        ),
         "retries": _whole(_("How often a failed call is repeated"), _("With growing pauses. Empty: 5.")),
         "revision": _text(_("Revision"), _("Of a model of the Hugging Face Hub."), 200),
         "dtype": forms.ChoiceField(label=_("Numbers it reckons with"), choices=DTYPES, required=False),

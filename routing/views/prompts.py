@@ -98,6 +98,7 @@ def source_prompt(request: ProjectRequest, source_id: int) -> HttpResponseBase:
             "form": form,
             "examples": examples,
             "in_force": prompt_in_force(source),
+            "examples_sent": bool(sent) and any(row.has_changed() for row in examples),
             "versions": source.prompt_versions.select_related("created_by").order_by("-number")[
                 :SHOWN_VERSIONS
             ],

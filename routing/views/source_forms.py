@@ -119,7 +119,10 @@ class SourceForm(forms.Form):
     remove_key = forms.BooleanField(label=_("Remove the stored key"), required=False)
     cost_per_label = price_field(
         label=_("Price of one label"),
-        help_text=_("On average, where it differs from item to item: plans reckon with it."),
+        help_text=_(
+            "Where it differs from item to item, the average that plans reckon with: guess it, and take "
+            "what a try costs afterwards."
+        ),
     )
     cost_function = forms.ChoiceField(
         label=_("How its labels are charged"),
@@ -211,6 +214,10 @@ class SourceForm(forms.Form):
             name: any((field.value() and field.name not in usual) or field.errors for field in fields)
             for name, fields in self.parts().items()
         }
+
+    def key_to_retype(self) -> bool:
+        """Whether a key was typed: the page that shows the form again does not hold it."""
+        return bool(self.data.get("api_key") or self.initial.get("api_key"))
 
     def further(self) -> list[forms.BoundField]:
         return [self[name] for name in FURTHER]

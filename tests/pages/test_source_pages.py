@@ -10,6 +10,7 @@ from django.urls import reverse
 from annotation import jobs
 from annotation.errors import InputError
 from annotation.models import AuditEvent, Job
+from annotation.services.choices import ChoiceSpec
 from routing.backends import BACKENDS, SourceContext
 from routing.models import ModelPrice, Source
 from routing.views import llm_fields
@@ -119,6 +120,18 @@ def test_the_key_is_never_shown_and_kept_until_it_is_removed(client, project, se
     assert KEY not in str(list(AuditEvent.objects.values_list("data", flat=True)))
 
 
+def test_a_key_that_was_typed_is_asked_for_again_where_the_form_is_shown_again(
+    client, project, server
+) -> None:
+    address = reverse("source_new", args=[project.slug])
+    for changes in ({"served_name": "other"}, {"use_preset": "1", "preset": "greedy"}):
+        shown = client.post(address, fields(server, **changes)).content.decode()
+        assert "enter it once more" not in shown
+        shown = client.post(address, fields(server, api_key=KEY, **changes)).content.decode()
+        assert "enter it once more" in shown
+        assert KEY not in shown
+
+
 def test_a_stored_key_is_sent_to_no_other_server(client, project, server) -> None:
     source = add(client, project, server, api_key=KEY)
     with ScriptedServer("cat", models=["tiny"]) as other:
@@ -190,6 +203,17 @@ def test_the_prompt_is_shown_filled_in_before_it_is_saved(client, project, serve
     assert source.prompt_versions.count() == 1
 
 
+def test_examples_that_were_typed_stay_in_sight(client, project, server) -> None:
+    source = add(client, project, server)
+    sent = {"template": "{{ text }}", "examples-TOTAL_FORMS": "1", "examples-INITIAL_FORMS": "0", "show": "1"}
+    opened = '<details class="part" open>'
+    assert opened not in client.post(url_of("source_prompt", source), sent).content.decode()
+    sent |= {"examples-0-content": "long ears", "examples-0-answer": "cow"}
+    shown = client.post(url_of("source_prompt", source), sent).content.decode()
+    assert opened in shown
+    assert "would not be read as one" in shown
+
+
 def test_an_old_version_can_be_opened_and_saved_again(client, project, server) -> None:
     source = add(client, project, server)
     rows = {"examples-TOTAL_FORMS": "0", "examples-INITIAL_FORMS": "0"}
@@ -222,7 +246,11 @@ def test_a_source_is_tried_on_five_items_in_the_background(client, project, serv
     assert 'hx-trigger="every 2s"' in waiting
     job = do(source)
     assert job.state == Job.State.DONE, job.error
-    assert job.result == {"items": 5, "usable": 4, "cost": "2.5000000000"}  # of which nothing tells what a model said
+    assert job.result == {
+        "items": 5,
+        "usable": 4,
+        "cost": "2.5000000000",
+    }  # of which nothing tells what a model said
     assert len(server.calls) == 5
     shown = page(client, "source_try", source)
     assert "every 2s" not in shown
@@ -232,6 +260,19 @@ def test_a_source_is_tried_on_five_items_in_the_background(client, project, serv
     assert KEY not in shown
     polled = client.get(url_of("source_try", source), headers={"HX-Request": "true"})
     assert polled.status_code == 286
+
+
+def test_a_try_calls_labels_by_their_names(client_of, server) -> None:
+    project = make_project(
+        task_type="multiple_choice", choices=(ChoiceSpec("Cat", key="c"), ChoiceSpec("Dog", key="d"))
+    )
+    make_items(project, 5)
+    client = client_of(project.created_by)
+    source = add(client, project, server)
+    server.default = '["d", "c"]'
+    client.post(url_of("source_try", source))
+    do(source)
+    assert page(client, "source_try", source).count('dir="auto">Cat, Dog</strong>') == 5
 
 
 def test_the_mean_cost_becomes_the_price_per_label(client, project, server) -> None:
