@@ -12,7 +12,7 @@ from annotation.models import Job, Project
 from annotation.permissions import Access
 from annotation.queue import BatchProgress
 from routing.models import Delivery, Run
-from routing.selectors.model_money import ModelMoney, model_money
+from routing.selectors.model_money import ModelMoney, model_money, stopped_at_budget
 from routing.selectors.money import Paid, Savings, paid_by, savings
 from routing.services.states import UNDER_WAY, State
 
@@ -332,6 +332,11 @@ def _next_step(facts: _Facts) -> NextStep:
 
 def _wanted(facts: _Facts) -> tuple[NextStep, str]:
     here, run_here = facts.here, facts.run_here
+    if facts.failed and facts.run and stopped_at_budget(facts.failed):
+        text = _(
+            "The models have stopped at their budget. Raise it on the page of the run, then go on there."
+        )
+        return NextStep(text, _("Go to the run"), "run", run_here), "runs.view"
     if facts.failed and facts.failed.kind in _RETRIED:
         text = _("Something went wrong. What was finished is kept; look at the reason, then start it again.")
         return (

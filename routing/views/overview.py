@@ -12,6 +12,7 @@ from annotation.selectors.job_progress import job_progress
 from annotation.selectors.work import annotator_pace, waiting_for
 from annotation.views.access import ProjectRequest, needs
 from annotation.views.jobs import STOP_POLLING
+from routing.selectors.model_money import stopped_at_budget
 from routing.selectors.overview import Stage
 from routing.selectors.overview import overview as read_overview
 
@@ -41,6 +42,7 @@ def overview(request: ProjectRequest) -> HttpResponseBase:
         "next_url": reverse(step.url_name, kwargs=step.url_kwargs) if step.url_name else "",
         "running": [job_progress(job) for job in found.running_jobs],
         "failed": job_progress(found.failed_job) if found.failed_job else None,
+        "stopped_at_budget": stopped_at_budget(found.failed_job),
         "stuck": found.stuck and queue.stuck_items(project).select_related("item__image")[:SHOWN_STUCK],
         "item_count": project.items.count(),
     }

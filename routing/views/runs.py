@@ -15,12 +15,12 @@ from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.forms import add_error
 from annotation.views.jobs import STOP_POLLING
 from routing.models import Certificate, Run
-from routing.selectors.model_money import model_money
+from routing.selectors.model_money import budget_changed_since, model_money, stopped_at_budget
 from routing.selectors.overview import failed_job_of
 from routing.selectors.runs import run_report
 from routing.services import deliveries as delivery_service
 from routing.services import runs as service
-from routing.services.budget import USED_UP, set_budget
+from routing.services.budget import set_budget
 from routing.services.states import CANCELLABLE, UNDER_WAY
 from routing.views.budget_form import BudgetForm
 from routing.views.figure import region_figure
@@ -48,6 +48,7 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
     certificate = Certificate.objects.filter(run=found).first()
     busy = found.state in (Run.State.PREPARING, Run.State.CALIBRATING, Run.State.ANALYSING, Run.State.ROUTING)
     failed = failed_job_of(found.project, found) if busy and request.access.allows("jobs.view") else None
+    stopped = failed if stopped_at_budget(failed) else None
     context: dict[str, Any] = {
         "run": found,
         "report": report,
@@ -61,7 +62,8 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
         "can_be_cancelled": found.state in CANCELLABLE,
         "delivered": found.deliveries.exists(),
         "failed_job": failed if failed and "run" in failed.params else None,
-        "budget_is_used_up": failed is not None and failed.error.startswith(USED_UP),
+        "stopped_at_budget": stopped is not None,
+        "budget_was_changed": stopped is not None and budget_changed_since(found, stopped),
         "money": model_money(found) if found.state != Run.State.CANCELLED else None,
         "budget_form": form
         if found.state in CANCELLABLE

@@ -1,0 +1,44 @@
+"""A run that has stopped at its budget, on its own page and on the overview."""
+
+from decimal import Decimal
+
+import pytest
+from django.urls import reverse
+
+from annotation import jobs
+from annotation.models import Job
+from routing.backends.recorded import Recorded
+from routing.services import budget
+from tests.routing.worlds import make_world
+
+pytestmark = pytest.mark.django_db
+
+
+def test_pages_say_what_goes_on_after_a_stop_at_the_budget(client_of, monkeypatch) -> None:
+    monkeypatch.setattr(budget, "NEVER_LOST", ())
+    monkeypatch.setattr(Recorded, "in_flight", 8)
+    world = make_world(60)
+    run = world.start(m=20, budget=Decimal(12))
+    job = world.project.jobs.get(kind="prepare_run")
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == Job.State.FAILED
+    client = client_of(world.manager)
+    slug = world.project.slug
+
+    overview = client.get(reverse("overview", args=[slug])).content.decode()
+    assert "stopped at the budget" in overview
+    assert "Raise it on the page of the run" in overview
+    assert "Something went wrong" not in overview
+    assert "Start again" not in overview, "it would only stop again"
+
+    address = reverse("run", args=[slug, run.number])
+    stopped, retry = client.get(address).content.decode(), reverse("job_retry", args=[slug, job.pk])
+    assert "Stopped at the budget" in stopped
+    assert "has been changed since" not in stopped
+    shown = client.post(reverse("run_budget", args=[slug, run.number]), {"budget": "1000"}, follow=True)
+    assert "The budget has been changed since. Start the models again" in shown.content.decode()
+    assert retry in shown.content.decode()
+    client.post(retry)
+    jobs.run(job.pk)
+    assert "Stopped at the budget" not in client.get(address).content.decode()
