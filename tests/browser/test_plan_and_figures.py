@@ -50,10 +50,12 @@ def option(page: Page, menu: str, name: str) -> Locator:
 
 
 def test_what_does_not_fit_is_refused_while_the_fields_change(planned) -> None:
-    page, _ = planned
+    page, world = planned
     outlook = page.locator("#outlook")
     expect(outlook).to_contain_text("Can be certified")
+    page.locator("[name=m]").press("Enter")  # only the button starts a run, whose draw is made once
     page.locator("summary", has_text="Rule and bound").click()
+    assert not world.project.runs.exists()
     binomial = option(page, "bound", "binomial")
     expect(binomial.locator(".why")).to_contain_text("use 'hypergeometric'")
 
