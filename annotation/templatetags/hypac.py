@@ -1,5 +1,6 @@
 """How numbers, money, sizes, times and Markdown are written on every page."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -25,6 +26,12 @@ def percent(share: Any, digits: int = 1) -> str:
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return f"{'0' if text in ('-0', '') else text}\N{NO-BREAK SPACE}%"
+
+
+@register.filter
+def pairs(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Keys with their values. A template takes `mapping.items` for the value of a key "items"."""
+    return list(mapping.items())
 
 
 @register.filter

@@ -8,11 +8,12 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation import jobs
-from annotation.models import Job, JobProblem, Project, StoredFile
+from annotation.models import Item, Job, JobProblem, Project, StoredFile
+from annotation.services import audit
 from annotation.services.files import store_file
 from routing.models import ItemScore
 from tests.annotation.test_importers import make_zip
-from tests.factories import make_image, make_image_items
+from tests.factories import make_image, make_image_items, make_items
 from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
@@ -109,6 +110,22 @@ class TestTooLarge:
         answer = owner.post(api, content_type="application/json", CONTENT_LENGTH="6000000")
         assert answer.status_code == 413
         assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+class TestNamesThatTemplatesKnow:
+    """A dictionary with a key "items" must not be taken for its own method."""
+
+    def test_in_the_audit_trail(self, owner, project) -> None:
+        audit.record(project=project, actor=None, action="source.tried", target="", data={"items": 5})
+        assert "items: 5" in text(owner.get(reverse("audit", args=[project.slug])))
+
+    def test_as_an_imported_column(self, owner, project) -> None:
+        (item,) = make_items(project, 1)
+        Item.objects.filter(pk=item.pk).update(data={"items": "7 pieces"})
+        project.columns = ["items"]
+        project.save()
+        page = text(owner.get(reverse("item", args=[project.slug, item.pk])))
+        assert "7 pieces" in page
 
 
 class TestSources:
