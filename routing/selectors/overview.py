@@ -339,10 +339,7 @@ def _wanted(facts: _Facts) -> tuple[NextStep, str]:
         return NextStep(text, _("Go to the run"), "run", run_here), "runs.view"
     if facts.failed and facts.failed.kind in _RETRIED:
         text = _("Something went wrong. What was finished is kept; look at the reason, then start it again.")
-        return (
-            NextStep(text, _("See what happened"), "job", {**here, "job_id": facts.failed.pk}),
-            "jobs.view",
-        )
+        return NextStep(text, _("See what happened"), "job", {**here, "job_id": facts.failed.pk}), "jobs.view"
     if paused := next((job for job in facts.jobs.values() if job.state == Job.State.PAUSED), None):
         text = _("The models are paused. Everything they answered is stored.")
         return NextStep(text, _("Resume"), "job_resume", {**here, "job_id": paused.pk}, "post"), "jobs.edit"
