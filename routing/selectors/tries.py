@@ -9,7 +9,7 @@ from annotation.models import Job, Project
 from annotation.selectors.label_values import in_words
 from annotation.values import from_text
 from routing.models import Source, SourceTry
-from routing.services.tries import KIND, any_hidden, mean_cost
+from routing.services.tries import KIND, any_hidden, mean_cost, usable
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ShownTry:
 
     @property
     def usable(self) -> int:
-        return sum(row["reason"] == "" for row in self.tried.rows) if self.tried else 0
+        return usable(self.tried) if self.tried else 0
 
     @property
     def mean_tokens_in(self) -> float | None:

@@ -92,13 +92,16 @@ def try_source(context: JobContext) -> dict[str, Any]:
 def use_as_price(*, tried: SourceTry, user: User) -> Decimal:
     """Make the mean cost of the tried items the price per label that plans reckon with.
 
-    Raises ConflictError where the source's way of charging is that price itself, or nothing was paid.
+    Raises ConflictError where the source's way of charging is that price itself, or none of the answers
+    could be used: what refusals cost says nothing of labels.
     """
     with transaction.atomic():
         source = Source.objects.select_for_update().get(pk=tried.source_id)
         mean = mean_cost(tried)
         if source.cost_function == "flat" or mean is None:
             raise ConflictError("The labels of this source have one price, which is set by hand.")
+        if not usable(tried):
+            raise ConflictError("None of the answers could be used, so they tell no price of a label.")
         before, source.cost_per_label = source.cost_per_label, mean.quantize(SMALLEST_PRICE, ROUND_UP)
         source.save(update_fields=["cost_per_label"])
         audit.record(
@@ -109,6 +112,11 @@ def use_as_price(*, tried: SourceTry, user: User) -> Decimal:
             data={"name": source.name, "from": f"{before:f}", "to": f"{source.cost_per_label:f}"},
         )
     return source.cost_per_label
+
+
+def usable(tried: SourceTry) -> int:
+    """How many of the answers could be used."""
+    return sum(row["reason"] == "" for row in tried.rows)
 
 
 def mean_cost(tried: SourceTry) -> Decimal | None:

@@ -287,6 +287,20 @@ def test_the_mean_cost_becomes_the_price_per_label(client, project, server) -> N
     assert source.cost_per_label == mean
 
 
+def test_answers_that_cannot_be_used_tell_no_price(client, project, server) -> None:
+    source = add(client, project, server, cost_function="tokens", per_token="0.25")
+    server.default = "cow"
+    client.post(url_of("source_try", source))
+    do(source)
+    shown = page(client, "source_try", source)
+    assert 'class="none"' in shown
+    assert "Use the mean cost" not in shown
+    answer = client.post(url_of("source_try_price", source), follow=True)
+    assert "they tell no price" in answer.content.decode()
+    source.refresh_from_db()
+    assert source.cost_per_label == Decimal("0.5")
+
+
 def test_a_try_that_fails_says_why(client, project, server) -> None:
     source = add(client, project, server)
     client.post(url_of("source_try", source))
