@@ -9,13 +9,16 @@ from annotation.models import Job, Project
 from annotation.selectors.label_values import in_words
 from annotation.values import from_text
 from routing.models import Source, SourceTry
-from routing.services.tries import KIND, any_hidden, mean_cost, usable
+from routing.services.prompts import prompt_in_force
+from routing.services.tries import KIND, any_hidden, mean_cost, usable, way_of_asking
 
 
 @dataclass(frozen=True)
 class ShownTry:
     """`job` is the newest one, `tried` the newest that is done; None where there is none or, if `hidden`,
     where it must not be seen now because a run has begun with its items. `names` are those of choices by key.
+    `changed` says that the source would be asked otherwise now, or its answers read otherwise; `prompt` is
+    the number of the version that is in force, 0 for the default.
     """
 
     job: Job | None
@@ -23,6 +26,8 @@ class ShownTry:
     hidden: bool
     task_type: str
     names: Mapping[str, str]
+    changed: bool = False
+    prompt: int = 0
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -33,6 +38,11 @@ class ShownTry:
 
     def _label(self, text: str) -> str:
         return in_words(from_text(self.task_type, text), self.names) if text else ""
+
+    @property
+    def asked_with(self) -> int:
+        """The number of the version of the prompt that the answers were asked for with."""
+        return next((row.get("prompt", 0) for row in (self.tried.rows if self.tried else [])), 0)
 
     @property
     def mean_cost(self) -> Decimal | None:
@@ -66,8 +76,15 @@ def newest_try(source: Source) -> ShownTry:
     tried = SourceTry.objects.filter(source=source).order_by("-job_id").first()
     hidden = tried is not None and any_hidden([row["item"] for row in tried.rows])
     names = dict(source.project.choices.values_list("key", "name"))
+    asked_as = {row["asked_as"] for row in tried.rows if "asked_as" in row} if tried else set()
     return ShownTry(
-        jobs.order_by("-id").first(), None if hidden else tried, hidden, source.project.task_type, names
+        jobs.order_by("-id").first(),
+        None if hidden else tried,
+        hidden,
+        source.project.task_type,
+        names,
+        changed=bool(asked_as - {way_of_asking(source)}),
+        prompt=prompt_in_force(source).number,
     )
 
 

@@ -15,12 +15,14 @@ from annotation.jobs import JobContext
 from annotation.models import Item, Job, Label, Project, User
 from annotation.services import audit
 from annotation.values import ValueReader, as_text, reader_of
-from routing.backends import Answer, Backend, BackendError, open_backend
+from routing.backends import Answer, Backend, BackendError, Prompt, open_backend
+from routing.backends.base import digest
 from routing.core.scores import make_score
 from routing.models import PoolItem, RunSource, Source, SourceTry
+from routing.prompts import prompt_digest
 from routing.services import storable
 from routing.services.charging import Charge
-from routing.services.opened import context_of, open_source
+from routing.services.opened import context_of, current_prompt, open_source, task_spec
 from routing.services.prompts import PROMPTED, prompt_in_force, shown_to_model
 from routing.services.score_fields import score_fields
 from routing.services.states import OPEN
@@ -70,11 +72,14 @@ def try_source(context: JobContext) -> dict[str, Any]:
     items = list(found.select_related("image").order_by("pk"))
     if any_hidden([item.pk for item in items]):
         raise JobFailedError("A run has begun with these items. Try the source again when it is analysed.")
+    prompt, asked_as = prompt_in_force(source), way_of_asking(source)
     backend, reader, charge = backend_of(source), reader_of(source.project), charge_of(source)
     rows = []
     context.progress(done=0, total=len(items), stage="Asking the model")
     for group in backend.predict(iter(items)):
-        rows += [row_of(source, backend, reader, charge, item, answer) for item, answer in group]
+        for item, answer in group:
+            asked = {"prompt": prompt.number, "asked_as": asked_as, "asked": _asked(source, prompt, item)}
+            rows.append(storable.document(row_of(backend, reader, charge, item, answer) | asked))
         context.progress(done=len(rows))
     if len(rows) != len(items):
         raise BackendError(f"The model gave {len(rows)} answers for {len(items)} items.")
@@ -140,6 +145,16 @@ def backend_of(source: Source) -> Backend:
     return open_backend("openai_api", live, context_of(source))
 
 
+def way_of_asking(source: Source) -> str:
+    """A fingerprint of all that the project says of how the source is asked and its answers are read."""
+    prompt = current_prompt(source) if source.backend in PROMPTED else None
+    return digest(
+        backend=source.backend,
+        params=source.params,
+        prompt=prompt_digest(prompt, task_spec(source.project)),
+    )
+
+
 def any_hidden(items: Sequence[int]) -> bool:
     """Whether one of the items is in the pool of a run of which nobody may see a model's answer yet."""
     return PoolItem.objects.filter(item__in=items, run__state__in=OPEN).exists()
@@ -155,7 +170,7 @@ def charge_of(source: Source) -> Charge:
 
 
 def row_of(
-    source: Source, backend: Backend, reader: ValueReader, charge: Charge, item: Item, answer: Answer
+    backend: Backend, reader: ValueReader, charge: Charge, item: Item, answer: Answer
 ) -> dict[str, Any]:
     """What is kept of one answer, as JSON."""
     value, reason = (None, answer.reason) if answer.value is None else reader(answer.value)
@@ -163,7 +178,6 @@ def row_of(
     row: dict[str, Any] = {
         "item": item.pk,
         "name": item.external_id,
-        "asked": [],
         "text": str(answer.raw.get("text", ""))[:MAX_CHARACTERS],
         "reasoning": str(answer.raw.get("reasoning", ""))[:MAX_CHARACTERS],
         "value": "" if value is None else as_text(value),
@@ -176,17 +190,20 @@ def row_of(
         "cost_note": note,
         "served_model": answer.served_model[:200],
     }
-    if source.backend in PROMPTED:
-        messages = shown_to_model(source.project, prompt_in_force(source), item).as_chat()
-        row["asked"] = [
-            {"role": entry["role"], "content": entry["content"][:MAX_CHARACTERS]} for entry in messages
-        ]
     if backend.fields:
         score = make_score(backend.default_score)(
             score_fields(answer.raw, value, reason, answer.finish_reason, reader)
         )
         row |= {"score_name": backend.default_score, "score": score.u, "score_reason": score.reason}
-    return storable.document(row)
+    return row
+
+
+def _asked(source: Source, prompt: Prompt, item: Item) -> list[dict[str, str]]:
+    """What was sent for the item, as far as it may be shown."""
+    if source.backend not in PROMPTED:
+        return []
+    chat = shown_to_model(source.project, prompt, item).as_chat()
+    return [{"role": entry["role"], "content": entry["content"][:MAX_CHARACTERS]} for entry in chat]
 
 
 def _chosen(project: Project) -> list[int]:

@@ -287,6 +287,26 @@ def test_the_mean_cost_becomes_the_price_per_label(client, project, server) -> N
     assert source.cost_per_label == mean
 
 
+def test_answers_to_an_older_prompt_are_marked(client, project, server) -> None:
+    source = add(client, project, server)
+    rows = {"examples-TOTAL_FORMS": "0", "examples-INITIAL_FORMS": "0"}
+
+    def tried() -> str:
+        client.post(url_of("source_try", source))
+        do(source)
+        return page(client, "source_try", source)
+
+    assert "changed since" not in tried()
+    client.post(url_of("source_prompt", source), {"template": "one {{ text }}", **rows})
+    assert "with the default prompt, which has been changed since" in page(client, "source_try", source)
+    assert "changed since" not in tried()
+    client.post(url_of("source_prompt", source), {"template": "two {{ text }}", **rows})
+    assert "with version 1 of the prompt, which has been changed since" in page(client, "source_try", source)
+    assert "changed since" not in tried()
+    client.post(url_of("source_edit", source), fields(server, max_tokens="9"))
+    assert "How the source is asked" in page(client, "source_try", source)
+
+
 def test_answers_that_cannot_be_used_tell_no_price(client, project, server) -> None:
     source = add(client, project, server, cost_function="tokens", per_token="0.25")
     server.default = "cow"
