@@ -9,7 +9,7 @@ import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -200,6 +200,25 @@ def resume(*, job: Job) -> None:
         ):
             raise ConflictError("Only paused work can be resumed.")
     transaction.on_commit(lambda: nudge(job))
+
+
+def try_now(*, job: Job) -> None:
+    """Make the next attempt of a job at once that waits for it because the last one failed. Attempts are
+    counted anew: somebody looks after it.
+
+    Raises ConflictError where it does not wait for that.
+    """
+    waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED).exclude(error="")
+    if not waiting.update(attempts=0, error="", heartbeat_at=timezone.now()):
+        raise ConflictError("It does not wait for another attempt any more; look at how it stands now.")
+    transaction.on_commit(lambda: nudge(job))
+
+
+def tried_again_at(job: Job) -> datetime | None:
+    """When the next attempt of a job is due whose last one failed; None where it waits for none."""
+    if job.state != Job.State.QUEUED or not job.error or job.heartbeat_at is None:
+        return None
+    return job.heartbeat_at + timedelta(seconds=RENUDGE_SECONDS)
 
 
 def retry(*, job: Job) -> None:

@@ -35,5 +35,6 @@ urlpatterns = [
     path("projects/<slug:slug>/jobs/<int:job_id>/pause/", jobs.job_pause, name="job_pause"),
     path("projects/<slug:slug>/jobs/<int:job_id>/resume/", jobs.job_resume, name="job_resume"),
     path("projects/<slug:slug>/jobs/<int:job_id>/retry/", jobs.job_retry, name="job_retry"),
+    path("projects/<slug:slug>/jobs/<int:job_id>/try-now/", jobs.job_try_now, name="job_try_now"),
     path("projects/<slug:slug>/audit/", audit.audit, name="audit"),
 ]

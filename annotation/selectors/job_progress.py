@@ -1,8 +1,11 @@
 """Reading how far a job is, how fast it goes and when it will be done."""
 
 from dataclasses import dataclass
+from math import ceil
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from annotation import jobs
 from annotation.errors import HypacError
@@ -42,6 +45,26 @@ class JobProgress:
     @property
     def can_be_retried(self) -> bool:
         return self.job.state in (Job.State.FAILED, Job.State.CANCELLED)
+
+    @property
+    def tries_again(self) -> str:
+        """When it is tried again by itself after a failure, in a sentence; "" where it does not wait for that.
+
+        In whole minutes, so that a page that is asked for every few seconds does not say something new each
+        time.
+        """
+        due = jobs.tried_again_at(self.job)
+        if due is None:
+            return ""
+        minutes = ceil((due - timezone.now()).total_seconds() / 60)
+        if minutes <= 1:
+            return _("It tries again by itself within a minute.")
+        words = ngettext(
+            "It tries again by itself in about %(count)s minute.",
+            "It tries again by itself in about %(count)s minutes.",
+            minutes,
+        )
+        return words % {"count": minutes}
 
 
 def job_progress(job: Job) -> JobProgress:

@@ -1,4 +1,4 @@
-"""Pausing and resuming background work, by people: with a line in the audit trail."""
+"""Pausing, resuming and hurrying background work, by people: with a line in the audit trail."""
 
 from django.db import transaction
 
@@ -19,6 +19,13 @@ def resume_job(*, job: Job, user: User) -> None:
     with transaction.atomic():
         jobs.resume(job=job)
         _record(job, user, "job.resumed")
+
+
+def try_job_now(*, job: Job, user: User) -> None:
+    """Raises ConflictError as `jobs.try_now` does."""
+    with transaction.atomic():
+        jobs.try_now(job=job)
+        _record(job, user, "job.retried")
 
 
 def _record(job: Job, user: User, action: str) -> None:

@@ -6,16 +6,17 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.http import StreamingHttpResponse
+from django.http import HttpResponseRedirect, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
 from annotation import jobs as service
 from annotation.models import Job
 from annotation.selectors.job_progress import job_progress
 from annotation.services import audit
-from annotation.services.job_pauses import pause_job, resume_job
+from annotation.services.job_pauses import pause_job, resume_job, try_job_now
 from annotation.views.access import ProjectRequest, needs, told
 
 # htmx stops asking when it gets this status.
@@ -89,7 +90,7 @@ def job_pause(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     with told(request):
         pause_job(job=found, user=request.user)
         messages.success(request, _("It pauses as soon as what is under way has been stored."))
-    return redirect("job", request.access.project.slug, found.pk)
+    return _back(request, found)
 
 
 @needs("jobs.edit", "POST")
@@ -98,7 +99,7 @@ def job_resume(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     with told(request):
         resume_job(job=found, user=request.user)
         messages.success(request, _("It goes on where it stopped."))
-    return redirect("job", request.access.project.slug, found.pk)
+    return _back(request, found)
 
 
 @needs("jobs.edit", "POST")
@@ -108,6 +109,24 @@ def job_retry(request: ProjectRequest, job_id: int) -> HttpResponseBase:
         service.retry(job=found)
         _record(request, found, "job.retried")
         messages.success(request, _("Started again; it goes on where it stopped."))
+    return _back(request, found)
+
+
+@needs("jobs.edit", "POST")
+def job_try_now(request: ProjectRequest, job_id: int) -> HttpResponseBase:
+    """Make the next attempt of work that waits after a failure without waiting longer."""
+    found = _job(request, job_id)
+    with told(request):
+        try_job_now(job=found, user=request.user)
+        messages.success(request, _("It is tried now; it goes on where it stopped."))
+    return _back(request, found)
+
+
+def _back(request: ProjectRequest, found: Job) -> HttpResponseBase:
+    """To the page where the button was, if it says which of this site's it is; else to that of the job."""
+    page = request.POST.get("next", "")
+    if page.startswith("/") and url_has_allowed_host_and_scheme(page, allowed_hosts=None):
+        return HttpResponseRedirect(page)
     return redirect("job", request.access.project.slug, found.pk)
 
 

@@ -11,6 +11,7 @@ from annotation import jobs, queue
 from annotation.models import Job, Project
 from annotation.permissions import Access
 from annotation.queue import BatchProgress
+from annotation.selectors.job_progress import job_progress
 from routing.models import Delivery, Run
 from routing.selectors.model_money import ModelMoney, model_money, stopped_at_budget
 from routing.selectors.money import Paid, Savings, paid_by, savings
@@ -343,6 +344,12 @@ def _wanted(facts: _Facts) -> tuple[NextStep, str]:
     if paused := next((job for job in facts.jobs.values() if job.state == Job.State.PAUSED), None):
         text = _("The models are paused. Everything they answered is stored.")
         return NextStep(text, _("Resume"), "job_resume", {**here, "job_id": paused.pk}, "post"), "jobs.edit"
+    if late := next((job for job in facts.jobs.values() if jobs.tried_again_at(job)), None):
+        reason = late.error if facts.access.allows("jobs.view") else _("Work waits after a failure.")
+        text = f"{reason} {job_progress(late).tries_again}"
+        if not facts.access.allows("jobs.edit"):
+            return NextStep(text), "project.view"
+        return NextStep(text, _("Try now"), "job_try_now", {**here, "job_id": late.pk}, "post"), "jobs.edit"
     if "import" in facts.jobs:
         return NextStep(_("Your data is being imported.")), "project.view"
     if not facts.items:

@@ -23,9 +23,8 @@ def change_of(run_source: RunSource) -> str:
         now = fingerprint_now(source)
     except HypacError as error:
         if not error.permanent:
-            raise BackendError(
-                f"{source.name} cannot be reached now: {error.message}", permanent=False
-            ) from error
+            # The reason says itself that it cannot be reached.
+            raise BackendError(f"{source.name}: {error.message}", permanent=False) from error
         raise BackendError(f"{source.name} cannot be run now: {error.message}") from error
     if now != run_source.fingerprint:
         return f"{source.name} was changed after the run was planned (its fingerprint differs)."

@@ -50,6 +50,7 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "job_pause": {"POST": LEADERS},
     "job_resume": {"POST": LEADERS},
     "job_retry": {"POST": LEADERS},
+    "job_try_now": {"POST": LEADERS},
     "audit": {"GET": LEADERS},
     "items": {"GET": NOT_ANNOTATORS},
     "item": {"GET": NOT_ANNOTATORS},

@@ -199,7 +199,7 @@ class TestServerAway:
             assert jobs.reconcile() == 0
             page = logged_in(world.manager).get(reverse("run", args=[world.project.slug, 1])).content.decode()
         assert pauses == [15, 60, 240]
-        assert "tried again by itself" in page
+        assert "It tries again by itself in about 4 minutes." in page
         assert "models.example does not answer" in page
         job = work(world)
         assert (job.state, job.error) == (Job.State.DONE, "")
@@ -223,7 +223,7 @@ class TestServerAway:
         run = world.analysed(m=80)
         with monkeypatch.context() as patch:
             patch.setattr(Recorded, "fingerprint", away)
-            with pytest.raises(ConflictError, match=r"cannot be reached now.*try again later"):
+            with pytest.raises(ConflictError, match=r"does not answer.*try again later"):
                 route(run=run, user=world.manager)
             run.refresh_from_db()
             assert (run.state, run.invalid_reason) == (Run.State.ANALYSED, "")
@@ -261,6 +261,38 @@ class TestPages:
         ):
             assert reverse("job_resume", args=[slug, job.pk]) in client.get(page).content.decode()
         client.post(reverse("job_resume", args=[slug, job.pk]))
+        assert work(world).state == Job.State.DONE
+
+    def test_a_button_leads_back_to_the_page_that_it_was_on(self, world) -> None:
+        world.start(m=20)
+        client, slug = logged_in(world.manager), world.project.slug
+        pause, page = reverse("job_pause", args=[slug, job_of(world).pk]), reverse("run", args=[slug, 1])
+        assert f'name="next" value="{page}"' in client.get(page).content.decode()
+        assert client.post(pause, {"next": page}).url == page
+        own = reverse("job", args=[slug, job_of(world).pk])
+        resume = reverse("job_resume", args=[slug, job_of(world).pk])
+        for elsewhere in ("https://elsewhere.example/", "//elsewhere.example/", "javascript:0", "run", ""):
+            assert client.post(resume, {"next": elsewhere}).url == own
+
+    def test_a_server_away_is_told_on_every_page_and_tried_at_once_on_demand(
+        self, world, monkeypatch
+    ) -> None:
+        world.start(m=20)
+        with monkeypatch.context() as patch:
+            patch.setattr(Recorded, "predict", acting(away, after=1))
+            job = work(world)
+        client, slug = logged_in(world.manager), world.project.slug
+        now, overview = reverse("job_try_now", args=[slug, job.pk]), reverse("overview", args=[slug])
+        for page in (overview, reverse("run", args=[slug, 1]), reverse("job", args=[slug, job.pk])):
+            shown = client.get(page).content.decode()
+            assert "models.example does not answer. It tries again by itself within a minute." in shown
+            assert now in shown
+        assert client.post(now, {"next": overview}).url == overview
+        job = job_of(world)
+        assert (job.state, job.error, job.attempts) == (Job.State.QUEUED, "", 0)
+        assert now not in client.get(overview).content.decode()
+        shown = client.post(now, follow=True).content.decode()
+        assert "does not wait for another attempt" in shown
         assert work(world).state == Job.State.DONE
 
 
