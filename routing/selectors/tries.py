@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from annotation.models import Job, Project
+from annotation.models import Item, Job, Project
 from annotation.selectors.label_values import in_words
 from annotation.values import from_text
 from routing.models import Source, SourceTry
@@ -31,9 +31,13 @@ class ShownTry:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Those of the try, with the label in words, choices by their names."""
+        """Those of the try, with the label in words, choices by their names, and the text or image of the
+        item as far as that is still there.
+        """
+        rows = self.tried.rows if self.tried else []
+        items = Item.objects.select_related("image").in_bulk([row["item"] for row in rows])
         return [
-            {**row, "label": self._label(row["value"])} for row in (self.tried.rows if self.tried else [])
+            {**row, "label": self._label(row["value"]), "content": items.get(row["item"])} for row in rows
         ]
 
     def _label(self, text: str) -> str:

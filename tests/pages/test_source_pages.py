@@ -255,6 +255,7 @@ def test_a_source_is_tried_on_five_items_in_the_background(client, project, serv
     shown = page(client, "source_try", source)
     assert "every 2s" not in shown
     assert "unknown label &#x27;cow&#x27;" in shown
+    assert shown.count('kept-lines" dir="auto">text ') == 5  # what was asked about, in the open
     assert "ears?" in shown
     assert "Choose the one label" in shown
     assert KEY not in shown
