@@ -48,7 +48,7 @@ class JobProgress:
 
     @property
     def tries_again(self) -> str:
-        """When it is tried again by itself after a failure, in a sentence; "" where it does not wait for that.
+        """When it is tried again by itself after a failure, in a sentence; "" where it does not wait.
 
         In whole minutes, so that a page that is asked for every few seconds does not say something new each
         time.

@@ -9,10 +9,9 @@ from django.db.models import Min, Sum
 from django.utils import timezone
 
 from annotation import jobs
-from annotation.models import AuditEvent, Job
+from annotation.models import Job
 from annotation.selectors.job_progress import JobProgress, job_progress
 from routing.models import Reservation, Run, Spend
-from routing.services.budget import USED_UP
 
 ZERO = Decimal(0)
 WINDOW = timedelta(minutes=2)
@@ -86,19 +85,6 @@ def model_money(run: Run) -> ModelMoney:
         seconds_left=left,
         work=job_progress(work) if work else None,
     )
-
-
-def stopped_at_budget(job: Job | None) -> bool:
-    """Whether the job failed for want of budget alone."""
-    return job is not None and job.state == Job.State.FAILED and job.error.startswith(USED_UP)
-
-
-def budget_changed_since(run: Run, job: Job) -> bool:
-    """Whether the budget has been changed after the job ended."""
-    changes = AuditEvent.objects.filter(
-        project=run.project_id, action="run.budget_changed", target=f"run:{run.number}"
-    )
-    return job.finished_at is not None and changes.filter(created_at__gt=job.finished_at).exists()
 
 
 def _asides(run: Run) -> list[Aside]:

@@ -13,8 +13,9 @@ from annotation.permissions import Access
 from annotation.queue import BatchProgress
 from annotation.selectors.job_progress import job_progress
 from routing.models import Delivery, Run
-from routing.selectors.model_money import ModelMoney, model_money, stopped_at_budget
+from routing.selectors.model_money import ModelMoney, model_money
 from routing.selectors.money import Paid, Savings, paid_by, savings
+from routing.services.budget import stopped_at_budget
 from routing.services.states import UNDER_WAY, State
 
 DONE, CURRENT, WAITING, FAILED = "done", "current", "waiting", "failed"
@@ -334,9 +335,7 @@ def _next_step(facts: _Facts) -> NextStep:
 def _wanted(facts: _Facts) -> tuple[NextStep, str]:
     here, run_here = facts.here, facts.run_here
     if facts.failed and facts.run and stopped_at_budget(facts.failed):
-        text = _(
-            "The models have stopped at their budget. Raise it on the page of the run, then go on there."
-        )
+        text = _("The models have stopped at their budget. Raise it on the page of the run, and they go on.")
         return NextStep(text, _("Go to the run"), "run", run_here), "runs.view"
     if facts.failed and facts.failed.kind in _RETRIED:
         text = _("Something went wrong. What was finished is kept; look at the reason, then start it again.")

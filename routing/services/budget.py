@@ -10,9 +10,10 @@ from decimal import Decimal
 from django.db import transaction
 from django.db.models import Q, QuerySet, Sum
 
+from annotation import jobs
 from annotation.errors import ConflictError, InputError, JobFailedError
 from annotation.jobs import JobContext
-from annotation.models import User
+from annotation.models import Job, User
 from annotation.services import audit
 from routing.core.exact import plain
 from routing.models import Reservation, Run, RunSource, Spend
@@ -110,7 +111,7 @@ class Purse:
             f"{USED_UP} of run {run.number} is not enough for more: of {plain(budget)} {currency} its "
             f"models have spent {plain(self.spent)} {currency}{lost}, and the next answer may cost up to "
             f"{plain(most)} {currency}. Everything that was paid for is stored. Raise the budget on the page "
-            "of the run, then start this job again: it goes on where it stopped."
+            "of the run: it then goes on where it stopped."
         )
 
 
@@ -128,7 +129,8 @@ def checked_budget(budget: Decimal | None) -> Decimal | None:
 def set_budget(*, run: Run, user: User | None, budget: Decimal | None) -> Run:
     """Change what the models of a run may cost; None: no limit.
 
-    It counts from the next call on, also while they are at work. What people are paid is no part of it.
+    It counts from the next call on, also while they are at work; where they have stopped at the budget, they
+    start again with the new one. What people are paid is no part of it.
     Raises InputError below what is spent, set aside or lost already, and ConflictError for a run that has
     ended.
     """
@@ -158,7 +160,15 @@ def set_budget(*, run: Run, user: User | None, budget: Decimal | None) -> Run:
             target=f"run:{stored.number}",
             data={"from": _text(before), "to": _text(checked)},
         )
+        newest = stored.project.jobs.filter(params__run=stored.pk).order_by("-id").first()
+        if newest is not None and stopped_at_budget(newest):
+            jobs.retry(job=newest)
     return stored
+
+
+def stopped_at_budget(job: Job | None) -> bool:
+    """Whether the job failed for want of budget alone."""
+    return job is not None and job.state == Job.State.FAILED and job.error.startswith(USED_UP)
 
 
 def lose_what_others_left(context: JobContext, run: Run) -> None:

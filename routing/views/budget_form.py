@@ -25,8 +25,8 @@ def budget_field() -> forms.DecimalField:
         widget=forms.TextInput(attrs=attrs),
         error_messages={"invalid": _("Write an amount such as 25.50.")},
         help_text=_(
-            "The run stops before its models cost more than this. Raise it then and start them again: they "
-            "go on where they stopped. What people are paid is no part of it. Left empty: no limit."
+            "The run stops before its models cost more than this. Once you raise it, they go on where "
+            "they stopped. What people are paid is no part of it. Left empty: no limit."
         ),
     )
 

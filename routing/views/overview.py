@@ -12,9 +12,9 @@ from annotation.selectors.job_progress import job_progress
 from annotation.selectors.work import annotator_pace, waiting_for
 from annotation.views.access import ProjectRequest, needs
 from annotation.views.jobs import STOP_POLLING
-from routing.selectors.model_money import stopped_at_budget
 from routing.selectors.overview import Stage
 from routing.selectors.overview import overview as read_overview
+from routing.services.budget import stopped_at_budget
 
 SHOWN_STUCK = 20
 

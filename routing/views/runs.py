@@ -15,12 +15,12 @@ from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.forms import add_error
 from annotation.views.jobs import STOP_POLLING
 from routing.models import Certificate, Run
-from routing.selectors.model_money import budget_changed_since, model_money, stopped_at_budget
+from routing.selectors.model_money import model_money
 from routing.selectors.overview import failed_job_of
 from routing.selectors.runs import run_report
 from routing.services import deliveries as delivery_service
 from routing.services import runs as service
-from routing.services.budget import set_budget
+from routing.services.budget import set_budget, stopped_at_budget
 from routing.services.states import CANCELLABLE, UNDER_WAY
 from routing.views.budget_form import BudgetForm
 from routing.views.figure import region_figure
@@ -48,7 +48,6 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
     certificate = Certificate.objects.filter(run=found).first()
     busy = found.state in (Run.State.PREPARING, Run.State.CALIBRATING, Run.State.ANALYSING, Run.State.ROUTING)
     failed = failed_job_of(found.project, found) if busy and request.access.allows("jobs.view") else None
-    stopped = failed if stopped_at_budget(failed) else None
     context: dict[str, Any] = {
         "run": found,
         "report": report,
@@ -62,8 +61,7 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
         "can_be_cancelled": found.state in CANCELLABLE,
         "delivered": found.deliveries.exists(),
         "failed_job": failed if failed and "run" in failed.params else None,
-        "stopped_at_budget": stopped is not None,
-        "budget_was_changed": stopped is not None and budget_changed_since(found, stopped),
+        "stopped_at_budget": stopped_at_budget(failed),
         "money": model_money(found) if found.state != Run.State.CANCELLED else None,
         "budget_form": form
         if found.state in CANCELLABLE
@@ -101,13 +99,17 @@ def run_cancel(request: ProjectRequest, number: int) -> HttpResponseBase:
 def run_budget(request: ProjectRequest, number: int) -> HttpResponseBase:
     found = _run(request, number)
     form = BudgetForm(request.POST)
+    stopped = stopped_at_budget(failed_job_of(found.project, found))
     if form.is_valid():
         try:
             set_budget(run=found, user=request.user, budget=form.cleaned_data["budget"])
         except HypacError as error:
             add_error(form, error)
         else:
-            messages.success(request, _("The budget is set. It counts from the next call on."))
+            if stopped:
+                messages.success(request, _("The budget is set, and the models go on where they stopped."))
+            else:
+                messages.success(request, _("The budget is set. It counts from the next call on."))
             return redirect("run", request.access.project.slug, number)
     return _page(request, found, form)
 

@@ -274,9 +274,7 @@ class TestPages:
         for elsewhere in ("https://elsewhere.example/", "//elsewhere.example/", "javascript:0", "run", ""):
             assert client.post(resume, {"next": elsewhere}).url == own
 
-    def test_a_server_away_is_told_on_every_page_and_tried_at_once_on_demand(
-        self, world, monkeypatch
-    ) -> None:
+    def test_a_server_away_is_told_on_every_page_and_tried_on_demand(self, world, monkeypatch) -> None:
         world.start(m=20)
         with monkeypatch.context() as patch:
             patch.setattr(Recorded, "predict", acting(away, after=1))
