@@ -7,7 +7,8 @@ can be read from the list of callables.
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from annotation.models import Label, Project, User, WorkItem
+from annotation.models import Job, Label, Project, User, WorkItem
+from annotation.permissions import Access
 
 # Called inside the transaction that stores the label. The second argument is the label it replaces, if any.
 LabelStored = Callable[[Label, Label | None], None]
@@ -23,6 +24,8 @@ WordingObjection = Callable[[Project, str | None, Sequence[tuple[str, str]] | No
 HiddenBatches = Callable[[Project], list[int]]
 # Names of imported columns that hold model output which may not be shown now.
 HiddenColumns = Callable[[Project], Collection[str]]
+# The page of what a job was for, as (title, address), where this person may open it; None where it has none.
+JobPage = Callable[[Job, Access], tuple[str, str] | None]
 
 
 @dataclass
@@ -34,6 +37,7 @@ class Hooks:
     wording_objection: list[WordingObjection] = field(default_factory=list)
     hidden_batches: list[HiddenBatches] = field(default_factory=list)
     hidden_columns: list[HiddenColumns] = field(default_factory=list)
+    job_page: list[JobPage] = field(default_factory=list)
 
 
 hooks = Hooks()
@@ -62,3 +66,7 @@ def hidden_batches(project: Project) -> set[int]:
 def hidden_columns(project: Project) -> set[str]:
     """Imported columns whose values may not be shown now, to nobody."""
     return {column for ask in hooks.hidden_columns for column in ask(project)}
+
+
+def job_page(job: Job, access: Access) -> tuple[str, str] | None:
+    return next((page for ask in hooks.job_page if (page := ask(job, access))), None)

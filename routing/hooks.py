@@ -4,11 +4,12 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from django.db.models import Q
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from annotation.hooks import Hooks
-from annotation.models import AuditEvent, Label, Membership, Project, User, WorkItem
-from annotation.permissions import ROLES_BY_ACTION
+from annotation.models import AuditEvent, Job, Label, Membership, Project, User, WorkItem
+from annotation.permissions import ROLES_BY_ACTION, Access
 from routing.models import Certificate, Run, Spend
 from routing.selectors.visibility import columns_hidden_now
 from routing.services.completion import complete_if_done, run_of_batch
@@ -32,6 +33,18 @@ def register(hooks: Hooks) -> None:
     hooks.wording_objection.append(wording_objection)
     hooks.hidden_batches.append(hidden_batches)
     hooks.hidden_columns.append(columns_hidden_now)
+    hooks.job_page.append(job_page)
+
+
+def job_page(job: Job, access: Access) -> tuple[str, str] | None:
+    """The run that a job works for."""
+    if "run" not in job.params or not access.allows("runs.view"):
+        return None
+    run = Run.objects.filter(project=access.project, pk=job.params["run"]).first()
+    if run is None:
+        return None
+    title = _("Back to run %(number)s") % {"number": run.number}
+    return title, reverse("run", args=[access.project.slug, run.number])
 
 
 def label_stored(label: Label, replaced: Label | None) -> None:

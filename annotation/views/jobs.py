@@ -13,6 +13,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
 from annotation import jobs as service
+from annotation.hooks import job_page
 from annotation.models import Job
 from annotation.selectors.job_progress import job_progress
 from annotation.services import audit
@@ -43,6 +44,7 @@ def job(request: ProjectRequest, job_id: int) -> HttpResponseBase:
         "problems": problems[:SHOWN_PROBLEMS],
         "problem_count": problems.count(),
         "polls": found.state in service.UNFINISHED,
+        "origin": job_page(found, request.access),
     }
     if request.htmx:
         status = 200 if context["polls"] else STOP_POLLING

@@ -160,8 +160,19 @@ class TestRun:
         url = reverse("run", args=[world.project.slug, run.number])
         part = client.get(url, {"state": "calibrating"}, headers={"HX-Request": "true"})
         assert part.status_code == 200
+        assert '<div id="run-paid" hx-swap-oob="true">' in text(part)
+        assert "What was paid so far" in text(part)
+        assert '<div id="run-paid">' in text(client.get(url))
         part = client.get(url, {"state": "preparing"}, headers={"HX-Request": "true"})
         assert part.headers["HX-Refresh"] == "true"
+
+    def test_the_work_of_a_run_leads_to_its_run(self, client_of) -> None:
+        world = make_world(60)
+        run = world.calibrated(m=40)
+        job = world.project.jobs.get(kind="prepare_run")
+        page = text(client_of(world.manager).get(reverse("job", args=[world.project.slug, job.pk])))
+        address = reverse("run", args=[world.project.slug, run.number])
+        assert f'<a href="{address}">Back to run 1</a>' in page
 
     def test_items_that_everybody_skipped_are_decided_on_the_overview(self, client_of, waiting) -> None:
         annotator, owner = add_member(waiting, "annotator"), waiting.created_by
