@@ -15,6 +15,9 @@ from routing.backends.context import SourceContext
 COST = "cost"
 """In `Backend.most_usage`, beside the names of routing.core.costs: the cost itself, where it is known."""
 
+MOST_REASON = 200
+"""Characters of a reason that are stored."""
+
 
 class BackendError(HypacError):
     """A model cannot answer at all; `permanent` is False where it may later. One bad item is no such
@@ -116,6 +119,11 @@ def predict_all(backend: Backend, items: Sequence[Item]) -> list[Answer]:
 def digest(**parts: Any) -> str:
     """Fingerprint of named JSON values."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def shortened(text: str, length: int = MOST_REASON) -> str:
+    """`text` with at most so many characters; where some are left out it ends in an ellipsis."""
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 
 def text_param(params: dict[str, Any], name: str, *, required: bool = False) -> str:

@@ -6,6 +6,7 @@ from django.db.models import Exists, OuterRef
 
 from annotation.jobs import JobContext
 from annotation.values import ValueReader, reader_of
+from routing.backends.base import shortened
 from routing.core.scores import make_score
 from routing.models import ItemScore, Prediction, RunSource
 from routing.services.score_fields import fields_of
@@ -23,7 +24,9 @@ def store_scores(rows: Iterable[Prediction], score: ChosenScore, reader: ValueRe
     scores = []
     for row in rows:
         result = compute(fields_of(row, reader))
-        scores.append(ItemScore(prediction=row, name=score.key, value=result.u, reason=result.reason[:200]))
+        scores.append(
+            ItemScore(prediction=row, name=score.key, value=result.u, reason=shortened(result.reason))
+        )
     ItemScore.objects.bulk_create(scores)
 
 

@@ -16,7 +16,7 @@ from annotation.models import Item, Job, Label, Project, User
 from annotation.services import audit
 from annotation.values import ValueReader, as_text, reader_of
 from routing.backends import Answer, Backend, BackendError, Prompt, open_backend
-from routing.backends.base import digest
+from routing.backends.base import digest, shortened
 from routing.core.scores import make_score
 from routing.models import PoolItem, RunSource, Source, SourceTry
 from routing.prompts import prompt_digest
@@ -181,7 +181,7 @@ def row_of(
         "text": str(answer.raw.get("text", ""))[:MAX_CHARACTERS],
         "reasoning": str(answer.raw.get("reasoning", ""))[:MAX_CHARACTERS],
         "value": "" if value is None else as_text(value),
-        "reason": reason[:200],
+        "reason": shortened(reason),
         "tokens_in": answer.tokens_in,
         "tokens_out": answer.tokens_out,
         "finish_reason": answer.finish_reason[:40],

@@ -16,7 +16,7 @@ from routing.models import ModelPrice, Source
 from routing.views import llm_fields
 from tests.factories import make_items, make_project
 from tests.routing.worlds import make_world
-from tests.scripted_server import ScriptedServer
+from tests.scripted_server import Reply, ScriptedServer
 
 pytestmark = pytest.mark.django_db
 KEY = "sk-very-secret-0123456789"
@@ -306,6 +306,21 @@ def test_answers_to_an_older_prompt_are_marked(client, project, server) -> None:
     assert "changed since" not in tried()
     client.post(url_of("source_edit", source), fields(server, max_tokens="9"))
     assert "How the source is asked" in page(client, "source_try", source)
+
+
+def test_a_long_refusal_is_shown_once_and_says_that_it_goes_on(client, project, server) -> None:
+    source = add(client, project, server)
+    said = "The prompt is longer than the model can read. " * 9
+    server.default = lambda request: (
+        Reply(400, {"error": {"message": said}}) if "text" in request.prompt else "cat"
+    )
+    client.post(url_of("source_try", source))
+    do(source)
+    (tried,) = source.tries.all()
+    assert {len(row["reason"]) for row in tried.rows} <= set(range(190, 201))
+    assert all("…" in row["reason"] or "..." in row["reason"] for row in tried.rows)
+    shown = page(client, "source_try", source)
+    assert shown.count("the server refused it (400)") == 5
 
 
 def test_answers_that_cannot_be_used_tell_no_price(client, project, server) -> None:

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any
 
 from annotation.models import Item
-from routing.backends.base import Answer, BackendError
+from routing.backends.base import Answer, BackendError, shortened
 from routing.backends.concurrent import StoppedError
 from routing.backends.label_studio_ml.items import ItemError, task_of
 from routing.backends.label_studio_ml.params import Params
@@ -72,7 +72,7 @@ class Calls:
                 answered = self._together([task])
         except UnansweredError as error:
             self._failed(error.reason)
-            return Answer(None, error.reason[:200])
+            return Answer(None, shortened(error.reason))
         return answered[0][1]
 
     def _together(self, tasks: list[dict[str, Any]]) -> list[tuple[int, Answer]]:

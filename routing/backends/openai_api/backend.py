@@ -8,7 +8,7 @@ from typing import Any
 
 from annotation.errors import InputError
 from annotation.models import Item
-from routing.backends.base import Answer, Answered, BackendError, digest
+from routing.backends.base import Answer, Answered, BackendError, digest, shortened
 from routing.backends.concurrent import concurrently, in_flight
 from routing.backends.context import SourceContext
 from routing.backends.llm import most_read
@@ -127,4 +127,4 @@ class OpenAIApi:
 
 def unsent(error: InputError) -> Answer:
     """The answer for an item that cannot be asked about, which costs nothing."""
-    return Answer(None, error.message[:200], tokens_in=0, tokens_out=0, latency_ms=0.0)
+    return Answer(None, shortened(error.message), tokens_in=0, tokens_out=0, latency_ms=0.0)

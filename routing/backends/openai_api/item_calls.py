@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from threading import Event
 from typing import Any
 
-from routing.backends.base import Answer
+from routing.backends.base import Answer, shortened
 from routing.backends.context import SourceContext
 from routing.backends.llm import Generated, Usage, answer_of
 from routing.backends.llm.answers import read_value
@@ -44,7 +44,7 @@ class ItemCalls:
             spent = self._params.total_timeout - max(0.0, self._clock.left)
             return Answer(
                 None,
-                texts[:200],
+                shortened(texts),
                 tokens_in=usage.tokens_in,
                 tokens_out=usage.tokens_out,
                 latency_ms=spent * 1000,

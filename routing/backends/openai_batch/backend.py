@@ -8,7 +8,7 @@ from typing import Any
 
 from annotation.errors import InputError
 from annotation.models import Item
-from routing.backends.base import Answer, Answered, BackendError, digest, in_chunks, text_param
+from routing.backends.base import Answer, Answered, BackendError, digest, in_chunks, shortened, text_param
 from routing.backends.context import SourceContext
 from routing.backends.llm import answer_of
 from routing.backends.llm.params import one_of, whole
@@ -105,7 +105,7 @@ class OpenAIBatch(OpenAIApi):
     def answer(self, result: Result, signature: Signature) -> Answer:
         """The answer in a result. Raises BackendError where another model gave it."""
         if result.body is None:
-            return Answer(None, result.reason[:200], tokens_in=0, tokens_out=0)
+            return Answer(None, shortened(result.reason), tokens_in=0, tokens_out=0)
         texts = generated_in(result.body)
         sampling, revision = self._params.sampling, result.body.get("system_fingerprint")
         return answer_of(
