@@ -9,7 +9,7 @@ from threading import Event, Lock
 from typing import Any
 
 from annotation.net import GuardedClient, NetError
-from routing.backends.base import BackendError
+from routing.backends.base import MOST_REASON, BackendError, shortened
 from routing.backends.concurrent import StoppedError
 from routing.backends.llm import Usage
 from routing.backends.openai_api.body import answer_body
@@ -24,6 +24,7 @@ LONGEST_PROBE = 60.0
 MOST_REFUSALS = 10
 """So many refusals with no answer between them, and one asks whether it still is the items."""
 GREETING = ({"role": "user", "content": "Hi"},)
+OF_PROBE = " (its tokens are those of a harmless call, made to see whether the server works)"
 MIB = 2**20
 BYTES_PER_ALTERNATIVE = 160
 """What an alternative at a token takes in an answer, with its bytes spelled out."""
@@ -131,11 +132,11 @@ class Endpoint:
 
     def _refused(self, verdict: Verdict, stopped: Event) -> Exception:
         """Whether the server refuses this item, or everything that is asked in this way."""
-        usage = _spent(verdict)
+        usage, note = _spent(verdict), ""
         self._refusals += 1
         if not self._of_its_item():
             probed, other = self._probe(stopped, self._of_its_item)
-            usage += probed
+            usage, note = usage + probed, _told(usage, probed)
             if other is None:
                 self._refusals = 0
             if other is not None and other.kind is Kind.REFUSED:
@@ -146,7 +147,7 @@ class Endpoint:
                 )
             if other is not None:
                 return BackendError(f"The server cannot be used now: {other.reason}.", permanent=False)
-        return ItemError(verdict.reason, usage)
+        return ItemError(_with(verdict.reason, note), usage)
 
     def _of_its_item(self) -> bool:
         """Whether a refusal is one of its item: others are answered."""
@@ -157,7 +158,7 @@ class Endpoint:
     ) -> Exception:
         """Whether calls fail because of this item, or because of the server."""
         reason = f"{verdict.reason}, after {attempts} attempt{'s' if attempts > 1 else ''}"
-        usage = _spent(verdict)
+        usage, note = _spent(verdict), ""
         if not self._health.serves_others(number, failed_at):
             # Of the latest attempts too many failed, or none was made since: so one is.
             probed, other = self._probe(stopped, lambda: self._health.alive_since(failed_at))
@@ -166,8 +167,8 @@ class Endpoint:
                     f"The server does not answer: {verdict.reason}. Items that it has answered are kept.",
                     permanent=False,
                 )
-            usage += probed
-        return ItemError(reason, usage)
+            usage, note = usage + probed, _told(usage, probed)
+        return ItemError(_with(reason, note), usage)
 
     def _probe(self, stopped: Event, fine: Callable[[], bool]) -> tuple[Usage, Verdict | None]:
         """Ask for something harmless in the same way: what it used, and None where it was answered. One
@@ -205,6 +206,17 @@ class Endpoint:
 def _spent(verdict: Verdict) -> Usage:
     """Of a call that failed: nothing where the server said so itself, else nobody knows."""
     return Usage(0, 0) if verdict.status is not None and verdict.status >= 400 else Usage(None, None)
+
+
+def _told(spent: Usage, probed: Usage) -> str:
+    """Why an item that got no answer has used tokens; "" where no other call was made for it, or it is not
+    known what its own used."""
+    return OF_PROBE if probed != Usage() and spent == Usage() else ""
+
+
+def _with(reason: str, note: str) -> str:
+    """A reason that has room for the note where it is stored."""
+    return shortened(reason, MOST_REASON - len(note)) + note if note else reason
 
 
 def usage_of(body: Mapping[str, Any]) -> Usage:

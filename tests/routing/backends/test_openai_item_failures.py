@@ -183,6 +183,10 @@ def test_refused_for_what_the_item_says(server, reply):
     # Before anything was answered, one harmless call told item and source apart; it is paid as well.
     assert len(server.calls) == 4
     assert (first.tokens_in, first.tokens_out) == (10, 2)
+    assert first.reason.endswith(
+        "(its tokens are those of a harmless call, made to see whether the server works)"
+    )
+    assert len(first.reason) <= 200
 
 
 def test_an_image_among_texts_is_not_sent_and_stops_nobody(server):
@@ -198,7 +202,10 @@ def test_an_item_at_which_the_server_always_fails(server):
     server.default = for_item(1, Reply(500, failure("CUDA assert")))
     found = answers(open_api(server, concurrency=1, retries=2), 4)
     assert [answer.value for answer in found] == ["cat", None, "cat", "cat"]
-    assert found[1].reason == "the server failed (status 500): CUDA assert, after 3 attempts"
+    assert found[1].reason == (
+        "the server failed (status 500): CUDA assert, after 3 attempts (its tokens are those of a harmless "
+        "call, made to see whether the server works)"
+    )
 
 
 @pytest.mark.parametrize("reply", [Reply(reset=True), Reply(body=b"no json"), Reply(body={"choices": []})])
