@@ -21,6 +21,7 @@
   const task = () => document.getElementById("task");
   const labelForm = () => document.getElementById("label-form");
   const skipBox = () => document.getElementById("skip");
+  const answer = () => document.getElementById("answer");
 
   // --- An item appears ------------------------------------------------------------------------------------
 
@@ -42,9 +43,10 @@
         if (task() === shown) shown.dataset.ready = "";
       }, SETTLE_MS);
     };
-    // Not where that would bring up a keyboard on the screen, over the item.
-    const field = document.getElementById("answer");
-    if (field && window.matchMedia("(hover: hover)").matches) field.focus({ preventScroll: true });
+    // Not where that would bring up a keyboard on the screen, over the item: where a finger points. A computer
+    // may well have no pointer at all.
+    const field = answer();
+    if (field && !window.matchMedia("(pointer: coarse)").matches) field.focus({ preventScroll: true });
     if (!image) return arrived();
     if (image.complete) return image.naturalWidth ? arrived() : broken();
     image.addEventListener("load", arrived, { once: true });
@@ -57,6 +59,15 @@
   }
 
   const ready = () => !busy && !pending && task().hasAttribute("data-ready");
+
+  // What was typed and given before the item could be seen was meant for no item, or for the one before: it must
+  // not wait in the field for what is typed next.
+  function tooEarly() {
+    const field = answer();
+    if (!field || busy || pending || field.value === field.defaultValue) return;
+    field.value = field.defaultValue;
+    tell(word.wordEarly, true);
+  }
 
   function tell(text, trouble = false) {
     const line = document.createElement("span");
@@ -71,7 +82,10 @@
 
   area.addEventListener("click", (event) => {
     const button = event.target.closest("#label-form button, button[name=reason]");
-    if (button && !ready()) event.preventDefault();
+    if (button && !ready()) {
+      event.preventDefault();
+      tooEarly();
+    }
   }, true);
 
   document.addEventListener("htmx:configRequest", (event) => {
@@ -105,10 +119,15 @@
   function working(now) {
     busy = now;
     area.toggleAttribute("aria-busy", now);
+    // Keys that come now would be lost with the field, or come apart between this one and the next.
+    if (answer()) answer().readOnly = now;
   }
 
   document.addEventListener("htmx:afterSettle", (event) => {
-    if (event.detail.elt && (event.detail.elt.id === "task" || event.detail.elt === area)) present();
+    if (!event.detail.elt || (event.detail.elt.id !== "task" && event.detail.elt !== area)) return;
+    // Until now it may have looked like the field before it (htmx settles attributes late).
+    if (answer()) answer().value = answer().defaultValue;
+    present();
   });
 
   function plain(parameters) {
@@ -250,7 +269,7 @@
 
   function press(event, button) {
     event.preventDefault();
-    if (!ready()) return;
+    if (!ready()) return tooEarly();
     button.classList.add("pressed");
     button.click();
   }
@@ -265,7 +284,7 @@
       return;
     }
     // Out of the field first: then the other keys work.
-    if (document.activeElement.id === "answer") return document.activeElement.blur();
+    if (document.activeElement === answer()) return document.activeElement.blur();
     const leave = document.querySelector("#task [data-escape]");
     if (leave) leave.click();
   }

@@ -59,6 +59,39 @@ def test_a_number_is_typed_and_given_with_enter(open_page, project):
     assert labels() == ["1500.5", "-2"]
 
 
+@pytest.mark.parametrize("project", ["number"], indirect=True)
+def test_the_field_has_the_focus_after_loading_and_after_a_correction(open_page, project):
+    page: Page = open_page(add_member(project))
+    ready(page)
+    expect(page.get_by_label("Which number?")).to_be_focused()
+    page.keyboard.type("7")
+    page.keyboard.press("Enter")
+    expect(page.locator("#said")).to_contain_text("Saved: 7")
+    page.locator("form[data-undo] button").click()
+    expect(page.locator("#said")).to_contain_text("Your last answer is back")
+    ready(page)
+    field = page.get_by_label("Which number?")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("7")
+
+
+@pytest.mark.parametrize("project", ["number"], indirect=True)
+def test_what_is_given_before_the_item_can_be_seen_does_not_stay(open_page, project):
+    page: Page = open_page(add_member(project))
+    ready(page)
+    page.evaluate("delete document.getElementById('task').dataset.ready")
+    page.keyboard.type("12")
+    page.keyboard.press("Enter")
+    expect(page.locator("#said")).to_contain_text("before the item could be seen")
+    field = page.get_by_label("Which number?")
+    expect(field).to_have_value("")
+    page.evaluate("document.getElementById('task').dataset.ready = ''")
+    page.keyboard.type("34")
+    page.keyboard.press("Enter")
+    expect(page.locator("#said")).to_contain_text("Saved: 34")
+    assert labels() == ["34"]
+
+
 @pytest.mark.parametrize("project", ["long_text"], indirect=True)
 def test_a_text_has_lines_and_is_given_with_control_and_enter(open_page, project):
     page: Page = open_page(add_member(project))
