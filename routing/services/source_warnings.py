@@ -11,6 +11,8 @@ from routing.models import Source
 from routing.services.opened import open_source
 from routing.services.score_fields import score_fields
 
+LISTING = frozenset({"openai_api", "openai_batch"})
+"""Backends whose server mostly has a list of its models."""
 SAMPLE = 50
 LOOKED_AT = 1_000
 """Items among which a usable score is looked for; where there is one, it is mostly at the first."""
@@ -28,9 +30,17 @@ def recorded_warnings(project: Project, sources: Sequence[Source]) -> tuple[str,
 
 
 def warnings_of(source: Source) -> tuple[str, ...]:
-    """The same of one source of a project, at the place that it has."""
+    """The same of one source of a project, at the place that it has, and whether its server could be asked
+    what it serves.
+    """
     first = not source.project.sources.filter(position__lt=source.position).exists()
-    return tuple(_warnings(source.project, source, first=first))
+    warnings = _warnings(source.project, source, first=first)
+    if source.backend in LISTING and source.params.get("url") and not source.served:
+        warnings.append(
+            f"{source.name}: this address has no list of models, so neither the address nor the name of the "
+            "model could be checked. Try it on a few items before a run."
+        )
+    return tuple(warnings)
 
 
 def usable_scores(project: Project, source: Source, name: str, params: Mapping[str, Any]) -> bool:

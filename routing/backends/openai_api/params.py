@@ -95,8 +95,8 @@ def _or(value: int | None, default: int) -> int:
 
 
 def _base(url: str) -> str:
-    """The address that /chat/completions follows; it may be given with that."""
+    """The address that /chat/completions follows; it may be given with that, or with the list of models."""
     checked = check_url(url.strip(), where="url")
     if "?" in checked:
         raise InputError("Leave out what follows the question mark.", where="url")
-    return re.sub(r"(?:/chat/completions)?/*\Z", "", checked)
+    return re.sub(r"(?:/chat/completions|(?<=/v1)/models)?/*\Z", "", checked)

@@ -56,8 +56,9 @@ def test_a_server_without_a_list_of_models_may_be_used(server):
     assert len(open_api(server).fingerprint()) == 64
 
 
-def test_the_address_may_be_pasted_in_full(server):
-    assert answers(open_api(f"{server.url}/chat/completions/"))[0].value == "cat"
+@pytest.mark.parametrize("end", ["/chat/completions/", "/models"])
+def test_the_address_may_be_pasted_in_full(server, end):
+    assert answers(open_api(f"{server.url}{end}"))[0].value == "cat"
 
 
 def test_addresses_inside_the_own_network_are_refused(settings):
