@@ -1,6 +1,7 @@
 """The models of a project: add, change and remove them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from annotation.models import Project, User
 from annotation.secrets import decrypt, encrypt
 from annotation.services import audit
 from routing.backends import BACKENDS, Backend, Prompt, SourceContext, open_backend
-from routing.models import ModelPrice, Run, Source
+from routing.models import ModelPrice, Run, RunSource, Source
 from routing.services import price_checks
 from routing.services.opened import current_prompt, task_spec
 from routing.services.prompts import PROMPTED, add_version, checked_prompt, is_new
@@ -29,6 +30,7 @@ __all__ = [
     "backend_names",
     "delete_source",
     "move_source",
+    "run_in_use",
     "save_prompt",
     "save_source",
 ]
@@ -68,7 +70,9 @@ def save_source(
     from there. Runs keep the prices they were started with. `prompt` becomes a new version where it differs
     from the one in force, which None keeps; `api_key` None keeps the stored key, "" removes it.
 
-    Asks the model's server, outside the transaction, and stores what it says that it serves.
+    Asks the model's server, outside the transaction, and stores what it says that it serves. Under a run that
+    is under way only that may change which shapes no answer: its fingerprint stays (an address, a limit of
+    speed, a time-out). The run takes it up with its next job, or the next attempt of this one.
 
     Raises InputError where a field cannot be used (`where` names it: a field, a parameter of the
     backend, a part of the prompt, or a price), BackendError where the server cannot be asked, and
@@ -80,19 +84,19 @@ def save_source(
             raise InputError("This project has no such line in its price list.", where="price")
         cost_function, prices = price.cost_function, price.prices
     key = _key(source, backend, params, api_key)
-    opened = open_backend(
-        backend,
-        params,
-        SourceContext(
-            task=task_spec(project),
-            prompt=prompt or (current_prompt(source) if source else None),
-            api_key=key,
-        ),
+    context = SourceContext(
+        task=task_spec(project),
+        prompt=prompt or (current_prompt(source) if source else None),
+        api_key=key,
     )
+    opened = open_backend(backend, params, context)
     _refuse_unknown_columns(project, backend, params)
     _refuse_images(project, backend)
     stored_prices = _prices(opened, name, cost_function, prices or {})
     served = opened.check()
+    fingerprint = ""
+    if source is not None and source.backend == backend and source.params != params and run_in_use(source):
+        fingerprint = open_backend(backend, params, replace(context, served=source.served)).fingerprint()
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)  # one change of positions at a time
         asked_anew = prompt is not None and is_new(source, prompt)
@@ -101,12 +105,12 @@ def save_source(
             source = Source.objects.select_for_update().get(pk=source.pk, project=project)
             changed = asked_anew or (source.backend, source.params) != (backend, params)
             if changed:
-                _refuse_in_use(source)
+                _refuse_in_use(source, fingerprint="" if asked_anew else fingerprint)
         target = source or Source(project=project)
         target.name, target.backend, target.params = name.strip(), backend, params
         target.cost_per_label = cost_per_label
         target.cost_function, target.prices, target.price = cost_function, stored_prices, price
-        if changed or not _in_use(target):  # a run is to notice by itself that its server has changed
+        if not run_in_use(target):  # a run is to notice by itself that its server has changed
             target.served = served
         if api_key is not None or backend not in KEYED:
             target.api_key = encrypt(key)
@@ -235,16 +239,19 @@ def _prices(backend: Backend, name: str, cost_function: str, prices: Mapping[str
     return stored
 
 
-def _in_use(source: Source) -> Run | None:
+def run_in_use(source: Source) -> Run | None:
     """The run whose models may still be called, of which the source is one."""
     return Run.objects.filter(run_sources__source=source.pk, state__in=BUSY).first() if source.pk else None
 
 
-def _refuse_in_use(source: Source) -> None:
-    if run := _in_use(source):
+def _refuse_in_use(source: Source, *, fingerprint: str = "") -> None:
+    """`fingerprint` is that of the source after the change, "" where it is another one in any case."""
+    rows = RunSource.objects.filter(source=source.pk, run__state__in=BUSY).select_related("run")
+    if row := next((row for row in rows if row.fingerprint != fingerprint), None):
         raise ConflictError(
-            f"Run {run.number} is under way with {source.name} as it is. Cancel the run first, or "
-            "add another source."
+            f"Run {row.run.number} is under way with {source.name} as it is: only what shapes no answer can be "
+            "changed, such as the address of the same model, limits of speed and time-outs. Cancel the run "
+            "first, or add another source."
         )
 
 

@@ -21,7 +21,7 @@ from routing.models import Source
 from routing.prompts import Messages, check_prompt, item_fields, placeholders
 from routing.services.opened import prompt_of, task_spec
 from routing.services.prompts import PROMPTED, prompt_in_force, shown_to_model
-from routing.services.sources import save_prompt
+from routing.services.sources import run_in_use, save_prompt
 
 MAX_EXAMPLES = 50
 SHOWN_VERSIONS = 30
@@ -98,6 +98,7 @@ def source_prompt(request: ProjectRequest, source_id: int) -> HttpResponseBase:
             "form": form,
             "examples": examples,
             "in_force": prompt_in_force(source),
+            "resting": run_in_use(source),
             "examples_sent": bool(sent) and any(row.has_changed() for row in examples),
             "versions": source.prompt_versions.select_related("created_by").order_by("-number")[
                 :SHOWN_VERSIONS

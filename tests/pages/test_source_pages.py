@@ -12,7 +12,7 @@ from annotation.errors import InputError
 from annotation.models import AuditEvent, Job
 from annotation.services.choices import ChoiceSpec
 from routing.backends import BACKENDS, SourceContext
-from routing.models import ModelPrice, Source
+from routing.models import ModelPrice, RunSource, Source
 from routing.views import llm_fields
 from tests.factories import make_items, make_project
 from tests.routing.worlds import make_world
@@ -97,6 +97,15 @@ def test_a_server_of_models_is_added_and_its_prompt_comes_next(client, project, 
     assert KEY not in source.api_key
 
 
+def test_an_address_that_could_not_be_checked_is_saved_with_a_warning(client, project, server) -> None:
+    address = reverse("source_new", args=[project.slug])
+    answer = client.post(address, fields(server), follow=True)
+    assert "no list of models" not in answer.content.decode()
+    server.route("GET", "/v1/models", Reply(404))
+    answer = client.post(address, fields(server, name="Other"), follow=True)
+    assert "this address has no list of models" in answer.content.decode()
+
+
 def test_a_refusal_stands_beside_the_field_of_the_chosen_backend(client, project, server) -> None:
     answer = client.post(reverse("source_new", args=[project.slug]), fields(server, served_name=""))
     form = answer.context["form"]
@@ -171,6 +180,7 @@ def test_a_line_of_the_price_list_says_how_labels_are_charged(client, project, s
     )
     source = add(client, project, server, price=str(line.pk))
     assert (source.price, source.cost_function, source.prices) == (line, "tokens", {"per_token": "0.25"})
+    assert "its way of charging and its prices count" in page(client, "source_edit", source)
 
 
 def test_the_prompt_is_shown_filled_in_before_it_is_saved(client, project, server) -> None:
@@ -214,6 +224,23 @@ def test_examples_that_were_typed_stay_in_sight(client, project, server) -> None
     assert "would not be read as one" in shown
 
 
+def test_a_prompt_that_a_run_rests_on_says_so_before_it_is_edited(client_of, server) -> None:
+    world = make_world(60)
+    client = client_of(world.manager)
+    client.post(reverse("source_new", args=[world.project.slug]), fields(server))
+    source = world.project.sources.get(name="Tiny")
+    before = page(client, "source_prompt", source)
+    assert "cannot be changed now" not in before
+    assert '<button type="submit">Save' in before
+    run = world.start(m=40)
+    RunSource.objects.get_or_create(
+        run=run, source=source, defaults={"position": 9, "cost_per_label": Decimal(1)}
+    )
+    opened = page(client, "source_prompt", source)
+    assert f"Run {run.number} is under way and rests on this prompt" in opened
+    assert '<button type="submit" disabled>Save' in opened
+
+
 def test_an_old_version_can_be_opened_and_saved_again(client, project, server) -> None:
     source = add(client, project, server)
     rows = {"examples-TOTAL_FORMS": "0", "examples-INITIAL_FORMS": "0"}
@@ -234,6 +261,7 @@ def test_a_wrong_placeholder_is_refused_in_words(client, project, server) -> Non
     rows = {"examples-TOTAL_FORMS": "0", "examples-INITIAL_FORMS": "0"}
     answer = client.post(url_of("source_prompt", source), {"template": "{{ txt }}", **rows})
     assert "no placeholder &#x27;txt&#x27;; there are text" in answer.content.decode()
+    assert 'id="preview"' not in answer.content.decode()  # the browser stays where the error stands
     assert not source.prompt_versions.exists()
 
 
