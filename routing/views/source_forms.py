@@ -130,6 +130,7 @@ class SourceForm(forms.Form):
         initial="flat",
         required=False,
         widget=forms.Select(attrs={"data-shows": "cost_function"}),
+        help_text=_("Counts only where no line of the price list is chosen: a line has a way of its own."),
     )
 
     price = forms.ModelChoiceField(
