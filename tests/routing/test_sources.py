@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from annotation.errors import ConflictError, InputError
+from annotation.errors import ConflictError, HypacError, InputError
 from routing.models import Route, Run
+from routing.services.run_sources import change_of
 from routing.services.runs import cancel_run, route
 from routing.services.sources import delete_source, move_source, save_source
 from tests.routing.worlds import make_world
+from tests.scripted_replies import model_list
+from tests.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db
 
@@ -60,6 +63,46 @@ def test_a_source_cannot_be_changed_under_a_run_but_its_price_can():
     assert run.run_sources.get(position=1).cost_per_label == 1
     with pytest.raises(ConflictError, match="belongs to a run"):
         delete_source(source=source, user=world.manager)
+
+
+def test_under_a_run_only_what_shapes_no_answer_can_be_changed(settings):
+    settings.HYPAC_PRIVATE_HOSTS = ["127.0.0.1"]
+    world = make_world(60)
+
+    def save(server, source=None, backend="openai_api", **params):
+        return save_source(
+            project=world.project,
+            user=world.manager,
+            name="Language model",
+            backend=backend,
+            params={"url": server.url, "model": "scripted", **params},
+            cost_per_label=Decimal(1),
+            source=source,
+        )
+
+    with ScriptedServer("cat") as here, ScriptedServer("cat") as there, ScriptedServer("cat") as other:
+        other.models = ["scripted"]
+        listed = model_list(["scripted"])
+        listed["data"][0]["root"] = "org/retrained"
+        other.route("GET", "/v1/models", listed)
+        source = save(here)
+        run = world.start(m=40)
+        assert source.pk in run.run_sources.values_list("source", flat=True)
+        here.stop()  # the model has moved
+        save(there, source, concurrency=3, read_timeout=77)
+        source.refresh_from_db()
+        assert source.params["read_timeout"] == 77
+        assert change_of(run.run_sources.get(source=source)) == ""
+        for changes in ({"temperature": 0.7}, {"backend": "openai_batch"}):
+            with pytest.raises(ConflictError, match="only what shapes no answer"):
+                save(there, source, **changes)
+        with pytest.raises(ConflictError, match="only what shapes no answer"):
+            save(other, source)
+        there.stop()
+        with pytest.raises(HypacError, match=r"cannot be reached|Nobody accepts"):
+            save(there, source, read_timeout=78)
+    source.refresh_from_db()
+    assert source.params["read_timeout"] == 77
 
 
 @pytest.mark.parametrize(
