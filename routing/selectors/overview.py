@@ -13,6 +13,7 @@ from annotation.permissions import Access
 from annotation.queue import BatchProgress
 from annotation.selectors.job_progress import job_progress
 from routing.models import Delivery, Run
+from routing.selectors.failed_jobs import failed_job_of
 from routing.selectors.model_money import ModelMoney, model_money
 from routing.selectors.money import Paid, Savings, paid_by, savings
 from routing.services.budget import stopped_at_budget
@@ -140,16 +141,6 @@ class _Facts:
 
 def _progress(batch: Any) -> BatchProgress | None:
     return queue.batch_progress(batch) if batch else None
-
-
-def failed_job_of(project: Project, run: Run | None) -> Job | None:
-    """The newest job, if it failed or was stopped and what it was for still waits for it."""
-    job = project.jobs.order_by("-id").first()
-    if job is None or job.state not in (Job.State.FAILED, Job.State.CANCELLED):
-        return None
-    if "run" in job.params and (run is None or job.params["run"] != run.pk):
-        return None
-    return job if job.state == Job.State.FAILED or "run" in job.params else None
 
 
 def _import(facts: _Facts) -> Stage:

@@ -250,8 +250,8 @@ def _refuse_in_use(source: Source, *, fingerprint: str = "") -> None:
     if row := next((row for row in rows if row.fingerprint != fingerprint), None):
         raise ConflictError(
             f"Run {row.run.number} is under way with {source.name} as it is: only what shapes no answer can "
-            "be changed, such as the address of the same model, limits of speed and time-outs. Cancel the run "
-            "first, or add another source."
+            "be changed, such as the address of the same model, limits of speed and time-outs. Cancel the "
+            "run first, or add another source."
         )
 
 

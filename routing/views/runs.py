@@ -15,8 +15,8 @@ from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.forms import add_error
 from annotation.views.jobs import STOP_POLLING
 from routing.models import Certificate, Run
+from routing.selectors.failed_jobs import failed_job_of
 from routing.selectors.model_money import model_money
-from routing.selectors.overview import failed_job_of
 from routing.selectors.runs import run_report
 from routing.services import deliveries as delivery_service
 from routing.services import runs as service
