@@ -51,7 +51,7 @@ def verdict_on(response: NetResponse, api_key: str = "") -> Verdict:
         status = code if isinstance(code, int) and 400 <= code < 600 else 500
     said = quoted(body, api_key)
     if status == 200:
-        if isinstance(body, Mapping) and _has_choices(body):
+        if isinstance(body, Mapping) and has_messages(body):
             return Verdict(Kind.OK, body=body, status=200)
         return Verdict(Kind.RETRY, "the answer is no chat completion", wait, status=200)
     if status == 429:
@@ -143,7 +143,8 @@ def _json(response: NetResponse) -> Any:
         return None
 
 
-def _has_choices(body: Mapping[str, Any]) -> bool:
+def has_messages(body: Mapping[str, Any]) -> bool:
+    """Whether an answer of status 200 is that to a chat: at least one choice, each with its message."""
     choices = body.get("choices")
     return (
         isinstance(choices, list)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from routing.backends.openai_api.verdicts import redacted
+from routing.backends.openai_api.verdicts import has_messages, redacted
 
 PATH = "/v1/chat/completions"
 # Statuses after which the same call may be answered another time.
@@ -49,7 +49,7 @@ def _result(custom_id: str, entry: Mapping[str, Any]) -> Result:
     body = response.get("body")
     status = response.get("status_code")
     status = status if isinstance(status, int) else 0
-    if status == 200 and isinstance(body, Mapping) and _has_message(body):
+    if status == 200 and isinstance(body, Mapping) and has_messages(body):
         return Result(custom_id, body)
     error = entry.get("error") or (body.get("error", body) if isinstance(body, Mapping) else None)
     said = error.get("message") if isinstance(error, Mapping) else error
@@ -60,17 +60,6 @@ def _result(custom_id: str, entry: Mapping[str, Any]) -> Result:
     if status >= 500 or status in AGAIN or status in (0, 200):
         return Result(custom_id, reason=f"the server failed (status {status}){tail}", again=True)
     return Result(custom_id, reason=f"the server refused it ({status}){tail}")
-
-
-def _has_message(body: Mapping[str, Any]) -> bool:
-    choices = body.get("choices")
-    return (
-        isinstance(choices, list)
-        and bool(choices)
-        and all(
-            isinstance(choice, Mapping) and isinstance(choice.get("message"), Mapping) for choice in choices
-        )
-    )
 
 
 def _object(line: bytes) -> dict[str, Any]:
