@@ -145,13 +145,16 @@ def _examples(project: Project, source: Source, loss: Loss | None) -> list[Examp
     Not those of a calibration set that is being labelled: what is said of them here would tell how many of
     its answers are wrong before the analysis does.
     """
-    fingerprint = open_source(source).fingerprint()
     current = (
         Label.objects.filter(item__project=project, superseded_by__isnull=True)
         .exclude(work_item__batch__in=hidden_batches(project))
         .order_by("-id")
     )
     labels = dict(reversed(list(current.values_list("item_id", "value")[:MAX_EXAMPLES])))
+    if not labels:
+        return []
+    # Only now: a server may have to be asked for it, and pages come here at every change of a field.
+    fingerprint = open_source(source).fingerprint()
     ids, reader = sorted(labels), reader_of(project)
     found: list[Prediction] = []
     for start in range(0, len(ids), 500):
