@@ -18,7 +18,7 @@ PYTHON ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help setup setup-llm demo demo-llm serve test test-slow test-browser test-services test-llm coverage lint format types check ci clean
+.PHONY: help setup setup-llm demo demo-llm serve test test-slow test-browser test-services test-llm coverage lint format types check messages screenshots ci clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -161,6 +161,13 @@ check: setup ## Check import rules, migrations and the settings for production
 		HYPAC_VAR="$$state" HYPAC_HTTPS=1 DJANGO_DEBUG=0 DJANGO_ALLOWED_HOSTS=hypac.example.org \
 		DJANGO_SECRET_KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(50))') \
 		$(BIN)/python manage.py check --deploy --fail-level WARNING
+
+# The names of files stand beside the words, their lines do not: those would change with every other change.
+messages: setup ## Gather what pages say into locale/ and compile the translations (needs GNU gettext)
+	@$(BIN)/python -m tests.messages locale
+
+screenshots: setup ## Picture every page in light, dark and phone width into var/screenshots
+	@$(BIN)/python -m tests.browser.screenshots
 
 ci: ## Run everything that continuous integration runs
 	@.ci/run

@@ -78,6 +78,7 @@ class ProjectAdmin(admin.ModelAdmin):
     search_fields = ("name", "slug")
     readonly_fields = (
         *("name", "slug", "task_type", "guidelines", "columns", "currency", "human_cost", "lease_seconds"),
+        *("text_format", "overlap", "overlap_share", "consensus"),
         *("created_by", "created_at"),
     )
     inlines = (ChoiceInline,)
@@ -95,7 +96,8 @@ class ProjectAdmin(admin.ModelAdmin):
 class MembershipAdmin(ReadOnly):
     """Whoever runs the server can let somebody in, themselves included; the project's owners do the rest."""
 
-    list_display = ("user", "project", "role", "created_at")
+    list_display = ("user", "project", "role", "is_active", "created_at")
+    fields = ("project", "user", "role")
     list_filter = ("role",)
     list_select_related = ("user", "project")
     raw_id_fields = ("user", "project")
@@ -130,7 +132,7 @@ class ItemAdmin(ReadOnly):
     search_fields = ("=external_id",)
     ordering = ("-id",)
     exclude = ("data",)
-    deferred = ("text", "data")
+    deferred = ("text", "data", "fields")
 
 
 @admin.register(models.WorkBatch)
@@ -159,6 +161,32 @@ class LabelAdmin(Blind):
     search_fields = ("=item__external_id", "=annotator__username")
     ordering = ("-id",)
     deferred = ("item__text", "item__data")
+
+
+@admin.register(models.Settlement)
+class SettlementAdmin(Blind):
+    batch_path = "batch"
+    list_display = ("id", "item", "value", "method", "decided_by", "version", "created_at")
+    list_select_related = ("item", "decided_by")
+    ordering = ("-id",)
+    deferred = ("item__text", "item__data", "item__fields")
+
+
+@admin.register(models.Comment)
+class CommentAdmin(Blind):
+    batch_path = "work_item__batch"
+    list_display = ("id", "item", "author", "is_flag", "created_at", "resolved_at")
+    list_filter = ("is_flag",)
+    list_select_related = ("item", "author")
+    ordering = ("-id",)
+    deferred = ("item__text", "item__data", "item__fields")
+
+
+@admin.register(models.Invitation)
+class InvitationAdmin(ReadOnly):
+    list_display = ("id", "project", "role", "uses", "max_uses", "expires_at", "revoked_at")
+    list_select_related = ("project",)
+    exclude = ("token_hash",)
 
 
 @admin.register(models.Skip)

@@ -10,7 +10,9 @@ class AnnotationConfig(AppConfig):
 
         from annotation import append_only, jobs
         from annotation.services.import_job import run_import
+        from annotation.services.import_undo import undo_import
 
-        append_only.register("annotation_label", "annotation_auditevent")
+        append_only.register("annotation_label", "annotation_settlement", "annotation_auditevent")
         jobs.register("import", run_import, title="Import")
+        jobs.register("import_undo", undo_import, title="Import taken back")
         post_migrate.connect(append_only.install, sender=self)

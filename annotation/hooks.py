@@ -7,11 +7,13 @@ can be read from the list of callables.
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from annotation.models import Job, Label, Project, User, WorkItem
+from annotation.models import Job, Label, Project, Settlement, User, WorkBatch, WorkItem
 from annotation.permissions import Access
 
 # Called inside the transaction that stores the label. The second argument is the label it replaces, if any.
 LabelStored = Callable[[Label, Label | None], None]
+# Called inside the transaction that changes the labels of record of items that several people answered.
+Settled = Callable[[WorkBatch, Sequence[Settlement]], None]
 # Called inside the transaction that ends a work item without a label.
 WorkItemEnded = Callable[[WorkItem], None]
 # Why this person may not label blind batches of the project, in words; "" where nothing stands against it.
@@ -24,20 +26,34 @@ WordingObjection = Callable[[Project, str | None, Sequence[tuple[str, str]] | No
 HiddenBatches = Callable[[Project], list[int]]
 # Names of imported columns that hold model output which may not be shown now.
 HiddenColumns = Callable[[Project], Collection[str]]
+# Names of imported columns that hold model output, whether it may be shown now or not.
+ModelColumns = Callable[[Project], Collection[str]]
 # The page of what a job was for, as (title, address), where this person may open it; None where it has none.
 JobPage = Callable[[Job, Access], tuple[str, str] | None]
+
+# Copies what is not annotation's own from a project into its duplicate, inside the transaction of the copy.
+ProjectDuplicated = Callable[[Project, Project, User], None]
+# What else goes with a project that is deleted, as (words, how many).
+ProjectContents = Callable[[Project], list[tuple[str, int]]]
+# What a leader does next in the project, as (words, address); None where there is nothing to tell.
+NextStep = Callable[[Access], tuple[str, str] | None]
 
 
 @dataclass
 class Hooks:
     label_stored: list[LabelStored] = field(default_factory=list)
+    settled: list[Settled] = field(default_factory=list)
     work_item_ended: list[WorkItemEnded] = field(default_factory=list)
     blind_objection: list[BlindObjection] = field(default_factory=list)
     schema_objection: list[SchemaObjection] = field(default_factory=list)
     wording_objection: list[WordingObjection] = field(default_factory=list)
     hidden_batches: list[HiddenBatches] = field(default_factory=list)
     hidden_columns: list[HiddenColumns] = field(default_factory=list)
+    model_columns: list[ModelColumns] = field(default_factory=list)
     job_page: list[JobPage] = field(default_factory=list)
+    project_duplicated: list[ProjectDuplicated] = field(default_factory=list)
+    project_contents: list[ProjectContents] = field(default_factory=list)
+    next_step: list[NextStep] = field(default_factory=list)
 
 
 hooks = Hooks()
@@ -68,5 +84,23 @@ def hidden_columns(project: Project) -> set[str]:
     return {column for ask in hooks.hidden_columns for column in ask(project)}
 
 
+def model_columns(project: Project) -> set[str]:
+    """Imported columns that whoever labels must never see, at no time."""
+    return {column for ask in hooks.model_columns for column in ask(project)}
+
+
 def job_page(job: Job, access: Access) -> tuple[str, str] | None:
     return next((page for ask in hooks.job_page if (page := ask(job, access))), None)
+
+
+def project_duplicated(project: Project, copy: Project, actor: User) -> None:
+    for tell in hooks.project_duplicated:
+        tell(project, copy, actor)
+
+
+def project_contents(project: Project) -> list[tuple[str, int]]:
+    return [entry for ask in hooks.project_contents for entry in ask(project)]
+
+
+def next_step(access: Access) -> tuple[str, str] | None:
+    return next((step for ask in hooks.next_step if (step := ask(access))), None)

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, HypacError
 from annotation.job_context import JobContext as JobContext
@@ -69,7 +70,8 @@ def kind(name: str) -> Kind:
         return _kinds[name]
     except KeyError:
         raise HypacError(
-            f"There is no job of kind {name!r}; known are {', '.join(sorted(_kinds))}."
+            _("There is no job of kind %(name)r; known are %(names)s.")
+            % {"name": name, "names": ", ".join(sorted(_kinds))}
         ) from None
 
 
@@ -89,7 +91,8 @@ def enqueue(
 ) -> Job:
     """Store a job and nudge a worker once the surrounding transaction is committed.
 
-    Raises ConflictError where an unfinished job of the project has the same `unique_key`.
+    Raises ConflictError where an unfinished job of the project has the same `unique_key`, and where the
+    project is archived.
     """
     known = kind(kind_name)
     try:
@@ -103,9 +106,13 @@ def enqueue(
                 total=total,
                 heartbeat_at=timezone.now(),
             )
+            # Looked at after the row is there: whoever archives at this moment waits for it, and sees it.
+            if Project.objects.filter(pk=project.pk, archived_at__isnull=False).exists():
+                raise ConflictError(_("This project is archived. Take it out of the archive first."))
     except IntegrityError:
         raise ConflictError(
-            f"{known.title} is already under way. Wait until it has finished, or cancel it."
+            _("%(known)s is already under way. Wait until it has finished, or cancel it.")
+            % {"known": known.title}
         ) from None
     transaction.on_commit(lambda: nudge(job))
     return job
@@ -178,12 +185,15 @@ def pause(*, job: Job) -> None:
     """
     known = kind(job.kind)
     if not known.can_pause:
-        raise ConflictError(f"{known.title} cannot be paused. It can be stopped, and started again later.")
+        raise ConflictError(
+            _("%(known)s cannot be paused. It can be stopped, and started again later.")
+            % {"known": known.title}
+        )
     with transaction.atomic():
         asked = Job.objects.filter(pk=job.pk, state=Job.State.RUNNING).update(pause_asked=True)
         waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED)
         if not asked and not waiting.update(state=Job.State.PAUSED, pause_asked=False):
-            raise ConflictError("Only work that waits or is under way can be paused.")
+            raise ConflictError(_("Only work that waits or is under way can be paused."))
 
 
 def resume(*, job: Job) -> None:
@@ -198,7 +208,7 @@ def resume(*, job: Job) -> None:
         if not paused.update(
             state=Job.State.QUEUED, pause_asked=False, attempts=0, error="", heartbeat_at=timezone.now()
         ):
-            raise ConflictError("Only paused work can be resumed.")
+            raise ConflictError(_("Only paused work can be resumed."))
     transaction.on_commit(lambda: nudge(job))
 
 
@@ -210,7 +220,7 @@ def try_now(*, job: Job) -> None:
     """
     waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED).exclude(error="")
     if not waiting.update(attempts=0, error="", heartbeat_at=timezone.now()):
-        raise ConflictError("It does not wait for another attempt any more; look at how it stands now.")
+        raise ConflictError(_("It does not wait for another attempt any more; look at how it stands now."))
     transaction.on_commit(lambda: nudge(job))
 
 
@@ -234,9 +244,9 @@ def retry(*, job: Job) -> None:
                 heartbeat_at=timezone.now(),
             )
     except IntegrityError:
-        raise ConflictError("The same work is already under way in another job.") from None
+        raise ConflictError(_("The same work is already under way in another job.")) from None
     if not changed:
-        raise ConflictError("Only a job that failed or was cancelled can be started again.")
+        raise ConflictError(_("Only a job that failed or was cancelled can be started again."))
     transaction.on_commit(lambda: nudge(job))
 
 
@@ -251,10 +261,10 @@ def reconcile() -> int:
     # Its worker died while it was to pause: it has stopped all the same.
     silent.filter(pause_asked=True).update(state=Job.State.PAUSED, pause_asked=False, claim_token="")
     for job in silent.filter(attempts__gte=settings.HYPAC_JOB_MAX_ATTEMPTS):
-        reason = (
-            f"Its worker died {job.attempts} times. What it finished is kept; "
-            "start it again once the cause is gone."
-        )
+        reason = _(
+            "Its worker died %(attempts)s times. What it finished is kept; start it again once "
+            "the cause is gone."
+        ) % {"attempts": job.attempts}
         _failed(job, job.claim_token, HypacError(reason), retry=False)
     waiting = Q(state=Job.State.QUEUED, heartbeat_at__lt=now - timedelta(seconds=RENUDGE_SECONDS))
     lost = Q(state=Job.State.RUNNING, heartbeat_at__lt=stale)

@@ -12,10 +12,12 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 
-LOST = (
+LOST = gettext_lazy(
     "The stored key cannot be read any more, because HYPAC_ENCRYPTION_KEYS or DJANGO_SECRET_KEY was changed. "
     "Enter it again, or have whoever runs the server put the old value back."
 )
@@ -27,7 +29,7 @@ def encrypt(text: str) -> str:
     try:
         return _fernet().encrypt(text.encode()).decode() if text else ""
     except UnicodeError:
-        raise InputError("The key holds characters that cannot be stored.", where="api_key") from None
+        raise InputError(_("The key holds characters that cannot be stored."), where="api_key") from None
 
 
 def decrypt(stored: str, *, where: str = "") -> str:
@@ -37,7 +39,7 @@ def decrypt(stored: str, *, where: str = "") -> str:
     try:
         return _fernet().decrypt(stored).decode()
     except (InvalidToken, ValueError):
-        raise InputError(LOST, where=where) from None
+        raise InputError(str(LOST), where=where) from None
 
 
 def encrypt_anew(stored: str, *, where: str = "") -> str:

@@ -17,6 +17,8 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation.models import Project
 
 Type = Project.TaskType
@@ -126,19 +128,22 @@ class ValueReader:
 
     def _text(self, text: str) -> Read:
         if _NOT_STORED.search(text):
-            return None, "it has a character that cannot be stored (NUL or half of a surrogate pair)"
+            return None, _("it has a character that cannot be stored (NUL or half of a surrogate pair)")
         text = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
         if self.task_type == Type.CODE:
             text = re.sub(r"\A(?:[^\S\n]*\n)+", "", text).rstrip()
         elif self.task_type == Type.MATH:
             text = " ".join(text.split())
             if not _EMPTY_MATH.sub("", text):
-                return None, "no formula in it"
+                return None, _("no formula in it")
         else:
             text = text.strip()
         most = MAX_CHARACTERS[self.task_type]
         if len(text) > most:
-            return None, f"it has {len(text):,} characters, more than {most:,}"
+            return None, _("it has %(count)s characters, more than %(most)s") % {
+                "count": f"{len(text):,}",
+                "most": f"{most:,}",
+            }
         return text, ""
 
 

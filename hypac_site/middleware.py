@@ -1,16 +1,21 @@
-"""What is refused before it is read."""
+"""What is refused before it is read, and the language and time zone of whoever reads the answer."""
 
+import zoneinfo
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 # What a form adds to the file that it carries: boundaries, names, the other fields.
 AROUND_A_FILE = 1024**2
+# Set by static/site.js: the reader's time zone by its name in the tz database, such as Europe/Berlin.
+ZONE_COOKIE = "time_zone"
 
 
 def largest_body() -> int:
@@ -48,3 +53,38 @@ class BodyLimitMiddleware:
             problem = {"type": "about:blank", "title": "Content Too Large", "status": 413, "detail": words}
             return JsonResponse(problem, status=413, content_type="application/problem+json")
         return render(request, "413.html", {"limit": limit}, status=413)
+
+
+class ReaderMiddleware:
+    """Answer in the language and the time zone of the reader.
+
+    The language is the one on the person's account; without one, what the browser asks for, which Django's
+    LocaleMiddleware has found before. The zone is the browser's, or TIME_ZONE where it has told none.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        language = _language_of(request)
+        with translation.override(language), timezone.override(_zone_of(request)):
+            request.LANGUAGE_CODE = language
+            response = self.get_response(request)
+        response.headers.setdefault("Content-Language", language)
+        return response
+
+
+def _language_of(request: HttpRequest) -> str:
+    chosen = request.user.language if request.user.is_authenticated else ""
+    return chosen if chosen in dict(settings.LANGUAGES) else translation.get_language()
+
+
+def _zone_of(request: HttpRequest) -> zoneinfo.ZoneInfo | None:
+    """None, the server's own, for anything but the name of a zone: a name becomes the path of a file."""
+    name = request.COOKIES.get(ZONE_COOKIE, "")
+    return zoneinfo.ZoneInfo(name) if name in _zones() else None
+
+
+@cache
+def _zones() -> set[str]:
+    return zoneinfo.available_timezones()

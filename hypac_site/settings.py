@@ -4,7 +4,6 @@ from pathlib import Path
 
 import dj_database_url
 from csp.constants import NONE, SELF
-from django.utils.translation import gettext_lazy as _
 
 from hypac_site import environment
 
@@ -46,6 +45,7 @@ MIDDLEWARE = [
     "hypac_site.middleware.BodyLimitMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "hypac_site.middleware.ReaderMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -67,6 +67,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "annotation.context.waiting_work",
             ],
         },
     },
@@ -90,6 +91,10 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
     }
     Path(str(DATABASES["default"]["NAME"])).parent.mkdir(parents=True, exist_ok=True)
+elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
+    # PostgreSQL takes the queue's looks at single rows for large work and compiles them (JIT): 0.3 s for what
+    # runs in a millisecond. Options in the address go first.
+    DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", "-c jit=off")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Jobs ---------------------------------------------------------------------------------------------------
@@ -148,6 +153,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "project_list"
 LOGOUT_REDIRECT_URL = "login"
+PASSWORD_RESET_TIMEOUT = 24 * 3600  # of a link for a new password, in seconds
 AXES_FAILURE_LIMIT = environment.integer("HYPAC_LOGIN_FAILURE_LIMIT", 10)
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
@@ -166,7 +172,7 @@ _collected = environment.flag("HYPAC_COLLECT_STATIC") or (STATIC_ROOT / "staticf
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
-        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        "BACKEND": "hypac_site.static_files.StaticFiles"
         if _collected and not DEBUG
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
@@ -223,9 +229,12 @@ REST_FRAMEWORK = {
 
 # --- Language and time --------------------------------------------------------------------------------------
 
+# Of what workers store, such as the errors of jobs, and of pages whose reader asks for no language below.
 LANGUAGE_CODE = "en"
-LANGUAGES = [("en", _("English"))]
+# Each named in itself, so that whoever reads no other finds it. docs/translating.md says how to add one.
+LANGUAGES = [("en", "English"), ("fr", "Français")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
+# Of readers whose browser has not told its own yet (static/site.js does).
 TIME_ZONE = environment.text("HYPAC_TIME_ZONE", "UTC")
 USE_I18N = True
 USE_TZ = True
@@ -234,7 +243,10 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"hide_tokens": {"()": "hypac_site.logs.HideTokens"}},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["hide_tokens"]}
+    },
     "root": {"handlers": ["console"], "level": environment.text("HYPAC_LOG_LEVEL", "INFO")},
     "loggers": {name: {"level": "WARNING"} for name in ("axes", "httpx", "httpcore")},
 }

@@ -143,7 +143,8 @@ def _plan(run: Run) -> dict[str, Any]:
     names = (
         *("number", "state", "epsilon", "alpha", "target", "m", "p", "p_column", "p_min"),
         *("bound", "rule", "split_share", "loss", "loss_params", "score", "score_params"),
-        *("human_cost", "pool_size", "whole_size", "pool_hash"),
+        *("human_cost", "overlap", "overlap_share", "consensus"),
+        *("pool_size", "whole_size", "pool_hash"),
         *("created_at", "analysed_at", "routed_at", "completed_at"),
     )
     return {name: getattr(run, name) for name in names}
@@ -152,7 +153,8 @@ def _plan(run: Run) -> dict[str, Any]:
 def _progress(progress: BatchProgress | None) -> dict[str, int] | None:
     if progress is None:
         return None
-    return {name: getattr(progress, name) for name in ("open", "leased", "done", "unlabelable", "total")}
+    names = ("open", "leased", "done", "unlabelable", "total", "items", "settled", "disagreeing")
+    return {name: getattr(progress, name) for name in names}
 
 
 def _threshold(threshold: Threshold) -> dict[str, Any] | None:

@@ -97,6 +97,7 @@ def _outlook(seen: Outlook) -> dict[str, Any]:
         "pool_size": seen.pool_size,
         "pilot_size": seen.pilot_size,
         "expected_labels": facts.expected_human_labels,
+        "people_per_item": seen.people_per_item,
         "expected_tested_labels": facts.expected_tested_labels,
         "smallest_n": facts.smallest_n,
         "allowed_errors": facts.allowed_errors_at_expected_n if seen.binary else None,

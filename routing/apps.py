@@ -8,7 +8,7 @@ class RoutingConfig(AppConfig):
     def ready(self) -> None:
         from annotation import append_only, hooks
         from routing import hooks as answers
-        from routing import jobs, models
+        from routing import jobs, models, project_life
 
         append_only.register(
             "routing_prediction",
@@ -41,3 +41,4 @@ class RoutingConfig(AppConfig):
         )
         jobs.register()
         answers.register(hooks.hooks)
+        project_life.register(hooks.hooks)

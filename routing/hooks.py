@@ -8,11 +8,22 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from annotation.hooks import Hooks
-from annotation.models import AuditEvent, Job, Label, Membership, Project, User, WorkItem
+from annotation.models import (
+    AuditEvent,
+    Job,
+    Label,
+    Membership,
+    Project,
+    Settlement,
+    User,
+    WorkBatch,
+    WorkItem,
+)
 from annotation.permissions import ROLES_BY_ACTION, Access
 from routing.models import Certificate, Run, Spend
-from routing.selectors.visibility import columns_hidden_now
+from routing.selectors.visibility import columns_hidden_now, hidden_columns
 from routing.services.completion import complete_if_done, run_of_batch
+from routing.services.item_changes import KIND as CHANGE
 from routing.services.prompts import source_asked_otherwise
 from routing.services.states import OPEN, UNDER_WAY, State
 from routing.services.validity import mark_invalid
@@ -27,17 +38,21 @@ SHOWN_IN_THE_ADMINISTRATION = tuple(
 
 def register(hooks: Hooks) -> None:
     hooks.label_stored.append(label_stored)
+    hooks.settled.append(settled)
     hooks.work_item_ended.append(work_item_ended)
     hooks.blind_objection.append(blind_objection)
     hooks.schema_objection.append(schema_objection)
     hooks.wording_objection.append(wording_objection)
     hooks.hidden_batches.append(hidden_batches)
     hooks.hidden_columns.append(columns_hidden_now)
+    hooks.model_columns.append(hidden_columns)
     hooks.job_page.append(job_page)
 
 
 def job_page(job: Job, access: Access) -> tuple[str, str] | None:
-    """The run that a job works for."""
+    """The run that a job works for, or what a change to many items did."""
+    if job.kind == CHANGE and access.allows("review"):
+        return _("What was changed"), reverse("items_changed", args=[access.project.slug, job.pk])
     if "run" not in job.params or not access.allows("runs.view"):
         return None
     run = Run.objects.filter(project=access.project, pk=job.params["run"]).first()
@@ -48,13 +63,16 @@ def job_page(job: Job, access: Access) -> tuple[str, str] | None:
 
 
 def label_stored(label: Label, replaced: Label | None) -> None:
-    """Pay for the label, see whether the run is now complete, or what a correction breaks."""
+    """Pay for the label, see whether the run is now complete, or what a correction breaks: of an item that
+    several people answered only `settled` can tell.
+    """
     batch = label.work_item.batch
     run = run_of_batch(batch.pk)
     if run is None:
         return
     if replaced is not None:
-        if batch.pk == run.calibration_batch_id and batch.locked_at is not None:
+        locked = batch.pk == run.calibration_batch_id and batch.locked_at is not None
+        if locked and not _has_several(label.work_item):
             mark_invalid(
                 run=run,
                 reason=_(
@@ -75,6 +93,37 @@ def label_stored(label: Label, replaced: Label | None) -> None:
     )
     if not calibration:
         complete_if_done(run, label.work_item)
+
+
+def settled(batch: WorkBatch, settlements: Sequence[Settlement]) -> None:
+    """See what a changed label of record breaks, or whether the run is now complete."""
+    run = run_of_batch(batch.pk)
+    if run is None:
+        return
+    if batch.pk == run.routed_batch_id:
+        complete_if_done(run)
+        return
+    if batch.locked_at is None:
+        return
+    for row in settlements:
+        # Not by times: of two servers one clock may be behind the other.
+        if row.value != (row.supersedes.value if row.supersedes else None):
+            mark_invalid(
+                run=run,
+                reason=_(
+                    "The label of record of calibration item %(item)s changed after the labels had been "
+                    "locked."
+                )
+                % {"item": row.item.external_id},
+                actor=row.decided_by,
+            )
+
+
+def _has_several(work_item: WorkItem) -> bool:
+    """Whether several people were asked about the item."""
+    if work_item.batch.overlap == 1:
+        return False
+    return WorkItem.objects.filter(batch=work_item.batch_id, item=work_item.item_id, slot=1).exists()
 
 
 def work_item_ended(work_item: WorkItem) -> None:
@@ -114,8 +163,9 @@ def _had_role(project: Project, user: User, roles: Collection[str], *, since: da
     """Whether the person lost one of these roles after `since`, as the audit trail tells."""
     lost = Q(action="member.role_changed", data__from__in=list(roles))
     lost |= Q(action="member.removed", data__role__in=list(roles))
-    target = f"user:{user.username}"[:120]
-    return AuditEvent.objects.filter(lost, project=project, target=target, created_at__gte=since).exists()
+    # By id, as names can change; events from before ids were written down name the person alone.
+    theirs = Q(data__user=user.pk) | Q(data__user__isnull=True, target=f"user:{user.username}"[:120])
+    return AuditEvent.objects.filter(lost, theirs, project=project, created_at__gte=since).exists()
 
 
 def schema_objection(project: Project) -> str:

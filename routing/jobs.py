@@ -7,7 +7,10 @@ from annotation.models import Job
 from routing.models import RunSource, Source
 from routing.services.analysis import analyse_run
 from routing.services.bands import route_run
+from routing.services.completion import settle_run
 from routing.services.deliveries import deliver_run
+from routing.services.item_changes import KIND as CHANGE
+from routing.services.item_changes import UNDO, run_change, run_undo
 from routing.services.prepare import prepare
 from routing.services.tries import KIND as TRY
 from routing.services.tries import try_source
@@ -36,5 +39,8 @@ def register() -> None:
     jobs.register("prepare_run", prepare, title="Predicting and drawing", **models)
     jobs.register("analyse_run", analyse_run, title="The analysis")
     jobs.register("route_run", route_run, title="The routing", **models)
+    jobs.register("settle_run", settle_run, title="Settling what people differ about")
     jobs.register("deliver_run", deliver_run, title="The delivery")
     jobs.register(TRY, try_source, title="Trying a model", queue=queue_of_try)
+    jobs.register(CHANGE, run_change, title="A change to items")
+    jobs.register(UNDO, run_undo, title="Taking back a change to items")

@@ -2,13 +2,42 @@
 
 from django.urls import path
 
-from routing.views import deliveries, items, model_prices, overview, plan, prompts, runs, sources, tries
+from routing.views import (
+    certificates,
+    deliveries,
+    item,
+    item_changes,
+    items,
+    model_prices,
+    overview,
+    plan,
+    prompts,
+    runs,
+    sources,
+    tries,
+)
 
 urlpatterns = [
     path("projects/<slug:slug>/", overview.overview, name="overview"),
     path("projects/<slug:slug>/items/", items.items, name="items"),
-    path("projects/<slug:slug>/items/<int:item_id>/", items.item, name="item"),
+    path("projects/<slug:slug>/items/change/", item_changes.items_change, name="items_change"),
+    path(
+        "projects/<slug:slug>/items/changes/<int:job_id>/", item_changes.items_changed, name="items_changed"
+    ),
+    path(
+        "projects/<slug:slug>/items/changes/<int:job_id>/undo/",
+        item_changes.items_change_undo,
+        name="items_change_undo",
+    ),
+    path("projects/<slug:slug>/items/<int:item_id>/", item.item, name="item"),
+    path("projects/<slug:slug>/items/<int:item_id>/comment/", item.item_comment, name="item_comment"),
+    path(
+        "projects/<slug:slug>/items/<int:item_id>/flags/<int:comment_id>/resolve/",
+        item.item_flag_resolve,
+        name="item_flag_resolve",
+    ),
     path("projects/<slug:slug>/sources/", sources.sources, name="sources"),
+    path("projects/<slug:slug>/sources/suggested/", sources.source_suggested, name="source_suggested"),
     path("projects/<slug:slug>/sources/new/", sources.source_new, name="source_new"),
     path("projects/<slug:slug>/sources/<int:source_id>/", sources.source_edit, name="source_edit"),
     path("projects/<slug:slug>/sources/<int:source_id>/delete/", sources.source_delete, name="source_delete"),
@@ -39,8 +68,16 @@ urlpatterns = [
         runs.run_certificate,
         name="run_certificate",
     ),
+    path(
+        "projects/<slug:slug>/runs/<int:number>/certificate/",
+        certificates.run_certificate_page,
+        name="run_certificate_page",
+    ),
     path("projects/<slug:slug>/runs/<int:number>/draw.jsonl", runs.run_draw, name="run_draw"),
     path("projects/<slug:slug>/deliveries/", deliveries.deliveries, name="deliveries"),
+    path(
+        "projects/<slug:slug>/deliveries/<int:delivery_id>.zip", deliveries.delivery_zip, name="delivery_zip"
+    ),
     path(
         "projects/<slug:slug>/deliveries/<int:delivery_id>/<str:name>",
         deliveries.delivery_file,

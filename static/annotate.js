@@ -1,334 +1,387 @@
-// Labelling by keyboard: one key for one label, keys that tick several, or a field to write in. No answer is lost
-// when the connection is.
+// Labelling: an answer is put into the outbox, the next item is shown at once, and what comes of the answer is
+// told when it is known. No answer is lost when the connection, the session or the page is.
 (() => {
   "use strict";
-
+  const { labelling } = window;
+  const { fieldsOf, valuesOf, wordsOf, answerOf } = labelling.forms;
   const area = document.getElementById("task-area");
-  const said = document.getElementById("said");
-  const connection = document.getElementById("connection");
-  const sheet = document.getElementById("keys");
+  const unsent = document.getElementById("unsent");
   const word = area.dataset;
-  // A second press of a key that was meant for the last item must not label the next one. Nobody sees, decides
-  // and presses within this time.
-  const SETTLE_MS = 250;
 
-  let shownAt = 0; // when this item could be seen
-  let busy = false; // a request is on its way
-  let pending = null; // an answer that did not reach the server: {url, fields: [[name, value], ...]}
-  let retryTimer = 0;
-  let retryAfter = 2000;
+  const SAVING_AFTER_MS = 400; // what is quicker is not told
+  const COUNTS_EVERY = 5; // answers after which the server's own counts are asked for
+  const NUMBER = /^\s*[+\u2212-]?(\d+\.?\d*|\.\d+)\s*$/; // what the server reads for sure; the rest it is asked about
 
-  const task = () => document.getElementById("task");
-  const labelForm = () => document.getElementById("label-form");
-  const skipBox = () => document.getElementById("skip");
-  const answer = () => document.getElementById("answer");
+  const drafts = labelling.drafts(`hypac-drafts-${word.name}`);
+  const clock = labelling.clock();
+  const seen = new Map(); // items of answers that were not sent, by the key of the answer
+  let amending = null; // the key of the unsent answer that is before the person again
+  let stopped = false; // another window has taken over
+  let answers = 0;
+  let asking = false;
 
-  // --- An item appears ------------------------------------------------------------------------------------
+  const unsentAnswers = () => outbox.entries().filter((entry) => entry.counts).length;
+  const held = () => [...desk.holding(), ...outbox.entries().map((entry) => entry.work_item)];
 
-  function present() {
-    const image = document.getElementById("item-image");
-    // A form that was open below may have moved the item out of sight.
-    if (task().getBoundingClientRect().top < 0) task().scrollIntoView({ block: "start" });
-    shownAt = 0;
-    delete task().dataset.ready;
-    const arrived = () => {
-      if (image && image.naturalWidth && Math.max(image.naturalWidth, image.naturalHeight) < 200) {
-        image.classList.add("tiny");
-      }
-      const zoom = document.getElementById("zoom");
-      if (zoom) zoom.hidden = false;
-      shownAt = performance.now();
-      const shown = task();
-      window.setTimeout(() => {
-        if (task() === shown) shown.dataset.ready = "";
-      }, SETTLE_MS);
-    };
-    // Not where that would bring up a keyboard on the screen, over the item: where a finger points. A computer
-    // may well have no pointer at all.
-    const field = answer();
-    if (field && !window.matchMedia("(pointer: coarse)").matches) field.focus({ preventScroll: true });
-    if (!image) return arrived();
-    if (image.complete) return image.naturalWidth ? arrived() : broken();
-    image.addEventListener("load", arrived, { once: true });
-    image.addEventListener("error", broken, { once: true });
+  const zoom = labelling.zoom(area);
+  const counts = labelling.counts(area, unsentAnswers);
+  const desk = labelling.desk({
+    word, clock, drafts,
+    on: {
+      shown() {
+        zoom.shown();
+        finder.shown();
+        counts.show();
+        teller.aloudSoon();
+      },
+      brokenImage: () => tell(word.wordImage, true),
+    },
+  });
+  const teller = labelling.teller({
+    word,
+    itemInWords: () => desk.inWords(),
+    onConnection: (isThere) => desk.wordsForWaiting(isThere ? word.wordWaiting : word.wordWaitingOffline),
+  });
+  const { tell, problem, troubled, untroubled } = teller;
+  const finder = labelling.finder(area, (count) => teller.aloud(`${word.wordFound} ${count}`));
 
-    function broken() {
-      tell(word.wordImage, true);
-      arrived();
+  // --- The outbox -------------------------------------------------------------------------------------------
+
+  let savingTimer = 0;
+  const outbox = labelling.outbox({
+    name: `hypac-outbox-${word.name}`,
+    withEach(entry) {
+      const fields = [["person", word.person]];
+      // With nothing to look at, the answer brings what comes next, or the page that says that all is done.
+      if (desk.holding().length || outbox.entries().length > 1) fields.push(["holding", held().join(",")]);
+      if (entry.counts && answers % COUNTS_EVERY === 0) fields.push(["counts", "yes"]);
+      return fields;
+    },
+    on: {
+      changed() {
+        const waiting = outbox.entries().length;
+        unsent.hidden = !waiting || (waiting < 2 && teller.isConnected());
+        unsent.querySelector("strong").textContent = counts.text(waiting);
+        window.clearTimeout(savingTimer);
+        if (waiting) savingTimer = window.setTimeout(() => teller.isConnected() && tell(word.wordSaving), SAVING_AFTER_MS);
+      },
+      troubled(trouble) {
+        troubled(trouble);
+        unsent.hidden = false;
+      },
+      notTaken(entry, status) {
+        untroubled();
+        problem(`${word.wordNotTaken} ${status}.`, entry.words);
+        after(entry);
+      },
+      arrived,
+    },
+  });
+
+  function arrived(entry, { data, html }) {
+    untroubled();
+    if (html !== undefined) {
+      // Elsewhere nobody would see it.
+      if (stopped) return problem(word.wordNotTaken, entry.words);
+      desk.setBusy(false);
+      return show(html, entry);
+    }
+    if (data.outcome === "stored") {
+      tell(data.said.text);
+      teller.aloudSoon(1);
+    } else {
+      problem(data.said.text, entry.words);
+    }
+    desk.receive(data.ahead);
+    if (data.counts) counts.take(data.counts);
+    after(entry);
+  }
+
+  function after(entry) {
+    const { wait } = seen.get(entry.key) || {};
+    seen.delete(entry.key);
+    if (stopped) return;
+    if (wait) {
+      desk.setBusy(false);
+      forward();
+    } else if (desk.state() === "waiting" && !outbox.entries().length) {
+      ask();
     }
   }
 
-  const ready = () => !busy && !pending && task().hasAttribute("data-ready");
-
-  // What was typed and given before the item could be seen was meant for no item, or for the one before: it must
-  // not wait in the field for what is typed next.
-  function tooEarly() {
-    const field = answer();
-    if (!field || busy || pending || field.value === field.defaultValue) return;
-    field.value = field.defaultValue;
-    tell(word.wordEarly, true);
+  function show(html, entry = null) {
+    const told = desk.swap(html, { withAnswer: entry !== null && !(seen.get(entry.key) || {}).wait });
+    const back = !entry || (desk.current() && desk.current().work_item === entry.work_item);
+    if (told && told.trouble && !back) problem(told.text, entry.words);
+    else if (told) tell(told.text, told.trouble);
+    if (entry) seen.delete(entry.key);
+    counts.take();
+    more();
   }
 
-  function tell(text, trouble = false) {
-    const line = document.createElement("span");
-    line.textContent = text;
-    if (trouble) line.className = "trouble";
-    said.replaceChildren(line);
+  function forward() {
+    amending = null;
+    if (!desk.next() && !outbox.entries().length) ask();
   }
 
-  // --- Sending --------------------------------------------------------------------------------------------
+  // --- Asking the server ------------------------------------------------------------------------------------
 
-  const isAnswer = (element) => element && element.id === "label-form";
+  // What comes next, as a part of the page.
+  async function ask() {
+    if (asking || stopped) return;
+    asking = true;
+    const answer = await labelling.send(`${word.page}?person=${word.person}`);
+    asking = false;
+    if (stopped || desk.state() === "item") return; // it came another way
+    if (answer.html === undefined) {
+      troubled(answer.trouble);
+      window.setTimeout(() => desk.state() === "waiting" && !outbox.entries().length && ask(), 3000);
+      return;
+    }
+    untroubled();
+    const parsed = answer.html.match(/name="work_item" value="(\d+)"/);
+    // The server does not know yet of an answer that is on its way; what comes after it is held.
+    if (parsed && outbox.entries().some((entry) => entry.work_item === Number(parsed[1]))) return more();
+    show(answer.html);
+  }
+
+  // Items to hold behind the one that is shown.
+  async function more() {
+    if (stopped || (desk.state() === "empty" && !outbox.entries().length)) return;
+    const fields = [["person", word.person], ["holding", held().join(",")]];
+    const first = desk.first();
+    if (first) fields.push(["work_item", first.work_item], ["token", first.token]);
+    const { data, trouble } = await labelling.send(word.ahead, fields);
+    if (trouble === "otherPerson") troubled(trouble);
+    if (!data || stopped) return;
+    desk.receive(data.ahead);
+    // Another window had answered it while this one was being opened.
+    if (data.lost && first === desk.current() && desk.state() === "item") forward();
+    counts.take(data.counts);
+    if (desk.state() === "waiting" && !outbox.entries().length) ask();
+  }
+
+  // --- Giving answers ---------------------------------------------------------------------------------------
+
+  function give(form, button) {
+    const fields = fieldsOf(form, button);
+    const values = valuesOf(fields);
+    const correcting = desk.state() === "correcting";
+    if (word.taskType === "multiple_choice") {
+      const none = fields.some(([name]) => name === "none");
+      if (none === values.length > 0) return tell(none ? word.wordBoth : word.wordNothing, true);
+    }
+    const card = desk.current();
+    const spent = String(clock.read());
+    const entry = {
+      key: labelling.randomKey(),
+      kind: correcting ? "correct" : "submit",
+      url: form.getAttribute("action"),
+      work_item: card.work_item,
+      words: wordsOf(form, fields, word.wordNone),
+      fields: fields.map(([name, value]) => [name, name === "lead_time_ms" ? spent : value]),
+      counts: !correcting && !amending,
+    };
+    // Nothing is there to go on with after a correction: the answer to it brings it.
+    const wait = correcting ? !desk.first() : word.taskType === "number" && !NUMBER.test(values[0] || "");
+    entry.fields = entry.fields.filter(([name]) => name !== "idempotency_key");
+    entry.fields.push(["idempotency_key", entry.key]);
+    seen.set(entry.key, { card, wait, answer: answerOf(fields, word.taskType) });
+    desk.dropDraft();
+    if (amending) {
+      entry.fields.push(["amend", "yes"]);
+      const put = outbox.replace(amending, entry);
+      return done(entry, () => put || outbox.push(entry));
+    }
+    done(entry, () => outbox.push(entry));
+  }
+
+  // Kept first, then what comes next is shown, then it is sent.
+  function done(entry, keep) {
+    if (entry.counts) {
+      answers += 1;
+      counts.oneMore();
+    }
+    if (entry.kind !== "correct") desk.gave(entry.work_item);
+    keep();
+    amending = null;
+    if (seen.get(entry.key).wait) desk.setBusy(true);
+    else desk.next();
+    outbox.send();
+  }
+
+  function skip(form, button) {
+    const card = desk.current();
+    const entry = {
+      key: labelling.randomKey(),
+      kind: "skip",
+      url: form.getAttribute("action"),
+      work_item: card.work_item,
+      words: button ? button.firstChild.textContent.trim() : "",
+      fields: fieldsOf(form, button),
+    };
+    seen.set(entry.key, { card, answer: null });
+    if (amending) outbox.remove(amending);
+    done(entry, () => outbox.push(entry));
+  }
+
+  function flag(form) {
+    outbox.push({
+      key: labelling.randomKey(),
+      kind: "flag",
+      url: form.getAttribute("action"),
+      work_item: desk.current().work_item,
+      words: form.querySelector("[name=text]").value,
+      fields: fieldsOf(form, null),
+    });
+    outbox.send();
+    form.querySelector("[name=text]").value = "";
+    form.parentElement.open = false;
+    form.parentElement.querySelector("summary").focus();
+    desk.inSight();
+  }
+
+  // --- Going back -------------------------------------------------------------------------------------------
+
+  let goingBack = false;
+  async function undo() {
+    if (goingBack || stopped || desk.isBusy()) return;
+    goingBack = true;
+    try {
+      if (!(await outbox.flush())) return undoUnsent();
+      const before = area.querySelector("form[data-undo] [name=before]");
+      const fields = [["person", word.person], ...(before ? [["before", before.value]] : [])];
+      if (desk.current()) fields.push(["holding", desk.holding().join(",")]);
+      const { data, html, trouble } = await labelling.send(word.undo, fields);
+      if (stopped) return;
+      if (trouble) return troubled(trouble);
+      if (data) return tell(data.said.text, data.outcome !== "stored");
+      // A skipped item that is back is the only one that the person holds now.
+      if (/data-state="item"/.test(html)) desk.forget();
+      amending = null;
+      show(html);
+    } finally {
+      goingBack = false;
+    }
+  }
+
+  function undoUnsent() {
+    const list = outbox.entries().filter((entry) => entry.kind !== "flag");
+    const limit = amending ? list.findIndex((entry) => entry.key === amending) : list.length;
+    const entry = list[limit - 1];
+    const known = entry && seen.get(entry.key);
+    if (!known || outbox.isUnderWay(entry.key)) return tell(word.wordNotYet, true);
+    if (entry.kind === "skip") {
+      outbox.remove(entry.key);
+      amending = null;
+      desk.back(known.card, null, "");
+      return tell(word.wordSkipBack);
+    }
+    if (entry.kind === "correct") return tell(word.wordNotYet, true);
+    amending = entry.key;
+    desk.back(known.card, known.answer, word.wordUnsent);
+    tell(word.wordBack);
+  }
+
+  // Away from a correction, with everything as it was.
+  function leave() {
+    if (desk.state() === "correcting" || desk.state() === "unsent") {
+      desk.dropDraft();
+      forward();
+    }
+  }
+
+  // --- Events -----------------------------------------------------------------------------------------------
+
+  const ready = () => desk.isReady() && !stopped;
+  const tooEarly = () => desk.takeOutEarly() && tell(word.wordEarly, true);
 
   area.addEventListener("click", (event) => {
-    const button = event.target.closest("#label-form button, button[name=reason]");
+    const button = event.target.closest("#label-form button[type=submit], button[name=reason]");
     if (button && !ready()) {
       event.preventDefault();
       tooEarly();
     }
+    if (event.target.closest("[data-escape]")) {
+      event.preventDefault();
+      leave();
+    }
   }, true);
 
-  document.addEventListener("htmx:configRequest", (event) => {
-    if (isAnswer(event.detail.elt)) {
-      event.detail.parameters.lead_time_ms = String(Math.round(performance.now() - shownAt));
-    }
-  });
-
-  document.addEventListener("htmx:beforeRequest", (event) => {
-    const { elt, requestConfig } = event.detail;
-    // The empty page looks for work by itself; that must not block anything.
-    if (!area.contains(elt) || requestConfig.verb === "get") return;
-    if (busy || pending) return event.preventDefault();
-    if (isAnswer(elt)) {
-      // Answers take the way that can be repeated, the first time as every time.
-      event.preventDefault();
-      pending = { url: requestConfig.path, fields: plain(requestConfig.parameters) };
-      keep(pending);
-      return send();
-    }
-    working(true);
-  });
-
-  document.addEventListener("htmx:afterRequest", (event) => {
-    if (event.detail.requestConfig.verb === "get") return;
-    working(false);
-    const status = event.detail.xhr ? event.detail.xhr.status : 0;
-    if (status === 0 || status >= 500) tell(status ? word.wordRefused : word.wordLost, true);
-  });
-
-  function working(now) {
-    busy = now;
-    area.toggleAttribute("aria-busy", now);
-    // Keys that come now would be lost with the field, or come apart between this one and the next.
-    if (answer()) answer().readOnly = now;
-  }
-
-  document.addEventListener("htmx:afterSettle", (event) => {
-    if (!event.detail.elt || (event.detail.elt.id !== "task" && event.detail.elt !== area)) return;
-    // Until now it may have looked like the field before it (htmx settles attributes late).
-    if (answer()) answer().value = answer().defaultValue;
-    present();
-  });
-
-  function plain(parameters) {
-    return parameters instanceof FormData ? [...parameters.entries()] : Object.entries(parameters);
-  }
-
-  // --- An answer on its way --------------------------------------------------------------------------------
-
-  function keep(answer) {
-    try {
-      localStorage.setItem(word.outbox, JSON.stringify(answer));
-    } catch {
-      // A full or forbidden storage: the answer is still held in memory for as long as the page is open.
-    }
-  }
-
-  function kept() {
-    try {
-      const answer = JSON.parse(localStorage.getItem(word.outbox));
-      if (answer && !Array.isArray(answer.fields)) answer.fields = Object.entries(answer.fields);
-      return answer;
-    } catch {
-      return null;
-    }
-  }
-
-  function letGo() {
-    try {
-      localStorage.removeItem(word.outbox);
-    } catch {
-      // Nothing was stored.
-    }
-    pending = null;
-    connection.hidden = true;
-    window.clearTimeout(retryTimer);
-    retryAfter = 2000;
-  }
-
-  function again(text) {
-    connection.textContent = text;
-    connection.hidden = false;
-    window.clearTimeout(retryTimer);
-    retryTimer = window.setTimeout(send, retryAfter);
-    retryAfter = Math.min(retryAfter * 1.5, 15000);
-  }
-
-  // The same answer with the same key: however often it arrives, it makes one label.
-  async function send() {
-    if (!pending || busy) return;
-    const token = document.querySelector("input[name=csrfmiddlewaretoken]");
-    // A name may come several times: several labels have been ticked.
-    const fields = pending.fields.filter(([name]) => name !== "csrfmiddlewaretoken");
-    if (token) fields.push(["csrfmiddlewaretoken", token.value]);
-    working(true);
-    try {
-      const response = await fetch(pending.url, {
-        method: "POST",
-        body: new URLSearchParams(fields),
-        headers: { "HX-Request": "true", "HX-Target": "task" },
-      });
-      const html = await response.text();
-      working(false);
-      const elsewhere = response.headers.get("HX-Redirect");
-      // After logging in, this page sends the answer that it finds kept.
-      if (elsewhere) return window.location.assign(`${elsewhere.split("?")[0]}?next=${word.page}`);
-      if (response.ok) {
-        letGo();
-        return htmx.swap("#task", html, { swapStyle: "outerHTML" });
-      }
-      if (response.status >= 500 || response.status === 429) return again(word.wordRefused);
-      // Refused for good (no longer a member, a form gone stale): the page as it is now says why.
-      letGo();
-      window.location.assign(word.page);
-    } catch {
-      working(false);
-      again(word.wordLost);
-    }
-  }
-  window.addEventListener("online", send);
-
-  // --- The lease ------------------------------------------------------------------------------------------
-
-  const beat = Math.max(5, Number(word.leaseSeconds) / 3) * 1000;
-  window.setInterval(async () => {
-    const form = labelForm();
-    if (!form || task().dataset.state !== "item" || pending || document.visibilityState === "hidden") return;
-    const fields = new FormData(form);
-    try {
-      const response = await fetch(word.heartbeat, { method: "POST", body: new URLSearchParams(fields) });
-      if (labelForm() === form && response.status === 409) tell(word.wordGone, true);
-    } catch {
-      // The next beat, or the answer itself, will show whether the connection is back.
-    }
-  }, beat);
-
-  // --- Keys -----------------------------------------------------------------------------------------------
-
-  const writing = (element) =>
-    element.closest("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable]");
-
-  document.addEventListener("keydown", (event) => {
-    if (event.isComposing || event.defaultPrevented) return;
-    const give = document.querySelector("#label-form button[data-give]");
-    const aside = sheet.open || (skipBox() && skipBox().open);
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && give && !aside && !event.repeat) {
-      return press(event, give);
-    }
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Escape") return escape(event);
-    if (sheet.open || writing(event.target)) return;
-    if (event.repeat) return;
-    const key = event.key;
-    const box = skipBox();
-    if (box && box.open) {
-      const reason = box.querySelector(`button[data-number="${CSS.escape(key)}"]`);
-      if (reason) return press(event, reason);
-      if (key === "s") return toggleSkip(event);
-      return;
-    }
-    const choice = [...document.querySelectorAll("#label-form [data-hotkey]")].find(
-      (button) => button.dataset.hotkey === key || button.dataset.hotkey.toLowerCase() === key.toLowerCase(),
-    );
-    if (choice) return press(event, choice);
-    if (key === "?") return openSheet(event);
-    if (key === "u" || key === "Backspace") {
-      const undo = document.querySelector("form[data-undo] button");
-      event.preventDefault();
-      if (undo && !busy && !pending) undo.click();
-    } else if (key === "Enter" && give && (event.target === document.body || event.target.type === "checkbox")) {
-      press(event, give);
-    } else if (key === "s" && box) {
-      toggleSkip(event);
-    } else if (key === "z") {
-      zoom();
-    } else if (key === "ArrowRight" || key === "ArrowDown" || key === "ArrowLeft" || key === "ArrowUp") {
-      step(event, key === "ArrowRight" || key === "ArrowDown" ? 1 : -1);
-    }
-  });
-
-  function press(event, button) {
+  area.addEventListener("submit", (event) => {
+    const form = event.target;
     event.preventDefault();
+    if (form.matches("[data-undo]")) return undo();
+    if (form.matches("[data-stop]")) return stop(form);
     if (!ready()) return tooEarly();
-    button.classList.add("pressed");
-    button.click();
-  }
-
-  function escape(event) {
-    const box = skipBox();
-    if (sheet.open) return; // the dialog closes by itself
-    if (box && box.open) {
-      box.open = false;
-      box.querySelector("summary").focus();
-      event.preventDefault();
-      return;
-    }
-    // Out of the field first: then the other keys work.
-    if (document.activeElement === answer()) return document.activeElement.blur();
-    const leave = document.querySelector("#task [data-escape]");
-    if (leave) leave.click();
-  }
-
-  function toggleSkip(event) {
-    const box = skipBox();
-    event.preventDefault();
-    box.open = !box.open;
-    // Never on a reason: Enter would skip before anything was chosen.
-    box.querySelector(box.open ? "#skip-title" : "summary").focus();
-    if (box.open) box.scrollIntoView({ block: "nearest" });
-  }
-
-  function openSheet(event) {
-    if (event) event.preventDefault();
-    if (!sheet.open) sheet.showModal();
-  }
-
-  function zoom() {
-    const image = document.getElementById("item-image");
-    const button = document.getElementById("zoom");
-    if (!image || !button) return;
-    button.setAttribute("aria-pressed", String(image.classList.toggle("zoomed")));
-  }
-
-  function step(event, direction) {
-    const buttons = [...document.querySelectorAll("#label-form :is(button, input[type=checkbox])[name=value]")];
-    const inside = buttons.indexOf(document.activeElement);
-    if (!buttons.length || (inside < 0 && document.activeElement !== document.body)) return;
-    event.preventDefault();
-    const next = inside < 0 ? (direction > 0 ? 0 : buttons.length - 1) : inside + direction;
-    buttons[(next + buttons.length) % buttons.length].focus();
-  }
-
-  area.addEventListener("click", (event) => {
-    if (event.target.closest("#zoom")) zoom();
+    if (form.id === "label-form") give(form, event.submitter);
+    else if (form.closest("#skip")) skip(form, event.submitter);
+    else if (form.closest("#flag")) flag(form);
   });
-  const opener = document.getElementById("open-keys");
-  opener.hidden = false;
-  opener.addEventListener("click", openSheet);
 
-  // --- Start ----------------------------------------------------------------------------------------------
+  async function stop(form) {
+    if (!(await outbox.flush())) return tell(word.wordStop, true);
+    form.submit();
+  }
 
-  present();
-  pending = kept();
-  send();
+  let draftTimer = 0;
+  area.addEventListener("input", () => {
+    window.clearTimeout(draftTimer);
+    draftTimer = window.setTimeout(desk.draftNow, 300);
+  });
+
+  // The page without work asks by itself (htmx); what it then shows is taken from there.
+  document.addEventListener("htmx:afterSettle", (event) => {
+    if (!event.detail.elt || event.detail.elt.id !== "task") return;
+    desk.take();
+    counts.take();
+    more();
+  });
+
+  labelling.keys({
+    singleKeys: word.singleKeys === "yes",
+    does: { ready, tooEarly, undo, leave, zoom, finder, guidelines: labelling.guidelines() },
+  });
+
+  labelling.leases({
+    word, desk,
+    isActive: () => !stopped && teller.isConnected(),
+    on: { lostAhead: more, lostFirst: () => tell(word.wordGone, true) },
+  });
+  for (const [target, name] of [[document, "visibilitychange"], [window, "pagehide"]]) {
+    target.addEventListener(name, desk.draftNow);
+  }
+  window.addEventListener("beforeunload", (event) => {
+    if (!outbox.isLasting() && outbox.entries().length) event.preventDefault();
+  });
+
+  // --- Start ------------------------------------------------------------------------------------------------
+
+  labelling.onlyHere(`hypac-labelling-${word.name}`, () => {
+    stopped = true;
+    outbox.close();
+    desk.draftNow();
+    const note = document.createElement("div");
+    note.className = "card empty";
+    note.setAttribute("role", "alert");
+    const line = document.createElement("p");
+    line.textContent = word.wordElsewhere;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = word.wordHere;
+    button.addEventListener("click", () => window.location.reload());
+    note.append(line, button);
+    area.replaceChildren(note);
+  });
+
+  desk.take();
+  counts.take();
+  const shown = desk.current();
+  const isGiven = ({ kind, work_item }) => kind !== "flag" && work_item === shown.work_item;
+  if (shown && desk.state() === "item" && outbox.entries().some(isGiven)) {
+    desk.gave(shown.work_item); // answered before the page was loaded again
+    desk.next();
+  }
+  more();
+  outbox.send();
 })();

@@ -7,6 +7,13 @@
     timeStyle: "short",
   });
 
+  // The server writes times, and knows where a day ends, by the zone that this cookie names.
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "";
+  if (/^[\w+\/-]+$/.test(zone) && !document.cookie.split("; ").includes(`time_zone=${zone}`)) {
+    const safe = location.protocol === "https:" ? "; Secure" : "";
+    document.cookie = `time_zone=${zone}; Path=/; Max-Age=31536000; SameSite=Lax${safe}`;
+  }
+
   function localTimes(root) {
     for (const time of root.querySelectorAll("time[datetime]:not([data-local])")) {
       const when = new Date(time.dateTime);
@@ -89,6 +96,24 @@
     }
   }
 
+  // What can only be scrolled sideways has to be reached by the keyboard too, and says what it is.
+  function wideTables(root) {
+    for (const part of root.querySelectorAll(".table-scroll")) {
+      const table = part.querySelector("table");
+      const hides = part.scrollWidth > part.clientWidth && !part.querySelector("a[href], button, input, select");
+      if (!hides || !table) {
+        part.removeAttribute("tabindex");
+        continue;
+      }
+      const heading = part.closest("section, details, .card")?.querySelector("h2, h3, summary");
+      part.tabIndex = 0;
+      part.setAttribute("role", "group");
+      part.setAttribute("aria-label", (table.caption || heading || document.querySelector("h1")).textContent.trim());
+    }
+  }
+  window.addEventListener("resize", () => wideTables(document));
+  document.addEventListener("toggle", (event) => wideTables(event.target), true);
+
   // A part that is asked for again and again must not take the focus away with it.
   const sameControl = (element) => {
     const leadsTo = element.getAttribute("href") || element.form?.getAttribute("action");
@@ -107,11 +132,19 @@
     focused = "";
   });
 
+  // On a phone the names of a project's pages do not fit side by side: the one that is open is to be seen.
+  const here = document.querySelector(".project-nav [aria-current]");
+  if (here) {
+    const nav = here.closest(".project-nav");
+    nav.scrollLeft += here.getBoundingClientRect().left - (nav.clientWidth - here.offsetWidth) / 2;
+  }
+
   function freshen(root) {
     tinyImages(root);
     localTimes(root);
     dropZones(root);
     chosenParts(root);
+    wideTables(root);
   }
   freshen(document);
   document.addEventListener("htmx:load", (event) => freshen(event.detail.elt));

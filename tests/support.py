@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-CAPABILITIES = ("browser", "llm", "postgres", "redis")
+CAPABILITIES = ("browser", "gettext", "llm", "postgres", "redis")
 
 
 def is_required(capability: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
+from django.utils.translation import gettext as _
 from rest_framework.exceptions import APIException, NotAuthenticated, NotFound, ValidationError
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
@@ -74,6 +75,8 @@ class ProjectView(ApiView):
         if access is None:
             raise Http404("There is no such project, or you are no member of it.")
         action = self.actions.get("GET" if request.method == "HEAD" else str(request.method))
+        if action and access.closed(action):
+            raise NotAllowedError(_("This project is archived: nothing in it can be changed."))
         if action and not access.allows(action):
             raise NotAllowedError(f"Your role in this project ({access.role}) may not do this.")
         self.access = access

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from annotation.api.base import ApiView, KeysetPages, ProjectView
 from annotation.api.content import item_content
-from annotation.models import Item, Membership, Project, User
+from annotation.models import MAX_OVERLAP, Item, Membership, Project, User
 from annotation.selectors.projects import projects_of
 from annotation.services.projects import ChoiceSpec, create_project
 
@@ -44,6 +44,12 @@ class NewProject(serializers.Serializer[Any]):
         required=False, max_digits=14, decimal_places=6, min_value=Decimal(0)
     )
     lease_seconds = serializers.IntegerField(required=False, min_value=30, max_value=7 * 24 * 3600)
+    text_format = serializers.CharField(required=False, max_length=20)
+    overlap = serializers.IntegerField(required=False, min_value=1, max_value=MAX_OVERLAP)
+    overlap_share = serializers.DecimalField(
+        required=False, max_digits=5, decimal_places=4, min_value=Decimal(0), max_value=Decimal(1)
+    )
+    consensus = serializers.CharField(required=False, max_length=20)
 
 
 class ProjectList(ApiView):
@@ -87,6 +93,10 @@ def _details(project: Project, role: str) -> dict[str, Any]:
         "guidelines": project.guidelines,
         "currency": project.currency,
         "lease_seconds": project.lease_seconds,
+        "text_format": project.text_format,
+        "overlap": project.overlap,
+        "overlap_share": project.overlap_share,
+        "consensus": project.consensus,
         "choices": list(project.choices.values("key", "name", "hotkey", "color")),
     }
 

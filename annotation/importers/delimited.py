@@ -3,18 +3,27 @@
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import IO
 
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from annotation.errors import InputError
-from annotation.importers.base import Problem, Record, Row, cell_problem, check_columns, check_row_count
+from annotation.importers.base import (
+    Problem,
+    ReadThrough,
+    Record,
+    Row,
+    cell_problem,
+    check_columns,
+    check_row_count,
+)
 from annotation.importers.text import TextLines
 
 
 @dataclass(frozen=True)
-class Delimited:
+class Delimited(ReadThrough):
     """Quoted as in RFC 4180, in UTF-8. Of several delimiters it is the one most frequent in the header."""
 
     name: str
@@ -22,29 +31,24 @@ class Delimited:
     delimiters: str
     holds_images: bool = False
 
-    def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
-        return islice(self._records(file, file_name), skip, None)
-
-    def count(self, file: IO[bytes], file_name: str) -> int:
-        return sum(1 for _ in self.records(file, file_name))
-
     def _records(self, file: IO[bytes], file_name: str) -> Iterator[Record]:
         lines = TextLines(file)
         rows = self._rows(lines)
         try:
-            _, header = next(rows)
+            _line, header = next(rows)
         except StopIteration:
-            raise InputError("The file is empty.", where=file_name) from None
+            raise InputError(_("The file is empty."), where=file_name) from None
         check_columns(header, "line 1")
         for number, (line, cells) in enumerate(rows, 1):
             check_row_count(number, f"line {line}")
             where = f"line {line}"
             if len(cells) != len(header):
-                found = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-                yield Problem(
-                    where,
-                    f"This row has {found}, but the header names {len(header)} columns.",
+                words = ngettext(
+                    "This row has %(count)s cell, but the header names %(columns)s columns.",
+                    "This row has %(count)s cells, but the header names %(columns)s columns.",
+                    len(cells),
                 )
+                yield Problem(where, words % {"count": len(cells), "columns": len(header)})
                 continue
             columns = dict(zip(header, cells, strict=True))
             if problem := cell_problem(columns):
@@ -70,8 +74,11 @@ class Delimited:
                 return
             except csv.Error as error:
                 raise InputError(
-                    f"The quotation marks do not fit together ({error}). The row starts here and is read "
-                    f"up to line {lines.number}.",
+                    _(
+                        "The quotation marks do not fit together (%(error)s). The row starts here "
+                        "and is read up to line %(lines)s."
+                    )
+                    % {"error": error, "lines": lines.number},
                     where=f"line {start}",
                 ) from None
             if cells:

@@ -4,6 +4,7 @@ import io
 
 import PIL.Image
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.importers.base import Image
@@ -19,7 +20,8 @@ def checked_image(content: bytes) -> Image:
     """
     if len(content) > settings.HYPAC_MAX_IMAGE_BYTES:
         raise InputError(
-            f"The image is larger than {settings.HYPAC_MAX_IMAGE_BYTES:,} bytes (HYPAC_MAX_IMAGE_BYTES)."
+            _("The image is larger than %(hypac_max_image_bytes)s bytes (HYPAC_MAX_IMAGE_BYTES).")
+            % {"hypac_max_image_bytes": f"{settings.HYPAC_MAX_IMAGE_BYTES:,}"}
         )
     try:
         with PIL.Image.open(io.BytesIO(content), formats=FORMATS) as image:
@@ -32,13 +34,16 @@ def checked_image(content: bytes) -> Image:
             with PIL.Image.open(io.BytesIO(content), formats=FORMATS) as image:
                 image.load()
     except PIL.UnidentifiedImageError:
-        raise InputError("This is no PNG, JPEG, GIF, WebP or BMP image.") from None
+        raise InputError(_("This is no PNG, JPEG, GIF, WebP or BMP image.")) from None
     except PIL.Image.DecompressionBombError:
         small = False
     except Exception as error:  # decoders meet hostile bytes with exceptions of every kind
-        raise InputError(f"The image is damaged and cannot be shown ({error}).") from None
+        raise InputError(
+            _("The image is damaged and cannot be shown (%(error)s).") % {"error": error}
+        ) from None
     if not small:
         raise InputError(
-            f"The image has more than {settings.HYPAC_MAX_IMAGE_PIXELS:,} pixels (HYPAC_MAX_IMAGE_PIXELS)."
+            _("The image has more than %(hypac_max_image_pixels)s pixels (HYPAC_MAX_IMAGE_PIXELS).")
+            % {"hypac_max_image_pixels": f"{settings.HYPAC_MAX_IMAGE_PIXELS:,}"}
         )
     return Image(content, media_type)

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from itertools import islice
 from typing import IO, Any
+
+from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.importers.base import (
     MAX_COLUMNS,
     Problem,
+    ReadThrough,
     Record,
     Row,
     cell_problem,
@@ -17,18 +19,12 @@ from annotation.importers.base import (
 from annotation.importers.text import TextLines
 
 
-class JsonLines:
+class JsonLines(ReadThrough):
     """Values become text: strings as they are, numbers as they are written, null empty, the rest as JSON."""
 
     name = "jsonl"
     title = "JSON Lines"
     holds_images = False
-
-    def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
-        return islice(self._records(file, file_name), skip, None)
-
-    def count(self, file: IO[bytes], file_name: str) -> int:
-        return sum(1 for _ in self.records(file, file_name))
 
     def _records(self, file: IO[bytes], file_name: str) -> Iterator[Record]:
         lines = TextLines(file)
@@ -41,16 +37,16 @@ class JsonLines:
             where = f"line {lines.number}"
             check_row_count(number, where)
             try:
-                columns = _columns(line)
+                columns = columns_of(line)
             except ValueError as error:
-                yield Problem(where, f"This line cannot be used: {error}")
+                yield Problem(where, _("This line cannot be used: %(error)s") % {"error": error})
                 continue
             if problem := cell_problem(columns):
                 yield Problem(where, problem)
             else:
                 yield Row(where, f"{file_name}:{lines.number}", columns)
         if not number:
-            raise InputError("The file is empty.", where=file_name)
+            raise InputError(_("The file is empty."), where=file_name)
 
 
 class _Float(float):
@@ -59,7 +55,7 @@ class _Float(float):
     literal: str
 
 
-def _columns(line: str) -> dict[str, str]:
+def columns_of(line: str) -> dict[str, str]:
     """Raises ValueError that says what is wrong."""
     try:
         # A JSON parser may meet lone halves of surrogate pairs, which no text has and no database stores.
@@ -67,22 +63,29 @@ def _columns(line: str) -> dict[str, str]:
             line, parse_float=_parse_float, parse_constant=_refuse_constant, object_pairs_hook=_object
         )
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is no JSON ({error.msg} at place {error.colno}).") from None
+        raise ValueError(
+            _("it is no JSON (%(msg)s at place %(colno)s).") % {"msg": error.msg, "colno": error.colno}
+        ) from None
     except RecursionError:
-        raise ValueError("it is nested too deeply.") from None
+        raise ValueError(_("it is nested too deeply.")) from None
     if not isinstance(value, dict):
-        raise ValueError("it is no JSON object ({...}).")
+        raise ValueError(_("it is no JSON object ({...})."))
     if not value or len(value) > MAX_COLUMNS:
-        raise ValueError(f"it has {len(value)} columns; 1 to {MAX_COLUMNS} are read.")
+        raise ValueError(
+            _("it has %(count)s columns; 1 to %(max_columns)s are read.")
+            % {"count": len(value), "max_columns": MAX_COLUMNS}
+        )
     columns = {}
     for name, cell in value.items():
         if not name.strip() or "\0" in name:
-            raise ValueError("a column has no usable name.")
+            raise ValueError(_("a column has no usable name."))
         columns[name] = _as_text(cell)
         try:
             f"{name}{columns[name]}".encode()
         except UnicodeEncodeError:
-            raise ValueError(f"the column {name!a} contains half a character (a lone surrogate).") from None
+            raise ValueError(
+                _("the column %(name)a contains half a character (a lone surrogate).") % {"name": name}
+            ) from None
     return columns
 
 
@@ -103,11 +106,11 @@ def _parse_float(literal: str) -> _Float:
 
 
 def _refuse_constant(literal: str) -> None:
-    raise ValueError(f"{literal} is no JSON.")
+    raise ValueError(_("%(literal)s is no JSON.") % {"literal": literal})
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name is there twice in one object.")
+        raise ValueError(_("a name is there twice in one object."))
     return found

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import IO
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.importers.base import Problem, Record, Row, check_row_count
@@ -63,16 +64,21 @@ def _opened(file: IO[bytes]) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        raise InputError(f"The zip archive is damaged and cannot be read ({error}).", where="file") from None
+        raise InputError(
+            _("The zip archive is damaged and cannot be read (%(error)s).") % {"error": error}, where="file"
+        ) from None
     entries = archive.infolist()
     check_row_count(len(entries), "file")
     if any(entry.flag_bits & ENCRYPTED for entry in entries):
-        raise InputError("The zip archive is encrypted. Make one without a password.", where="file")
+        raise InputError(_("The zip archive is encrypted. Make one without a password."), where="file")
     unpacked = sum(entry.file_size for entry in entries)
     if unpacked > max(MAX_RATIO * size, ALWAYS_ALLOWED_BYTES):
         raise InputError(
-            f"The zip archive of {size:,} bytes says that it unpacks to {unpacked:,} bytes, more than "
-            f"{MAX_RATIO} times its size; it is not opened.",
+            _(
+                "The zip archive of %(size)s bytes says that it unpacks to %(unpacked)s bytes, more "
+                "than %(max_ratio)s times its size; it is not opened."
+            )
+            % {"size": f"{size:,}", "unpacked": f"{unpacked:,}", "max_ratio": MAX_RATIO},
             where="file",
         )
     return archive
@@ -96,9 +102,9 @@ def _plan(archive: zipfile.ZipFile, file_name: str) -> Iterator[_Entry | Problem
     if not images:
         office = any(path.startswith(("xl/", "word/")) for path in archive.namelist())
         raise InputError(
-            "This is an office document. Save the table as CSV in UTF-8."
+            _("This is an office document. Save the table as CSV in UTF-8.")
             if office
-            else "There are no images in this zip archive.",
+            else _("There are no images in this zip archive."),
             where=file_name,
         )
     named: set[str] = set()
@@ -107,9 +113,13 @@ def _plan(archive: zipfile.ZipFile, file_name: str) -> Iterator[_Entry | Problem
         table = min(tables, key=lambda path: (path.count("/"), path))
         yield from _listed(archive, tables.pop(table), table, images, named)
     for path in tables:
-        yield Problem(path, f"Only one {METADATA} is read, the one nearest to the archive's root.")
+        yield Problem(
+            path,
+            _("Only one %(metadata)s is read, the one nearest to the archive's root.")
+            % {"metadata": METADATA},
+        )
     for path in twice:
-        yield Problem(path, "The archive holds this path twice; the first one is read.")
+        yield Problem(path, _("The archive holds this path twice; the first one is read."))
     for path, info in images.items():
         if path not in named:
             yield _Entry(path, info, {FILE_NAME: path})
@@ -131,12 +141,15 @@ def _listed(
                 yield Problem(where, record.message)
                 continue
             if FILE_NAME not in record.columns:
-                raise InputError(f"There is no column {FILE_NAME!r}, which names the image.", where=table)
+                raise InputError(
+                    _("There is no column %(file_name)r, which names the image.") % {"file_name": FILE_NAME},
+                    where=table,
+                )
             path = f"{folder}/{record.columns[FILE_NAME]}".removeprefix("/")
             if path in named:
-                yield Problem(where, f"The image {path!r} was named before.")
+                yield Problem(where, _("The image %(path)r was named before.") % {"path": path})
             elif path not in images:
-                yield Problem(where, f"There is no image {path!r} in the archive.")
+                yield Problem(where, _("There is no image %(path)r in the archive.") % {"path": path})
             else:
                 named.add(path)
                 yield _Entry(path, images[path], record.columns)
@@ -151,7 +164,7 @@ def _read(archive: zipfile.ZipFile, entry: _Entry) -> Record:
     except InputError as error:
         return Problem(entry.path, error.message)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        return Problem(entry.path, f"This part of the archive is damaged ({error}).")
+        return Problem(entry.path, _("This part of the archive is damaged (%(error)s).") % {"error": error})
 
 
 def _is_no_content(part: str) -> bool:

@@ -12,6 +12,12 @@ class Item(models.Model):
     external_id = models.CharField(max_length=255, help_text="Its name in the imported data.")
     position = models.PositiveBigIntegerField(help_text="Order of import, from 0.")
     text = models.TextField(blank=True)
+    fields = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="Where several columns are shown: [name, value] of each, in their order. `text` has all "
+        "of them one below the other.",
+    )
     image = models.ForeignKey(StoredFile, null=True, blank=True, on_delete=models.RESTRICT, related_name="+")
     data = models.JSONField(
         default=dict, help_text="The original columns, values as strings; Project.columns has their order."

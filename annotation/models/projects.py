@@ -12,6 +12,8 @@ CHOICE_KEY = RegexValidator(
     _("A key is 1 to 100 characters, without line breaks or control characters."),
 )
 
+MAX_OVERLAP = 9
+
 
 class Project(models.Model):
     """One labelling task with its items, people, sources and runs."""
@@ -24,6 +26,14 @@ class Project(models.Model):
         SHORT_TEXT = "short_text", _("A short text")
         LONG_TEXT = "long_text", _("A long text")
         CODE = "code", _("Code")
+
+    class TextFormat(models.TextChoices):
+        PLAIN = "plain", _("Plain text")
+        MARKDOWN = "markdown", _("Markdown")
+
+    class Consensus(models.TextChoices):
+        MAJORITY = "majority", _("More than half, else a reviewer decides")
+        DAWID_SKENE = "dawid_skene", _("Dawid-Skene where more than half do not agree")
 
     name = models.CharField(max_length=200)
     slug = models.SlugField(max_length=80, unique=True)
@@ -40,6 +50,27 @@ class Project(models.Model):
     lease_seconds = models.PositiveIntegerField(
         default=900, help_text=_("How long an item stays with the person who opened it.")
     )
+    text_format = models.CharField(
+        max_length=20,
+        choices=TextFormat,
+        default=TextFormat.PLAIN,
+        help_text=_("How the texts of the items are shown."),
+    )
+    overlap = models.PositiveSmallIntegerField(
+        default=1, help_text=_("How many people label an item of which several are asked.")
+    )
+    overlap_share = models.DecimalField(
+        max_digits=5,
+        decimal_places=4,
+        default=Decimal(1),
+        help_text=_("On which share of the items so many people are asked; on the others one is."),
+    )
+    consensus = models.CharField(
+        max_length=20,
+        choices=Consensus,
+        default=Consensus.MAJORITY,
+        help_text=_("What settles an item outside the calibration set on which people differ."),
+    )
     columns = models.JSONField(
         default=list,
         blank=True,
@@ -54,6 +85,12 @@ class Project(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(human_cost__gte=0), name="project_human_cost_not_negative"),
             models.CheckConstraint(condition=Q(lease_seconds__gte=30), name="project_lease_at_least_30_s"),
+            models.CheckConstraint(
+                condition=Q(overlap__gte=1, overlap__lte=MAX_OVERLAP), name="project_overlap_range"
+            ),
+            models.CheckConstraint(
+                condition=Q(overlap_share__gt=0, overlap_share__lte=1), name="project_overlap_share_range"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -73,6 +110,15 @@ class Membership(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=20, choices=Role)
+    is_active = models.BooleanField(
+        default=True, help_text=_("Somebody who is not active may do nothing here; what they did stays.")
+    )
+    max_labels = models.PositiveIntegerField(
+        null=True, blank=True, help_text=_("The most items that this person may label in all.")
+    )
+    max_per_day = models.PositiveIntegerField(
+        null=True, blank=True, help_text=_("The most items that this person may label in a day.")
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -1,5 +1,15 @@
 from django.contrib.auth.models import AbstractUser
+from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class User(AbstractUser):
     """A person who can log in. What somebody may do in a project is said by their Membership."""
+
+    single_key_shortcuts = models.BooleanField(
+        default=True,
+        help_text=_("Single keys give labels and commands on the page where items are labelled."),
+    )
+    language = models.CharField(
+        max_length=10, blank=True, help_text=_("Of the pages; empty: as the browser asks for.")
+    )

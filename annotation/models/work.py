@@ -17,8 +17,14 @@ class WorkBatch(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="work_batches")
     blind = models.BooleanField(help_text="Whoever has seen model output of these items may not label them.")
     priority = models.PositiveSmallIntegerField(default=10, help_text="Lower goes first.")
+    overlap = models.PositiveSmallIntegerField(
+        default=1, help_text="The most people who are asked about one of its items."
+    )
     locked_at = models.DateTimeField(
         null=True, blank=True, help_text="From then on a correction makes what rests on these labels invalid."
+    )
+    withdrawn_at = models.DateTimeField(
+        null=True, blank=True, help_text="From then on nobody is asked any more, nor to settle what differs."
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpcore
 import httpx
+from django.utils.translation import gettext as _
 
 from annotation.net.errors import NetError
 from annotation.net.pool import Pool
@@ -31,7 +32,9 @@ class NetResponse:
         try:
             return json_format.loads(self.content)
         except (ValueError, RecursionError):
-            raise NetError("protocol", f"The answer (status {self.status}) is no JSON.") from None
+            raise NetError(
+                "protocol", _("The answer (status %(status)s) is no JSON.") % {"status": self.status}
+            ) from None
 
 
 class GuardedClient:
@@ -95,14 +98,18 @@ class GuardedClient:
             finally:
                 answer.close()
         except httpcore.TimeoutException:
-            raise NetError("timeout", f"{target.host} gave no answer in time.") from None
+            raise NetError("timeout", _("%(host)s gave no answer in time.") % {"host": target.host}) from None
         except httpcore.NetworkError:
-            raise NetError("reset", f"{target.host} ended the connection before its answer.") from None
+            raise NetError(
+                "reset", _("%(host)s ended the connection before its answer.") % {"host": target.host}
+            ) from None
         except httpcore.RemoteProtocolError:
-            raise NetError("protocol", f"{target.host} ended or spoilt its answer.") from None
+            raise NetError(
+                "protocol", _("%(host)s ended or spoilt its answer.") % {"host": target.host}
+            ) from None
         except httpcore.LocalProtocolError:
             raise NetError(
-                "request", "A header holds characters that cannot be sent.", permanent=True
+                "request", _("A header holds characters that cannot be sent."), permanent=True
             ) from None
 
     def _body(self, answer: httpcore.Response, headers: httpx.Headers, target: Target) -> bytes:
@@ -113,13 +120,16 @@ class GuardedClient:
                 if len(content) > self._max_bytes:
                     raise NetError(
                         "too_large",
-                        f"The answer of {target.host} is larger than {self._max_bytes:,} bytes.",
+                        _("The answer of %(host)s is larger than %(max_bytes)s bytes.")
+                        % {"host": target.host, "max_bytes": f"{self._max_bytes:,}"},
                         permanent=True,
                     )
             return bytes(content)
         except (ValueError, zlib.error):
             raise NetError(
-                "protocol", f"The answer of {target.host} is compressed in a way that cannot be read."
+                "protocol",
+                _("The answer of %(host)s is compressed in a way that cannot be read.")
+                % {"host": target.host},
             ) from None
 
     def close(self) -> None:
@@ -147,7 +157,9 @@ def _request(
             files=files,
         )
     except UnicodeError:
-        raise NetError("request", "A header holds characters that cannot be sent.", permanent=True) from None
+        raise NetError(
+            "request", _("A header holds characters that cannot be sent."), permanent=True
+        ) from None
     return httpcore.Request(
         method,
         httpcore.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path),

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from ssl import SSLContext
 
 import httpcore
+from django.utils.translation import gettext as _
 
 from annotation.net.errors import NetError
 from annotation.net.streams import GuardedBackend, seconds_left
@@ -39,7 +40,7 @@ class Pool:
     def connection(self, origin: Origin) -> Iterator[httpcore.HTTPConnection]:
         """A connection for one request. Raises NetError where none becomes free before the deadline."""
         if not self._free.acquire(timeout=seconds_left(None)):
-            raise NetError("timeout", "All connections were in use.")
+            raise NetError("timeout", _("All connections were in use."))
         try:
             connection = self._kept(origin) or self._new(origin)
             try:

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpcore
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from annotation.net.addresses import is_named, is_public
 from annotation.net.errors import NetError
@@ -58,7 +59,10 @@ class GuardedBackend(httpcore.NetworkBackend):
             except httpcore.ConnectError:
                 continue
             return GuardedStream(stream, host)
-        raise NetError("connect", f"Nobody accepts connections at {host}, port {port}.")
+        raise NetError(
+            "connect",
+            _("Nobody accepts connections at %(host)s, port %(port)s.") % {"host": host, "port": port},
+        )
 
 
 def resolve(host: str, port: int, timeout: float) -> list[str]:
@@ -78,9 +82,9 @@ def resolve(host: str, port: int, timeout: float) -> list[str]:
     thread.start()
     thread.join(timeout)
     if not found:
-        raise NetError("timeout", f"The name {host} could not be looked up in time.")
+        raise NetError("timeout", _("The name %(host)s could not be looked up in time.") % {"host": host})
     if isinstance(found[0], Exception):
-        raise NetError("resolve", f"The name {host} is not known.")
+        raise NetError("resolve", _("The name %(host)s is not known.") % {"host": host})
     return list(dict.fromkeys(str(entry[4][0]) for entry in found[0]))
 
 
@@ -123,16 +127,19 @@ class GuardedStream(httpcore.NetworkStream):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return NetError(
                 "tls",
-                f"The certificate of {self._host} is not valid: {cause.verify_message}.",
+                _("The certificate of %(host)s is not valid: %(verify_message)s.")
+                % {"host": self._host, "verify_message": cause.verify_message},
                 permanent=True,
             )
         if isinstance(cause, ssl.SSLError):
             return NetError(
                 "tls",
-                f"No TLS connection to {self._host} came about ({cause.reason or 'no reason given'}). "
-                "Does the server speak https?",
+                _("No TLS connection to %(host)s came about (%(reason)s). Does the server speak https?")
+                % {"host": self._host, "reason": cause.reason or "no reason given"},
             )
-        return NetError("reset", f"{self._host} ended the connection before it was encrypted.")
+        return NetError(
+            "reset", _("%(host)s ended the connection before it was encrypted.") % {"host": self._host}
+        )
 
     def close(self) -> None:
         self._stream.close()
@@ -142,4 +149,4 @@ class GuardedStream(httpcore.NetworkStream):
 
 
 def _late() -> NetError:
-    return NetError("timeout", "The time for the whole request was over.")
+    return NetError("timeout", _("The time for the whole request was over."))

@@ -7,6 +7,8 @@ from ipaddress import ip_address
 
 import httpx
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.net.addresses import is_named, is_public
@@ -15,7 +17,7 @@ PORTS = {"http": 80, "https": 443}
 MAX_CHARACTERS = 2_000
 # Readers of addresses differ over these; no address needs them.
 ODD = re.compile(r"[\s\\\x00-\x1f\x7f-\x9f]")
-INSIDE = (
+INSIDE = gettext_lazy(
     "{host} is in the network of this server, where addresses that people enter may not lead. "
     "Whoever runs the server can allow it by naming it in HYPAC_PRIVATE_HOSTS."
 )
@@ -53,23 +55,26 @@ def parse(url: str) -> Target:
     """Raises ValueError with a sentence that does not repeat the address: it may hold a password."""
     url = url.strip()
     if not url or len(url) > MAX_CHARACTERS:
-        raise ValueError(f"An address has 1 to {MAX_CHARACTERS:,} characters.")
+        raise ValueError(
+            _("An address has 1 to %(max_characters)s characters.")
+            % {"max_characters": f"{MAX_CHARACTERS:,}"}
+        )
     if ODD.search(url):
-        raise ValueError("An address holds no spaces, backslashes or control characters.")
+        raise ValueError(_("An address holds no spaces, backslashes or control characters."))
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):
-        raise ValueError("This is no address; it should look like https://example.org/path.") from None
+        raise ValueError(_("This is no address; it should look like https://example.org/path.")) from None
     if parsed.scheme not in PORTS:
-        raise ValueError("An address starts with http:// or https://.")
+        raise ValueError(_("An address starts with http:// or https://."))
     host = parsed.raw_host.decode("ascii").lower().rstrip(".")
     if not host:
-        raise ValueError("The address names no host.")
+        raise ValueError(_("The address names no host."))
     if parsed.userinfo:
-        raise ValueError("Leave name and password out of the address.")
+        raise ValueError(_("Leave name and password out of the address."))
     port = PORTS[parsed.scheme] if parsed.port is None else parsed.port
     if not 0 < port < 65_536:
-        raise ValueError("The port is a number from 1 to 65535.")
+        raise ValueError(_("The port is a number from 1 to 65535."))
     parsed = parsed.copy_with(fragment=None)
     return Target(parsed.scheme, host, port, parsed.raw_path, parsed)
 

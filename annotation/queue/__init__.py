@@ -7,24 +7,44 @@ PostgreSQL.
 
 from annotation.queue.answers import correct, skip, submit
 from annotation.queue.batches import BatchProgress, batch_progress, create_batch, lock_batch, withdraw_batch
-from annotation.queue.decisions import ask_again, give_up, stuck_items
-from annotation.queue.leases import Task, claim, heartbeat, release, release_all
+from annotation.queue.decisions import ask_again, ask_no_more, give_up, stuck_items
+from annotation.queue.leases import (
+    MAX_AHEAD,
+    Task,
+    claim,
+    claim_ahead,
+    has_seen,
+    heartbeat,
+    held_task,
+    release,
+    release_all,
+)
+from annotation.queue.settling import adjudicate, majority, settle_after, settle_batch_by_dawid_skene
 from annotation.queue.undo import undo
 from annotation.queue.values import validate_value
 
 __all__ = [
+    "MAX_AHEAD",
     "BatchProgress",
     "Task",
+    "adjudicate",
     "ask_again",
+    "ask_no_more",
     "batch_progress",
     "claim",
+    "claim_ahead",
     "correct",
     "create_batch",
     "give_up",
+    "has_seen",
     "heartbeat",
+    "held_task",
     "lock_batch",
+    "majority",
     "release",
     "release_all",
+    "settle_after",
+    "settle_batch_by_dawid_skene",
     "skip",
     "stuck_items",
     "submit",

@@ -4,11 +4,13 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.hooks import blind_objection, hooks
 from annotation.models import Draft, Label, Skip, User, WorkBatch, WorkItem
 from annotation.queue.leases import NO_LEASE, held
+from annotation.queue.settling import lock_settling, settle_after
 from annotation.queue.values import check_comment, check_idempotency_key, usable_lead_time, validate_value
 
 State = WorkItem.State
@@ -41,6 +43,7 @@ def submit(
                 return label
             if work_item.batch.blind and (objection := blind_objection(project, user)):
                 raise NotAllowedError(objection)
+            lock_settling(work_item.batch)
             if held(user, work_item_id, token).update(
                 state=State.DONE, finished_at=timezone.now(), **NO_LEASE
             ):
@@ -54,6 +57,7 @@ def submit(
                     lead_time_ms=usable_lead_time(lead_time_ms),
                 )
                 Draft.objects.filter(work_item=work_item, user=user).delete()
+                settle_after(label)
                 for stored in hooks.label_stored:
                     stored(label, None)
                 return label
@@ -86,9 +90,9 @@ def correct(
     """
     old = Label.objects.select_related("work_item__batch__project", "annotator").filter(pk=label_id).first()
     if old is None:
-        raise InputError("There is no such label.", where="label_id")
+        raise InputError(_("There is no such label."), where="label_id")
     if old.annotator_id != user.pk:
-        raise NotAllowedError("Only the person who gave a label can correct it.")
+        raise NotAllowedError(_("Only the person who gave a label can correct it."))
     batch = old.work_item.batch
     value = validate_value(batch.project, value)
     check_comment(comment)
@@ -100,7 +104,7 @@ def correct(
             if label := _replay(user, idempotency_key, old.work_item_id, value, comment):
                 return label
             if Label.objects.filter(supersedes=old).exists():
-                raise ConflictError("This label has been corrected already. Load it again.")
+                raise ConflictError(_("This label has been corrected already. Load it again."))
             if (old.value, old.comment) == (value, comment):
                 return old
             must_be_blind = batch.blind and batch.locked_at is None
@@ -117,13 +121,14 @@ def correct(
                 comment=comment,
                 lead_time_ms=usable_lead_time(lead_time_ms),
             )
+            settle_after(label)
             for stored in hooks.label_stored:
                 stored(label, old)
             return label
     except IntegrityError:
         if label := _replay(user, idempotency_key, old.work_item_id, value, comment):
             return label
-        raise ConflictError("This label was corrected at the same moment. Load it again.") from None
+        raise ConflictError(_("This label was corrected at the same moment. Load it again.")) from None
 
 
 def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str = "") -> Skip:
@@ -133,7 +138,9 @@ def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str
     """
     if reason not in Skip.Reason.values:
         raise InputError(
-            f"There is no reason {reason!r}; choose one of {', '.join(Skip.Reason.values)}.", where="reason"
+            _("There is no reason %(reason)r; choose one of %(names)s.")
+            % {"reason": reason, "names": ", ".join(Skip.Reason.values)},
+            where="reason",
         )
     check_comment(comment)
     work_item = _load(work_item_id)
@@ -149,7 +156,7 @@ def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str
 def _load(work_item_id: int) -> WorkItem:
     work_item = WorkItem.objects.select_related("batch__project").filter(pk=work_item_id).first()
     if work_item is None:
-        raise InputError("There is no such work item.", where="work_item")
+        raise InputError(_("There is no such work item."), where="work_item")
     return work_item
 
 
@@ -160,7 +167,9 @@ def _replay(user: User, key: str, work_item_id: int, value: Any, comment: str) -
         return None
     if (label.work_item_id, label.value, label.comment) == (work_item_id, value, comment):
         return label
-    raise ConflictError("This key came with another answer before. Reload the page.", where="idempotency_key")
+    raise ConflictError(
+        _("This key came with another answer before. Reload the page."), where="idempotency_key"
+    )
 
 
 def _keep_draft(work_item: WorkItem, user: User, value: Any, comment: str) -> None:
@@ -174,14 +183,16 @@ def _why_gone(work_item_id: int, user: User, *, kept: bool = True) -> str:
     if work_item.state == State.DONE:
         mine = Label.objects.filter(work_item=work_item, annotator=user).exists()
         what = (
-            "You have labelled this item already." if mine else "Somebody else has labelled this item by now."
+            _("You have labelled this item already.")
+            if mine
+            else _("Somebody else has labelled this item by now.")
         )
     elif work_item.state == State.LEASED and work_item.leased_to_id != user.pk:
-        what = "This item was open for so long that it went to somebody else."
+        what = _("This item was open for so long that it went to somebody else.")
     elif work_item.state == State.WITHDRAWN:
-        what = "This item is no longer asked for."
+        what = _("This item is no longer asked for.")
     elif work_item.state == State.UNLABELABLE:
-        what = "It was decided that this item cannot be labelled."
+        what = _("It was decided that this item cannot be labelled.")
     else:
-        what = "You do not hold this item any more."
-    return f"{what} Your answer is kept as a draft." if kept else what
+        what = _("You do not hold this item any more.")
+    return _("%(what)s Your answer is kept as a draft.") % {"what": what} if kept else what

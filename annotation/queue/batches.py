@@ -3,16 +3,19 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
 
 from django.db import transaction
-from django.db.models import Count, Max
+from django.db.models import Count, Exists, Max, OuterRef
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, InputError
-from annotation.models import Item, Label, Project, Skip, WorkBatch, WorkItem
-from annotation.queue.decisions import stuck_in
+from annotation.models import Item, Label, Project, WorkBatch, WorkItem
+from annotation.queue.decisions import may_be_stuck, stuck_in
 from annotation.queue.leases import NO_LEASE
+from annotation.selectors.settled import unsettled
 
 State = WorkItem.State
 CHUNK = 1000
@@ -20,7 +23,13 @@ CHUNK = 1000
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """Counts of work items. `stuck` of the open ones were skipped by everyone who may label them."""
+    """How far a batch is.
+
+    The first five count work items: answers that are asked for, of which an item may need several. The others
+    count items: those with an open answer that nobody is left to give, those that are asked about, those with
+    a label of record, and those whose people have all answered without settling it. `all_stuck` says whether
+    nobody but a manager can go on with any of what is left.
+    """
 
     open: int
     leased: int
@@ -28,28 +37,43 @@ class BatchProgress:
     unlabelable: int
     total: int
     stuck: int
+    items: int
+    settled: int
+    disagreeing: int
+    all_stuck: bool
 
     @property
     def finished(self) -> bool:
-        """Whether every item has a label or was given up."""
-        return self.open == 0 and self.leased == 0
+        """Whether every item has a label of record or was given up."""
+        return self.open == 0 and self.leased == 0 and self.disagreeing == 0
 
 
 def create_batch(
-    *, project: Project, item_ids: Iterable[int], blind: bool, priority: int, entropy: int
+    *,
+    project: Project,
+    item_ids: Iterable[int],
+    blind: bool,
+    priority: int,
+    entropy: int,
+    overlap: int = 1,
+    overlap_share: Decimal = Decimal(1),
 ) -> WorkBatch:
-    """Ask people for one label of each item, in an order drawn from `entropy`.
+    """Ask people for one label of each item, in an order drawn from `entropy`; for `overlap` labels by as
+    many people of items that are chosen at random, each with the probability `overlap_share`.
 
-    The order rests on a hash of `entropy` and the item's id, so that it says nothing about how the items were
-    chosen or in which order they are given here. Raises InputError where an item is not of the project.
+    Order and choice rest on hashes of `entropy` and the item's id, so that they say nothing about how the
+    items were chosen or in which order they are given here. Raises InputError where an item is not of the
+    project.
     """
     with transaction.atomic():
-        batch = WorkBatch.objects.create(project=project, blind=blind, priority=priority)
+        batch = WorkBatch.objects.create(project=project, blind=blind, priority=priority, overlap=overlap)
         for ids in _chunks(item_ids):
             if Item.objects.filter(project=project, pk__in=ids).count() != len(ids):
-                raise InputError("An item is given twice, or is not of this project.", where="item_ids")
+                raise InputError(_("An item is given twice, or is not of this project."), where="item_ids")
             WorkItem.objects.bulk_create(
-                WorkItem(batch=batch, item_id=pk, priority=priority, order=_place(entropy, pk)) for pk in ids
+                WorkItem(batch=batch, item_id=pk, slot=slot, priority=priority, order=_place(entropy, pk))
+                for pk in ids
+                for slot in range(overlap if _has_several(entropy, pk, overlap_share) else 1)
             )
     return batch
 
@@ -57,53 +81,84 @@ def create_batch(
 def lock_batch(*, batch: WorkBatch) -> WorkBatch:
     """From now on a correction makes what rests on these labels invalid. Locking twice has one effect.
 
-    Raises ConflictError while an item is open or with somebody.
+    Raises ConflictError while an item is open or with somebody, or people differ about it.
     """
     with transaction.atomic():
         # The moment is taken when the row is ours: a correction that held it until now is before the lock.
         locked = WorkBatch.objects.select_for_update(no_key=True).get(pk=batch.pk)
         if locked.locked_at is None:
             last = Label.objects.filter(work_item__batch=batch).aggregate(last=Max("created_at"))["last"]
+            settled = (
+                batch.settlements.aggregate(last=Max("created_at"))["last"] if batch.overlap > 1 else None
+            )
             # Of two servers one clock may be behind the other.
-            locked.locked_at = max(filter(None, (timezone.now(), last)))
+            locked.locked_at = max(filter(None, (timezone.now(), last, settled)))
             locked.save(update_fields=["locked_at"])
         waiting = WorkItem.objects.filter(batch=batch, state__in=(State.OPEN, State.LEASED)).count()
         if waiting:
-            raise ConflictError(f"{waiting:,} items still wait for their label.")
+            raise ConflictError(_("%(count)s items still wait for their label.") % {"count": f"{waiting:,}"})
+        if batch.overlap > 1 and (differ := unsettled(WorkItem.objects.filter(batch=batch)).count()):
+            raise ConflictError(
+                _("People differ about %(count)s items: a reviewer has to decide.") % {"count": f"{differ:,}"}
+            )
     batch.refresh_from_db(fields=["locked_at"])
     return batch
 
 
 def withdraw_batch(*, batch: WorkBatch) -> int:
-    """Ask no longer for what has no label yet; returns how many items that is. Labels stay."""
-    return WorkItem.objects.filter(batch=batch, state__in=(State.OPEN, State.LEASED)).update(
-        state=State.WITHDRAWN, finished_at=timezone.now(), **NO_LEASE
-    )
+    """Ask no longer for what has no label yet; returns how many work items that is. Labels stay."""
+    now = timezone.now()
+    with transaction.atomic():
+        WorkBatch.objects.filter(pk=batch.pk, withdrawn_at__isnull=True).update(withdrawn_at=now)
+        return WorkItem.objects.filter(batch=batch, state__in=(State.OPEN, State.LEASED)).update(
+            state=State.WITHDRAWN, finished_at=now, **NO_LEASE
+        )
 
 
 def batch_progress(batch: WorkBatch) -> BatchProgress:
-    """How far the batch is. Withdrawn items are not counted."""
-    counts: dict[str, int] = dict(
-        WorkItem.objects.filter(batch=batch)
-        .exclude(state=State.WITHDRAWN)
-        .values_list("state")
-        .annotate(count=Count("pk"))
-        .order_by()
-    )
-    skipped = Skip.objects.filter(work_item__batch=batch, cleared_at__isnull=True)
+    """How far the batch is. Withdrawn work items are not counted."""
+    asked = WorkItem.objects.filter(batch=batch).exclude(state=State.WITHDRAWN)
+    counts: dict[str, int] = dict(asked.values_list("state").annotate(count=Count("pk")).order_by())
+    total, done = sum(counts.values()), counts.get(State.DONE, 0)
+    open_, leased = counts.get(State.OPEN, 0), counts.get(State.LEASED, 0)
+    slots = stuck = stuck_in(batch).count() if may_be_stuck(batch) else 0
+    items, settled, disagreeing = total, done, 0
+    if batch.overlap > 1:
+        slots = stuck_in(batch, one_per_item=False).count() if stuck else 0
+        items = asked.values("item").distinct().count()
+        disagreeing = unsettled(WorkItem.objects.filter(batch=batch)).count()
+        settled = _settled(batch)
     return BatchProgress(
-        open=counts.get(State.OPEN, 0),
-        leased=counts.get(State.LEASED, 0),
-        done=counts.get(State.DONE, 0),
+        open=open_,
+        leased=leased,
+        done=done,
         unlabelable=counts.get(State.UNLABELABLE, 0),
-        total=sum(counts.values()),
-        stuck=stuck_in(batch).count() if skipped.exists() else 0,
+        total=total,
+        stuck=stuck,
+        items=items,
+        settled=settled,
+        disagreeing=disagreeing,
+        all_stuck=bool(stuck) and not leased and slots == open_,
     )
+
+
+def _settled(batch: WorkBatch) -> int:
+    others = WorkItem.objects.filter(batch=batch, item=OuterRef("item"), slot=1)
+    alone = WorkItem.objects.filter(~Exists(others), batch=batch, state=State.DONE)
+    return alone.count() + batch.settlements.filter(superseded_by__isnull=True, value__isnull=False).count()
 
 
 def _place(entropy: int, item_id: int) -> int:
     """63 bits: what a PositiveBigIntegerField holds."""
     return int.from_bytes(hashlib.sha256(f"{entropy}:{item_id}".encode()).digest()[:8]) >> 1
+
+
+def _has_several(entropy: int, item_id: int, share: Decimal) -> bool:
+    """Whether several people are asked about an item: each on its own, so that the draw of a calibration set
+    stays a simple random sample whatever came out.
+    """
+    digest = hashlib.sha256(f"{entropy}:{item_id}:several".encode()).digest()
+    return int.from_bytes(digest[:8]) < share * 2**64
 
 
 def _chunks(item_ids: Iterable[int]) -> Iterator[list[int]]:

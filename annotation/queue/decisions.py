@@ -3,51 +3,90 @@
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError
 from annotation.hooks import blind_objection, hooks
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 from annotation.permissions import ROLES_BY_ACTION
 from annotation.queue.leases import NO_LEASE
+from annotation.queue.settling import lock_settling, settle_item
 from annotation.services import audit
 
 State = WorkItem.State
 
 
 def stuck_items(project: Project) -> QuerySet[WorkItem]:
-    """Open work items that everyone who may label them has skipped (and at least one person has)."""
+    """Open work items that nobody is left to do: everyone who may label them has skipped them, or given
+    another of the labels that their item gets. One per item; `has_answers` says whether one was given.
+    """
     skipped_in = Skip.objects.filter(work_item__batch=OuterRef("pk"), cleared_at__isnull=True)
-    batches = WorkBatch.objects.filter(Exists(skipped_in), project=project, locked_at__isnull=True)
+    batches = WorkBatch.objects.filter(
+        Exists(skipped_in) | Q(overlap__gt=1), project=project, locked_at__isnull=True
+    )
     stuck = WorkItem.objects.none()
-    for batch in batches:
-        stuck |= stuck_in(batch)
+    for batch in batches.select_related("project"):
+        if may_be_stuck(batch):
+            stuck |= stuck_in(batch)
+    answered = WorkItem.objects.filter(batch=OuterRef("batch"), item=OuterRef("item"), state=State.DONE)
+    stuck = stuck.annotate(has_answers=Exists(answered))
     return stuck.select_related("item", "batch").order_by("priority", "order")
 
 
-def stuck_in(batch: WorkBatch) -> QuerySet[WorkItem]:
+def may_be_stuck(batch: WorkBatch) -> bool:
+    """Whether it is worth while to look for stuck items, which takes longer."""
+    if Skip.objects.filter(work_item__batch=batch, cleared_at__isnull=True).exists():
+        return True
+    # As long as nobody skips, so many people are enough for every item.
+    return batch.overlap > 1 and _who_may_label(batch).count() < batch.overlap
+
+
+def stuck_in(batch: WorkBatch, *, one_per_item: bool = True) -> QuerySet[WorkItem]:
     """The batch's part of `stuck_items`."""
-    skips = Skip.objects.filter(work_item=OuterRef("pk"), cleared_at__isnull=True)
-    return WorkItem.objects.filter(
-        Exists(skips), ~Exists(_who_could_still_label(batch)), batch=batch, state=State.OPEN
-    )
+    skips = Skip.objects.filter(cleared_at__isnull=True)
+    stuck = WorkItem.objects.filter(~Exists(_who_could_still_label(batch)), batch=batch, state=State.OPEN)
+    if batch.overlap == 1:
+        return stuck.filter(Exists(skips.filter(work_item=OuterRef("pk"))))
+    same = {"item": OuterRef("item"), "batch": batch}
+    tried = Exists(skips.filter(work_item__item=OuterRef("item"), work_item__batch=batch))
+    answered = Exists(WorkItem.objects.filter(state=State.DONE, **same))
+    stuck = stuck.filter(tried | answered)
+    if not one_per_item:
+        return stuck
+    return stuck.exclude(Exists(WorkItem.objects.filter(state=State.OPEN, slot__lt=OuterRef("slot"), **same)))
 
 
 def give_up(*, work_item: WorkItem, actor: User) -> WorkItem:
-    """Decide that nobody can label an item. Raises ConflictError where somebody is at it, or it has ended."""
-    project = work_item.batch.project
-    now = timezone.now()
-    nobody_at_it = Q(state=State.OPEN) | Q(state=State.LEASED, lease_expires_at__lte=now)
+    """Decide that nobody can label an item: it gets no label, and nobody is asked about it any more. What
+    some of several people answered about it stays, and does not count.
+
+    Raises ConflictError where somebody is at it, or it has ended.
+    """
     with transaction.atomic():
-        if (
-            not WorkItem.objects.filter(nobody_at_it, pk=work_item.pk)
-            .order_by()
-            .update(state=State.UNLABELABLE, finished_at=now, **NO_LEASE)
-        ):
-            raise ConflictError(
-                "Somebody has this item open, or it has been dealt with. Load the page again."
-            )
+        lock_settling(work_item.batch)
+        _end(work_item, State.UNLABELABLE)
         work_item.refresh_from_db()
-        audit.record(project=project, actor=actor, action="work.given_up", target=f"item:{work_item.item_id}")
+        _record(work_item, actor, "work.given_up")
+        for ended in hooks.work_item_ended:
+            ended(work_item)
+    return work_item
+
+
+def ask_no_more(*, work_item: WorkItem, actor: User) -> WorkItem:
+    """Decide that the answers that an item has got are enough, and settle it from them if they agree.
+
+    Raises ConflictError where there is none, where somebody is at it, or nobody is asked any more.
+    """
+    batch = work_item.batch
+    with transaction.atomic():
+        lock_settling(batch)
+        same = WorkItem.objects.filter(batch=batch, item=work_item.item_id)
+        if not same.filter(state=State.DONE).exists():
+            raise ConflictError(_("Nobody has answered about this item yet."))
+        _end(work_item, State.WITHDRAWN)
+        work_item.refresh_from_db()
+        _record(work_item, actor, "work.asked_no_more")
+        settle_item(batch, work_item.item_id)
         for ended in hooks.work_item_ended:
             ended(work_item)
     return work_item
@@ -55,23 +94,42 @@ def give_up(*, work_item: WorkItem, actor: User) -> WorkItem:
 
 def ask_again(*, work_item: WorkItem, actor: User) -> WorkItem:
     """Ask those who skipped an item once more. Raises ConflictError where it does not wait for a label."""
+    batch = work_item.batch
+    work = WorkItem.objects.filter(pk=work_item.pk)
+    if batch.overlap > 1:
+        work = WorkItem.objects.filter(batch=batch, item=work_item.item_id)
     with transaction.atomic():
-        if not WorkItem.objects.filter(pk=work_item.pk, state__in=(State.OPEN, State.LEASED)).exists():
-            raise ConflictError("This item no longer waits for a label. Load the page again.")
-        Skip.objects.filter(work_item=work_item, cleared_at__isnull=True).update(cleared_at=timezone.now())
-        audit.record(
-            project=work_item.batch.project,
-            actor=actor,
-            action="work.asked_again",
-            target=f"item:{work_item.item_id}",
-        )
+        if not work.filter(state__in=(State.OPEN, State.LEASED)).exists():
+            raise ConflictError(_("This item no longer waits for a label. Load the page again."))
+        Skip.objects.filter(work_item__in=work, cleared_at__isnull=True).update(cleared_at=timezone.now())
+        _record(work_item, actor, "work.asked_again")
     return work_item
 
 
-def _who_could_still_label(batch: WorkBatch) -> QuerySet[Membership]:
-    """Members who may label OuterRef("pk") and have neither skipped it nor labelled its item in the batch."""
+def _end(work_item: WorkItem, state: str) -> None:
+    """End every open work item of an item in its batch. Raises ConflictError where somebody is at one."""
+    now = timezone.now()
+    same = WorkItem.objects.filter(batch=work_item.batch_id, item=work_item.item_id)
+    nobody_at_it = Q(state=State.OPEN) | Q(state=State.LEASED, lease_expires_at__lte=now)
+    ended = same.filter(nobody_at_it).order_by().update(state=state, finished_at=now, **NO_LEASE)
+    if not ended or same.filter(state__in=(State.OPEN, State.LEASED)).exists():
+        raise ConflictError(_("Somebody has this item open, or it has been dealt with. Load the page again."))
+
+
+def _record(work_item: WorkItem, actor: User, action: str) -> None:
+    # Not the item: whoever reads the trail must not learn what is in a hidden batch.
+    audit.record(
+        project=work_item.batch.project, actor=actor, action=action, target=f"work_item:{work_item.pk}"
+    )
+
+
+def _who_may_label(batch: WorkBatch) -> QuerySet[Membership]:
+    """Members whom the batch can be given to."""
     members = Membership.objects.filter(
-        project_id=batch.project_id, user__is_active=True, role__in=ROLES_BY_ACTION["label"]
+        project_id=batch.project_id,
+        user__is_active=True,
+        is_active=True,
+        role__in=ROLES_BY_ACTION["label"],
     )
     if batch.blind:
         kept_out = [
@@ -80,10 +138,17 @@ def _who_could_still_label(batch: WorkBatch) -> QuerySet[Membership]:
             if blind_objection(member.project, member.user)
         ]
         members = members.exclude(user__in=kept_out)
-    skipped = Skip.objects.filter(
-        work_item=OuterRef(OuterRef("pk")), user=OuterRef("user"), cleared_at__isnull=True
-    )
+    return members
+
+
+def _who_could_still_label(batch: WorkBatch) -> QuerySet[Membership]:
+    """Members who may label OuterRef("pk") and have neither skipped it nor labelled its item in the batch."""
+    skipped = Skip.objects.filter(user=OuterRef("user"), cleared_at__isnull=True)
+    if batch.overlap == 1:
+        skipped = skipped.filter(work_item=OuterRef(OuterRef("pk")))
+    else:
+        skipped = skipped.filter(work_item__item=OuterRef(OuterRef("item")), work_item__batch=batch)
     labelled = Label.objects.filter(
         item=OuterRef(OuterRef("item")), annotator=OuterRef("user"), work_item__batch=batch
     )
-    return members.exclude(Exists(skipped)).exclude(Exists(labelled))
+    return _who_may_label(batch).exclude(Exists(skipped)).exclude(Exists(labelled))

@@ -2,6 +2,7 @@
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError
 from annotation.models import Label, Project, Skip, User, WorkItem
@@ -48,5 +49,5 @@ def _take_back(project: Project, user: User, skip: Skip) -> Task:
         available.filter(state=WorkItem.State.LEASED, lease_expires_at__lte=timezone.now()), project, user
     )
     if work_item_id is None:
-        raise ConflictError("The item that you skipped has gone to somebody else by now.")
+        raise ConflictError(_("The item that you skipped has gone to somebody else by now."))
     return load_task(work_item_id, user)

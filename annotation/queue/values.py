@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import InputError
 from annotation.models import Label, Project
 from annotation.values import CHOICE_TYPES, MISSING, Value, reader_of
@@ -21,34 +23,40 @@ def validate_value(project: Project, value: Any) -> Value:
     if canonical is not None:
         number = project.task_type == Project.TaskType.NUMBER
         if number and isinstance(value, str) and ("," in value or "\N{FULLWIDTH COMMA}" in value):
-            raise InputError("Write the number without a comma, and decimals after a point.", where="value")
+            raise InputError(
+                _("Write the number without a comma, and decimals after a point."), where="value"
+            )
         return canonical
     shown = repr(value) if len(repr(value)) <= 100 else repr(value)[:100] + "..."
     if reason == MISSING:
-        sentence = f"{shown} is no answer." if value else "There is no answer yet."
+        sentence = _("%(shown)s is no answer.") % {"shown": shown} if value else _("There is no answer yet.")
     elif project.task_type in CHOICE_TYPES:
-        sentence = f"{shown} is not one of this project's labels. Reload the page."
+        sentence = _("%(shown)s is not one of this project's labels. Reload the page.") % {"shown": shown}
     elif project.task_type == Project.TaskType.NUMBER:
-        sentence = f"{shown} cannot be stored as a number: write digits, with a point before decimals."
+        sentence = _(
+            "%(shown)s cannot be stored as a number: write digits, with a point before decimals."
+        ) % {"shown": shown}
     else:
-        sentence = f"The answer cannot be stored: {reason}."
+        sentence = _("The answer cannot be stored: %(reason)s.") % {"reason": reason}
     raise InputError(sentence, where="value")
 
 
 def check_comment(comment: str) -> str:
     if len(comment) > MAX_COMMENT:
         raise InputError(
-            f"The comment has {len(comment):,} characters; at most {MAX_COMMENT:,} are kept.", where="comment"
+            _("The comment has %(count)s characters; at most %(max_comment)s are kept.")
+            % {"count": f"{len(comment):,}", "max_comment": f"{MAX_COMMENT:,}"},
+            where="comment",
         )
     if "\0" in comment:
-        raise InputError("The comment contains a NUL character.", where="comment")
+        raise InputError(_("The comment contains a NUL character."), where="comment")
     return comment
 
 
 def check_idempotency_key(key: str) -> str:
     if not 1 <= len(key) <= MAX_KEY or not key.isprintable():
         raise InputError(
-            "Send a random key of 1 to 64 characters, a new one for every answer.", where="idempotency_key"
+            _("Send a random key of 1 to 64 characters, a new one for every answer."), where="idempotency_key"
         )
     return key
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from math import ceil
 
+from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -66,6 +67,35 @@ class JobProgress:
         )
         return words % {"count": minutes}
 
+    @property
+    def silence(self) -> str:
+        """That nothing is heard of it, and what to do, in a sentence; "" while all is well."""
+        since = {Job.State.RUNNING: self.job.heartbeat_at, Job.State.QUEUED: self.job.created_at}.get(
+            Job.State(self.job.state)
+        )
+        if since is None or self.tries_again:
+            return ""
+        seconds = (timezone.now() - since).total_seconds()
+        if seconds < settings.HYPAC_JOB_STALE_SECONDS:
+            return ""
+        about = {"minutes": max(1, int(seconds // 60))}
+        if self.job.state == Job.State.RUNNING:
+            return (
+                _(
+                    "No sign of life for %(minutes)s min: its worker has stopped or was cut off. It starts "
+                    "again by itself within a minute or two. If it does not, see whether the server's worker "
+                    "and reconciler run; what is finished is kept."
+                )
+                % about
+            )
+        return (
+            _(
+                "It has waited for a worker for %(minutes)s min. It begins once one is free. If none runs, "
+                "start the server's worker."
+            )
+            % about
+        )
+
 
 def job_progress(job: Job) -> JobProgress:
     try:
@@ -76,7 +106,8 @@ def job_progress(job: Job) -> JobProgress:
     if job.started_at:
         end = job.finished_at or timezone.now()
         seconds = (end - job.started_at).total_seconds()
-        if job.done and seconds >= SETTLED_SECONDS:
+        # Of a paused job the clock goes on, and a rate would fall without meaning anything.
+        if job.done and seconds >= SETTLED_SECONDS and job.state != Job.State.PAUSED:
             rate = job.done / seconds
             if job.state == Job.State.RUNNING and job.total:
                 left = max(job.total - job.done, 0) / rate

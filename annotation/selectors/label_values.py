@@ -1,18 +1,21 @@
 """Labels by what they say, and what they say in words."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, Func, Q, QuerySet, TextField, Value
+from django.db.models import BooleanField, Func, Model, Q, QuerySet, TextField, Value
 from django.db.models.sql.compiler import SQLCompiler
 from django.utils.translation import gettext as _
 
-from annotation.models import Label, Project
+from annotation.models import Project
+
+# Rows with a label in `value`.
+Row = TypeVar("Row", bound=Model)
 
 
-def with_choice(labels: QuerySet[Label], project: Project, key: str) -> QuerySet[Label]:
-    """Those of a project's labels that give this choice, alone or among others."""
+def with_choice(labels: QuerySet[Row], project: Project, key: str) -> QuerySet[Row]:
+    """Those of a project's labels, answers or settlements that give this choice, alone or among others."""
     if project.task_type == Project.TaskType.MULTIPLE_CHOICE:
         return labels.filter(Q(_ListHas("value", key)))
     return labels.filter(value=key)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.models.projects import CHOICE_KEY, HEX_COLOR
@@ -48,17 +49,25 @@ def complete(choices: Iterable[ChoiceSpec]) -> list[ChoiceSpec]:
     """
     specs = [_stripped(spec) for spec in choices]
     if len(specs) < 2:
-        raise InputError("Give at least two labels to choose from.", where="choices")
+        raise InputError(_("Give at least two labels to choose from."), where="choices")
     if len(specs) > MAX_CHOICES:
         raise InputError(
-            f"There are {len(specs)} labels; at most {MAX_CHOICES} can be used.", where="choices"
+            _("There are %(count)s labels; at most %(max_choices)s can be used.")
+            % {"count": len(specs), "max_choices": MAX_CHOICES},
+            where="choices",
         )
     for position, spec in enumerate(specs, 1):
         _check(spec, f"label {position}")
-    _refuse_repeats([spec.name.casefold() for spec in specs], specs, "is there twice; names must differ")
-    _refuse_repeats([spec.key for spec in specs], specs, "has a key that another label has too")
+    _refuse_repeats(
+        [spec.name.casefold() for spec in specs],
+        specs,
+        _("The label %(label)r is there twice; names must differ."),
+    )
+    _refuse_repeats(
+        [spec.key for spec in specs], specs, _("The label %(label)r has a key that another label has too.")
+    )
     taken = [spec.hotkey for spec in specs]
-    _refuse_repeats(taken, specs, "has a shortcut key that another label has too")
+    _refuse_repeats(taken, specs, _("The label %(label)r has a shortcut key that another label has too."))
     free = _free_hotkeys(specs, set(taken))
     return [
         replace(
@@ -79,9 +88,9 @@ def _stripped(spec: ChoiceSpec) -> ChoiceSpec:
 
 def _check(spec: ChoiceSpec, where: str) -> None:
     if not spec.name:
-        raise InputError("A label needs a name.", where=where)
+        raise InputError(_("A label needs a name."), where=where)
     if len(spec.name) > 100:
-        raise InputError("A label's name has at most 100 characters.", where=where)
+        raise InputError(_("A label's name has at most 100 characters."), where=where)
     try:
         CHOICE_KEY(spec.name)
         CHOICE_KEY(spec.key)
@@ -90,11 +99,16 @@ def _check(spec: ChoiceSpec, where: str) -> None:
     except ValidationError as error:
         raise InputError(" ".join(error.messages), where=where) from None
     if spec.hotkey and (len(spec.hotkey) != 1 or not spec.hotkey.isprintable() or spec.hotkey.isspace()):
-        raise InputError(f"The shortcut key {spec.hotkey!r} is not one character.", where=where)
+        raise InputError(
+            _("The shortcut key %(hotkey)r is not one character.") % {"hotkey": spec.hotkey}, where=where
+        )
     if spec.hotkey in RESERVED_HOTKEYS and spec.hotkey:
         raise InputError(
-            f"The shortcut key {spec.hotkey!r} has a meaning on the annotation page already "
-            "(u takes back, s skips, ? shows the shortcuts). Choose another one.",
+            _(
+                "The shortcut key %(hotkey)r has a meaning on the annotation page already (u takes "
+                "back, s skips, ? shows the shortcuts). Choose another one."
+            )
+            % {"hotkey": spec.hotkey},
             where=where,
         )
 
@@ -103,7 +117,7 @@ def _refuse_repeats(values: Sequence[str], specs: Sequence[ChoiceSpec], message:
     seen: set[str] = set()
     for value, spec in zip(values, specs, strict=True):
         if value and value in seen:
-            raise InputError(f"The label {spec.name!r} {message}.", where="choices")
+            raise InputError(message % {"label": spec.name}, where="choices")
         seen.add(value)
 
 

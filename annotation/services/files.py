@@ -8,6 +8,7 @@ from typing import IO
 from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
+from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.models import Project, StoredFile
@@ -53,8 +54,11 @@ def put_content(*, project: Project, content: IO[bytes]) -> Content:
         size += len(block)
         if size > settings.HYPAC_MAX_UPLOAD_BYTES:
             raise InputError(
-                f"The file is larger than {settings.HYPAC_MAX_UPLOAD_BYTES:,} bytes. "
-                "Split it, or raise HYPAC_MAX_UPLOAD_BYTES.",
+                _(
+                    "The file is larger than %(hypac_max_upload_bytes)s bytes. Split it, or raise "
+                    "HYPAC_MAX_UPLOAD_BYTES."
+                )
+                % {"hypac_max_upload_bytes": f"{settings.HYPAC_MAX_UPLOAD_BYTES:,}"},
                 where="file",
             )
         digest.update(block)
@@ -76,7 +80,7 @@ def open_file(stored: StoredFile) -> IO[bytes]:
         file: IO[bytes] = default_storage.open(stored.storage_name, "rb")
     except FileNotFoundError:
         raise InputError(
-            "The file is no longer in the storage. Upload it again.", where=stored.original_name
+            _("The file is no longer in the storage. Upload it again."), where=stored.original_name
         ) from None
     return file
 

@@ -4,6 +4,7 @@ import secrets
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
 
 from annotation import queue
 from annotation.errors import ConflictError, InputError
@@ -11,16 +12,19 @@ from annotation.models import Membership, Project, User
 from annotation.permissions import ROLES_BY_ACTION
 from annotation.services import audit
 
+LARGEST_LIMIT = 1_000_000_000
+
 
 def add_member(*, project: Project, actor: User, username: str, role: str) -> Membership:
     """Let somebody who has an account take part. Raises InputError whose `where` names the field."""
-    _check_role(role)
+    check_role(role)
     user = User.objects.filter(username=username.strip(), is_active=True).first()
     if user is None:
         raise InputError(
-            f"There is no account {username.strip()!r}. Create one, or correct the name.", where="username"
+            _("There is no account %(name)r. Create one, or correct the name.") % {"name": username.strip()},
+            where="username",
         )
-    return _join(project, actor, user, role)
+    return join(project=project, actor=actor, user=user, role=role)
 
 
 def create_account(
@@ -30,24 +34,13 @@ def create_account(
 
     Returns the membership and the random password, which is stored nowhere and cannot be shown again.
     """
-    _check_role(role)
-    user = User(username=username.strip(), email=email.strip())
+    check_role(role)
     password = secrets.token_urlsafe(12)
-    user.set_password(password)
-    try:
-        user.full_clean()
-    except ValidationError as error:
-        field, messages = next(iter(error.message_dict.items()))
-        raise InputError(" ".join(messages), where=field) from None
-    try:
-        with transaction.atomic():
-            user.save(force_insert=True)
-            audit.record(
-                project=project, actor=actor, action="account.created", target=f"user:{user.username}"[:120]
-            )
-            membership = _join(project, actor, user, role)
-    except IntegrityError:
-        raise InputError("A user with that username already exists.", where="username") from None
+    user = checked_user(username=username, email=email, password=password)
+    with transaction.atomic():
+        save_new(user)
+        audit.record(project=project, actor=actor, action="account.created", target=name_of(user))
+        membership = join(project=project, actor=actor, user=user, role=role)
     return membership, password
 
 
@@ -56,7 +49,7 @@ def change_role(*, project: Project, actor: User, user: User, role: str) -> Memb
 
     Raises ConflictError for the last owner.
     """
-    _check_role(role)
+    check_role(role)
     with transaction.atomic():
         membership = _locked_membership(project, user)
         before = membership.role
@@ -72,8 +65,8 @@ def change_role(*, project: Project, actor: User, user: User, role: str) -> Memb
             project=project,
             actor=actor,
             action="member.role_changed",
-            target=f"user:{user.username}"[:120],
-            data={"from": before, "to": role},
+            target=name_of(user),
+            data={"from": before, "to": role, "user": user.pk},
         )
     return membership
 
@@ -93,12 +86,100 @@ def remove_member(*, project: Project, actor: User, user: User) -> None:
             project=project,
             actor=actor,
             action="member.removed",
-            target=f"user:{user.username}"[:120],
-            data={"role": membership.role},
+            target=name_of(user),
+            data={"role": membership.role, "user": user.pk},
         )
 
 
-def _join(project: Project, actor: User, user: User, role: str) -> Membership:
+def set_active(*, project: Project, actor: User, user: User, active: bool) -> Membership:
+    """Let a member do nothing here for a while, or let them go on. Items they hold go back to the queue;
+    labels, role and limits stay, and so does what stands against their labelling blind.
+
+    Raises ConflictError for the last owner.
+    """
+    with transaction.atomic():
+        membership = _locked_membership(project, user)
+        if membership.is_active == active:
+            return membership
+        if not active and membership.role == Membership.Role.OWNER:
+            _refuse_last_owner(project, user)
+        membership.is_active = active
+        membership.save(update_fields=["is_active"])
+        if not active:
+            queue.release_all(project=project, user=user)
+        audit.record(
+            project=project,
+            actor=actor,
+            action="member.activated" if active else "member.deactivated",
+            target=name_of(user),
+            data={"role": membership.role, "user": user.pk},
+        )
+    return membership
+
+
+def set_limits(
+    *, project: Project, actor: User, user: User, max_labels: int | None, max_per_day: int | None
+) -> Membership:
+    """Say how many items a member may label, in all and in a day; None: no limit. The queue asks for it.
+
+    Raises InputError whose `where` names the field.
+    """
+    limits = {"max_labels": max_labels, "max_per_day": max_per_day}
+    for name, limit in limits.items():
+        if limit is not None and not 0 <= limit <= LARGEST_LIMIT:
+            raise InputError(
+                _("A limit is a whole number from 0 to %(most)s, or nothing.")
+                % {"most": f"{LARGEST_LIMIT:,}"},
+                where=name,
+            )
+    with transaction.atomic():
+        membership = _locked_membership(project, user)
+        before = {name: getattr(membership, name) for name in limits}
+        if before == limits:
+            return membership
+        membership.max_labels, membership.max_per_day = max_labels, max_per_day
+        membership.save(update_fields=list(limits))
+        audit.record(
+            project=project,
+            actor=actor,
+            action="member.limits_changed",
+            target=name_of(user),
+            data={name: [before[name], limits[name]] for name in limits if before[name] != limits[name]},
+        )
+    return membership
+
+
+# --- What the other services about people build on ----------------------------------------------------------
+
+
+def name_of(user: User) -> str:
+    """How the audit trail names a person. Names can change: what is to be found again is in `data`, by id."""
+    return f"user:{user.username}"[:120]
+
+
+def checked_user(*, username: str, email: str, password: str) -> User:
+    """An account that is not stored yet. Raises InputError whose `where` names the field."""
+    user = User(username=username.strip(), email=email.strip())
+    user.set_password(password)
+    try:
+        user.full_clean()
+    except ValidationError as error:
+        field, messages = next(iter(error.message_dict.items()))
+        raise InputError(" ".join(messages), where=field) from None
+    return user
+
+
+def save_new(user: User) -> None:
+    """Raises InputError where somebody took the name at the same moment."""
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+    except IntegrityError:
+        raise InputError(_("A user with that username already exists."), where="username") from None
+
+
+def join(*, project: Project, actor: User, user: User, role: str) -> Membership:
+    """Raises InputError where the person is a member, active or not."""
     try:
         with transaction.atomic():
             membership = Membership.objects.create(project=project, user=user, role=role)
@@ -106,18 +187,22 @@ def _join(project: Project, actor: User, user: User, role: str) -> Membership:
                 project=project,
                 actor=actor,
                 action="member.added",
-                target=f"user:{user.username}"[:120],
-                data={"role": role},
+                target=name_of(user),
+                data={"role": role, "user": user.pk},
             )
     except IntegrityError:
-        raise InputError(f"{user.username} is a member already.", where="username") from None
+        raise InputError(
+            _("%(name)s is a member already.") % {"name": user.username}, where="username"
+        ) from None
     return membership
 
 
-def _check_role(role: str) -> None:
+def check_role(role: str) -> None:
     if role not in Membership.Role.values:
         raise InputError(
-            f"There is no role {role!r}; choose one of {', '.join(Membership.Role.values)}.", where="role"
+            _("There is no role %(role)r; choose one of %(roles)s.")
+            % {"role": role, "roles": ", ".join(Membership.Role.values)},
+            where="role",
         )
 
 
@@ -126,13 +211,15 @@ def _locked_membership(project: Project, user: User) -> Membership:
     Project.objects.select_for_update().get(pk=project.pk)
     membership = Membership.objects.filter(project=project, user=user).first()
     if membership is None:
-        raise ConflictError(f"{user.username} is no member of this project any more.")
+        raise ConflictError(_("%(name)s is no member of this project any more.") % {"name": user.username})
     return membership
 
 
 def _refuse_last_owner(project: Project, user: User) -> None:
     others = Membership.objects.filter(
-        project=project, role=Membership.Role.OWNER, user__is_active=True
+        project=project, role=Membership.Role.OWNER, is_active=True, user__is_active=True
     ).exclude(user=user)
     if not others.exists():
-        raise ConflictError(f"{user.username} is the only owner. Make somebody else an owner first.")
+        raise ConflictError(
+            _("%(name)s is the only owner. Make somebody else an owner first.") % {"name": user.username}
+        )

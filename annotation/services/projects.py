@@ -8,10 +8,11 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils.text import slugify
+from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, InputError
 from annotation.hooks import schema_objection, wording_objection
-from annotation.models import Choice, Label, Membership, Project, User
+from annotation.models import MAX_OVERLAP, Choice, Label, Membership, Project, User
 from annotation.selectors.label_values import with_choice
 from annotation.services import audit
 from annotation.services.choices import MAX_CHOICES, ChoiceSpec, complete
@@ -19,7 +20,12 @@ from annotation.values import CHOICE_TYPES
 
 __all__ = ["ChoiceSpec", "create_project", "set_choices", "update_project"]
 
-EDITABLE = frozenset({"name", "guidelines", "currency", "human_cost", "lease_seconds"})
+EDITABLE = frozenset(
+    {
+        *("name", "guidelines", "currency", "human_cost", "lease_seconds", "text_format"),
+        *("overlap", "overlap_share", "consensus"),
+    }
+)
 # Words that stand in a project's place in an address.
 RESERVED_SLUGS = frozenset({"new"})
 
@@ -34,11 +40,15 @@ def create_project(
     currency: str = "USD",
     human_cost: Decimal = Decimal(1),
     lease_seconds: int = 900,
+    text_format: str = Project.TextFormat.PLAIN,
+    overlap: int = 1,
+    overlap_share: Decimal = Decimal(1),
+    consensus: str = Project.Consensus.MAJORITY,
 ) -> Project:
     """Make a project; `user` becomes its owner. `choices` are for the task types that have them.
 
     The slug is made from the name; it and the task type never change. `human_cost` is what one label by a
-    person costs.
+    person costs; `overlap` people are asked about an item with the probability `overlap_share`, else one is.
     Raises InputError whose `where` names the field.
     """
     specs = _specs(task_type, choices)
@@ -49,6 +59,10 @@ def create_project(
         currency=currency.strip(),
         human_cost=human_cost,
         lease_seconds=lease_seconds,
+        text_format=text_format,
+        overlap=overlap,
+        overlap_share=overlap_share,
+        consensus=consensus,
         created_by=user,
     )
     _validate(project)
@@ -84,13 +98,13 @@ def create_project(
 
 
 def update_project(*, project: Project, user: User, **fields: Any) -> Project:
-    """Change name, guidelines, currency, human_cost or lease_seconds.
+    """Change what is in EDITABLE. How many people are asked holds for runs that start later.
 
     Raises InputError whose `where` names the field, and ConflictError for guidelines that somebody builds
     on (`hooks.wording_objection`); `project` is then unchanged.
     """
     if unknown := sorted(set(fields) - EDITABLE):
-        raise InputError("This cannot be changed.", where=unknown[0])
+        raise InputError(_("This cannot be changed."), where=unknown[0])
     before = {name: getattr(project, name) for name in fields}
     try:
         for name, value in fields.items():
@@ -146,8 +160,11 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
         for key in removed:
             if with_choice(Label.objects.filter(item__project=project), project, key).exists():
                 raise ConflictError(
-                    f"The label {present[key].name!r} has been given to items already and cannot be removed. "
-                    "It can be renamed.",
+                    _(
+                        "The label %(name)r has been given to items already and cannot be removed. "
+                        "It can be renamed."
+                    )
+                    % {"name": present[key].name},
                     where="choices",
                 )
         project.choices.filter(key__in=removed).delete()
@@ -172,12 +189,16 @@ def _specs(task_type: str, choices: Sequence[ChoiceSpec]) -> list[ChoiceSpec]:
     if task_type not in Project.TaskType.values:
         known = ", ".join(Project.TaskType.values)
         raise InputError(
-            f"There is no task type {task_type[:40]!r}; choose one of {known}.", where="task_type"
+            _("There is no task type %(task_type)r; choose one of %(known)s.")
+            % {"task_type": task_type[:40], "known": known},
+            where="task_type",
         )
     if task_type in CHOICE_TYPES:
         return complete(choices)
     if choices:
-        raise InputError("Labels are for projects in which people choose; leave them out.", where="choices")
+        raise InputError(
+            _("Labels are for projects in which people choose; leave them out."), where="choices"
+        )
     return []
 
 
@@ -196,6 +217,7 @@ def _insert(project: Project, places: Sequence[tuple[int, ChoiceSpec]]) -> None:
 
 
 def _validate(project: Project) -> None:
+    _validate_overlap(project)
     try:
         project.full_clean(exclude=["slug", "created_by"], validate_unique=False)
     except ValidationError as error:
@@ -205,9 +227,24 @@ def _validate(project: Project) -> None:
             if field == "__all__":
                 field = "lease_seconds" if project.lease_seconds < 30 else "human_cost"
                 messages = [
-                    "An item stays with a person for at least 30 seconds."
+                    _("An item stays with a person for at least 30 seconds.")
                     if field == "lease_seconds"
-                    else "A label cannot cost less than nothing."
+                    else _("A label cannot cost less than nothing.")
                 ]
             raise InputError(" ".join(messages), where=field) from None
         raise
+
+
+def _validate_overlap(project: Project) -> None:
+    if not 1 <= project.overlap <= MAX_OVERLAP:
+        raise InputError(
+            _("Between 1 and %(most)s people can label an item.") % {"most": MAX_OVERLAP}, where="overlap"
+        )
+    if not 0 < project.overlap_share <= 1:
+        raise InputError(
+            _("Write a share above 0 and at most 1. Where one person is enough, set their number to 1."),
+            where="overlap_share",
+        )
+    by_model = project.consensus == Project.Consensus.DAWID_SKENE
+    if by_model and project.task_type != Project.TaskType.SINGLE_CHOICE:
+        raise InputError(_("Dawid-Skene is for single choices only."), where="consensus")

@@ -1,4 +1,4 @@
-"""How numbers, money, sizes, times and Markdown are written on every page."""
+"""How numbers, money, sizes, times and Markdown are written on every page, in the language of the reader."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -22,10 +22,8 @@ def percent(share: Any, digits: int = 1) -> str:
     if share is None or share == "":
         return "–"
     value = (Decimal(str(share)) * 100).quantize(Decimal(1).scaleb(-int(digits)))
-    text = f"{value:f}"
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return f"{'0' if text in ('-0', '') else text}\N{NO-BREAK SPACE}%"
+    text = _without_padding(value)
+    return f"{_written('0' if text in ('-0', '') else text)}\N{NO-BREAK SPACE}%"
 
 
 @register.filter
@@ -37,23 +35,34 @@ def pairs(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
 @register.filter
 def number(value: Any) -> str:
     """A whole number with thin groups of three: 12345 -> "12,345"; None -> a dash."""
-    return "–" if value is None or value == "" else f"{int(value):,}"
+    return "–" if value is None or value == "" else _grouped(str(int(value)))
 
 
 @register.filter
 def money(amount: Any, currency: str = "") -> str:
-    """An amount with its unit, at least two digits, more only where the amount needs them (0.0004)."""
+    """An amount with its unit, at least two digits, more only where the amount needs them (0.0004).
+
+    What is counted in something else than money has none where it is whole: 1808 -> "1,808 tokens".
+    """
     if amount is None or amount == "":
         return "–"
     value = Decimal(str(amount))
     digits = (
         2 if value == 0 or abs(value) >= Decimal("0.1") else 6 if abs(value) >= Decimal("0.00001") else 10
     )
-    text = f"{value:,.{digits}f}"
+    if currency and not _is_money(currency) and value == value.to_integral_value():
+        digits = 0
+    text = f"{value:.{digits}f}"
     if digits > 2:
-        whole, _, rest = text.partition(".")
-        text = f"{whole}.{rest.rstrip('0').ljust(2, '0')}"
+        whole, point, rest = text.partition(".")
+        text = f"{whole}{point}{rest.rstrip('0').ljust(2, '0')}"
+    text = _grouped(text)
     return f"{text}\N{NO-BREAK SPACE}{currency}" if currency else text
+
+
+def _is_money(currency: str) -> bool:
+    """By its code (EUR), or a sign that is no letter."""
+    return not currency.isalpha() or (len(currency) == 3 and currency.isupper())
 
 
 @register.filter
@@ -61,8 +70,26 @@ def decimal(value: Any) -> str:
     """A decimal without padding zeros: 0.05000000 -> "0.05"."""
     if value is None or value == "":
         return "–"
-    text = f"{Decimal(str(value)):f}"
+    return _written(_without_padding(Decimal(str(value))))
+
+
+def _without_padding(value: Decimal) -> str:
+    text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _written(text: str) -> str:
+    """Digits with a point, as the reader's language writes them: "0.05" -> "0,05" in French."""
+    return text.replace(".", str(formats.get_format("DECIMAL_SEPARATOR")))
+
+
+def _grouped(text: str) -> str:
+    """The same with groups of three: "12345.60" -> "12,345.60"."""
+    whole, point, rest = text.partition(".")
+    groups = f"{int(whole):,}".replace(",", str(formats.get_format("THOUSAND_SEPARATOR")))
+    if whole.startswith("-") and not groups.startswith("-"):
+        groups = f"-{groups}"  # of -0.5, whose whole part is 0
+    return groups + _written(point + rest)
 
 
 @register.filter

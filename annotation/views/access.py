@@ -68,9 +68,9 @@ def needs(action: str, *methods: str) -> Callable[[View], View]:
             access = access_to(cast(User, request.user), slug)
             if access is None:
                 raise Http404("no such project, or no member of it")
+            cast(ProjectRequest, request).access = access
             if not access.allows(action):
                 raise PermissionDenied(action)
-            cast(ProjectRequest, request).access = access
             try:
                 return handle(request, **kwargs)
             except NotAllowedError as error:

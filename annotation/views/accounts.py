@@ -1,17 +1,24 @@
-"""Logging in and out, one's own password, and the page that says the server is alive."""
+"""Logging in and out, one's own account and password, and the page that says the server is alive."""
 
 from typing import Any, cast
 
 from django.contrib import messages
 from django.contrib.auth import views as auth_views
-from django.db import connection
+from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
 from django.urls import Resolver404, resolve, reverse_lazy
 from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
+from annotation.models import User
+from annotation.services import audit
+from annotation.services.members import name_of
+from annotation.services.password_links import tokens
 from annotation.views.access import PageRequest, public, signed_in
+from annotation.views.people_forms import AccountDetailsForm
+from annotation.views.throttle import throttled
 
 
 class _LoginView(auth_views.LoginView):
@@ -56,6 +63,49 @@ class _PasswordView(auth_views.PasswordChangeView):
 def password(request: HttpRequest) -> HttpResponseBase:
     """Choose a new password; whoever got a first one from an owner should."""
     return _PasswordView.as_view()(request)
+
+
+@signed_in("GET", "POST")
+def account(request: HttpRequest) -> HttpResponseBase:
+    """What one says about oneself, and how pages look to oneself."""
+    user = cast(User, request.user)
+    # Of a copy: the header shows the name that is stored, also above a form with a mistake.
+    form = AccountDetailsForm(request.POST or None, instance=User.objects.get(pk=user.pk))
+    if request.method == "POST" and form.is_valid():
+        form.save()
+        messages.success(request, _("Saved."))
+        return redirect("account")
+    memberships = user.memberships.filter(is_active=True, project__archived_at__isnull=True)
+    return render(
+        request,
+        "registration/account.html",
+        {"form": form, "memberships": memberships.select_related("project").order_by("project__name")},
+    )
+
+
+class _ResetView(auth_views.PasswordResetConfirmView):
+    """Django's: it keeps the token in the session and goes on without it in the address."""
+
+    template_name = "registration/reset.html"
+    success_url = reverse_lazy("login")
+    token_generator = tokens
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response = super().form_valid(form)
+            user = cast(User, self.user)
+            audit.record(project=None, actor=user, action="account.password_reset", target=name_of(user))
+        messages.success(self.request, _("Your password is set. Log in with it."))
+        return response
+
+
+@public("GET", "POST")
+@throttled
+def reset(request: HttpRequest, uidb64: str, token: str) -> HttpResponseBase:
+    """Where the link leads that an owner made for somebody who lost their password."""
+    response = _ResetView.as_view()(request, uidb64=uidb64, token=token)
+    response.headers["Referrer-Policy"] = "strict-origin"
+    return response
 
 
 @public("GET")

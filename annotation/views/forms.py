@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from annotation.errors import HypacError
-from annotation.models import Membership, Project
+from annotation.models import MAX_OVERLAP, Membership, Project
 from annotation.models.projects import HEX_COLOR
 from annotation.services.choices import PALETTE, ChoiceSpec
 from annotation.values import CHOICE_TYPES
@@ -95,7 +95,38 @@ class SettingsForm(ProjectBasicsForm):
         max_value=7 * 24 * 3600,
         help_text=_("After that somebody else may get it. The page keeps it for as long as it is open."),
     )
-    field_order = ["name", "guidelines", "human_cost", "currency", "lease_seconds"]
+    text_format = forms.ChoiceField(
+        label=_("How the texts of the items are shown"), choices=Project.TextFormat.choices
+    )
+    overlap = forms.IntegerField(
+        label=_("People per item"),
+        min_value=1,
+        max_value=MAX_OVERLAP,
+        help_text=_("1: one person labels an item. From 2 on their answers are compared."),
+    )
+    overlap_share = forms.DecimalField(
+        label=_("On which share of the items"),
+        min_value=Decimal(0),
+        max_value=Decimal(1),
+        max_digits=5,
+        decimal_places=4,
+        help_text=_("1 is all of them; with 0.25 it is a random quarter, and one person labels the others."),
+    )
+    consensus = forms.ChoiceField(
+        label=_("Where people differ"),
+        choices=Project.Consensus.choices,
+        help_text=_(
+            "In the calibration set it is always a reviewer who decides where no label has more than half."
+        ),
+    )
+
+    def __init__(self, data: Any = None, *, project: Project) -> None:
+        initial = {name: getattr(project, name) for name in self.base_fields}
+        for name in ("human_cost", "overlap_share"):
+            initial[name] = f"{initial[name].normalize():f}"
+        super().__init__(data, initial=initial)
+        if project.task_type != Project.TaskType.SINGLE_CHOICE:
+            del self.fields["consensus"]  # a reviewer decides
 
 
 class ChoiceForm(forms.Form):

@@ -6,21 +6,29 @@ from django import forms
 from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
-from annotation.services.imports import Mapping
+from annotation.importers.registry import IMPORTERS
+from annotation.models import Project
+from annotation.services.imports import Mapping, Preview
+
+# In which a text may be read; what holds images is never taken for text, nor the other way round.
+TEXT_FORMATS = ("csv_comma", "csv_semicolon", "tsv", "jsonl", "json", "lines")
 
 
 class UploadForm(forms.Form):
     file = forms.FileField(
         label=_("File"),
         required=False,
-        widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.jsonl,.ndjson,.json,.zip,.txt"}),
+        widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.tab,.jsonl,.ndjson,.json,.zip,.txt"}),
     )
     text = forms.CharField(
         label=_("Or paste rows or lines here"),
         required=False,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 7, "spellcheck": "false"}),
-        help_text=_("Comma-separated with a header line, or one JSON object on each line."),
+        help_text=_(
+            "Rows copied from a spreadsheet, comma-separated rows with a header line, JSON objects, or plain "
+            "lines, one item each."
+        ),
     )
 
     def clean(self) -> dict[str, Any]:
@@ -35,10 +43,18 @@ class UploadForm(forms.Form):
         return data
 
 
+class ShownColumns(forms.MultipleChoiceField):
+    """Several selects of one name: their order is the order in which the columns are shown."""
+
+    def clean(self, value: Any) -> list[str]:
+        return [str(name) for name in super().clean([name for name in value or [] if name])]
+
+
 class MappingForm(forms.Form):
     """Which column is what. The choices are the columns of the file."""
 
-    text_column = forms.ChoiceField(label=_("Text to label"), required=False)
+    format = forms.ChoiceField(label=_("Read the file as"), required=False)
+    text_column = ShownColumns(label=_("What people read"), required=False)
     id_column = forms.ChoiceField(
         label=_("Name of the item"),
         required=False,
@@ -46,19 +62,36 @@ class MappingForm(forms.Form):
             "A column that tells every item apart. Without one, the line number or file name is used."
         ),
     )
+    text_format = forms.ChoiceField(
+        label=_("How the text is shown"),
+        required=False,
+        choices=Project.TextFormat.choices,
+        help_text=_("For all items of the project; it stays once people have been asked to label."),
+    )
 
-    def __init__(self, *args: Any, columns: list[str], images: bool, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, look: Preview, guess: str, text_format_is_open: bool, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        named = [(column, column) for column in columns]
+        named = [(column, column) for column in look.columns]
         by_place = ("", _("Line number or file name"))
         self.fields["id_column"].choices = [by_place, *named]  # type: ignore[attr-defined]
-        if images:
-            del self.fields["text_column"]
+        self.fields["text_column"].choices = named  # type: ignore[attr-defined]
+        if look.holds_images:
+            del self.fields["text_column"], self.fields["format"]
         else:
-            self.fields["text_column"].choices = named  # type: ignore[attr-defined]
-            self.fields["text_column"].required = True
+            self.fields["format"].choices = [  # type: ignore[attr-defined]
+                (name, _guessed(IMPORTERS[name].title) if name == guess else IMPORTERS[name].title)
+                for name in TEXT_FORMATS
+            ]
+        if look.holds_images or not text_format_is_open:
+            del self.fields["text_format"]
 
     def mapping(self) -> Mapping:
-        return Mapping(
-            id_column=self.cleaned_data["id_column"], text_column=self.cleaned_data.get("text_column", "")
+        return Mapping.showing(
+            self.cleaned_data.get("text_column", []), id_column=self.cleaned_data["id_column"]
         )
+
+
+def _guessed(title: str) -> str:
+    return _("%(format)s (so it seems)") % {"format": title}

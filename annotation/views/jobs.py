@@ -1,6 +1,7 @@
 """Background work, as people see it."""
 
 import csv
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,13 +18,17 @@ from annotation.hooks import job_page
 from annotation.models import Job
 from annotation.selectors.job_progress import job_progress
 from annotation.services import audit
+from annotation.services.import_undo import undo_objection
 from annotation.services.job_pauses import pause_job, resume_job, try_job_now
 from annotation.views.access import ProjectRequest, needs, told
 
 # htmx stops asking when it gets this status.
 STOP_POLLING = 286
-SHOWN_PROBLEMS = 50
+SHOWN_PROBLEMS = 100
 PER_PAGE = 30
+# Of a place in a file of lines, and of a table (annotation.services.import_rows).
+_LINE = re.compile(r"line (\d+)")
+_COLUMN = re.compile(r"column “(.*)”\Z", re.DOTALL)
 
 
 @needs("jobs.view", "GET")
@@ -45,6 +50,7 @@ def job(request: ProjectRequest, job_id: int) -> HttpResponseBase:
         "problem_count": problems.count(),
         "polls": found.state in service.UNFINISHED,
         "origin": job_page(found, request.access),
+        "import_stays": undo_objection(found) if request.access.allows("items.import") else None,
     }
     if request.htmx:
         status = 200 if context["polls"] else STOP_POLLING
@@ -63,9 +69,11 @@ def job_problems(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 
     def rows() -> Iterator[str]:
         writer = csv.writer(Line())
-        yield writer.writerow(["where", "problem"])
+        yield writer.writerow(["line", "column", "where", "problem"])
         for where, message in found.problems.values_list("where", "message").iterator():
-            yield writer.writerow([_no_formula(where), _no_formula(message)])
+            line, column = _LINE.match(where), _COLUMN.search(where)
+            cells = [line[1] if line else "", column[1] if column else "", where, message]
+            yield writer.writerow([_no_formula(cell) for cell in cells])
 
     return StreamingHttpResponse(
         rows(),

@@ -1,31 +1,54 @@
-"""Who takes part in a project."""
+"""Who takes part in a project, what they have done, and what they may do."""
+
+from typing import Any
 
 from django.contrib import messages
 from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.errors import HypacError
 from annotation.models import Membership, User
 from annotation.permissions import access_to
+from annotation.selectors.label_values import in_words
+from annotation.selectors.people import SORTS, labels_per_day, latest_labels, people, person
 from annotation.services import members as service
+from annotation.services.invitations import OPEN, STATES_IN_WORDS, state_of
+from annotation.services.password_links import HOURS, reset_link, why_no_link
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.forms import AccountForm, MemberForm, RoleForm, add_error
+from annotation.views.people_forms import InvitationForm, LimitsForm
 
 ROLES_IN_WORDS = (
     (Membership.Role.OWNER, gettext_lazy("May do everything, also decide who takes part.")),
     (Membership.Role.MANAGER, gettext_lazy("Brings data, chooses sources, starts runs, delivers; labels.")),
-    (Membership.Role.REVIEWER, gettext_lazy("Labels and sees the items and how far the runs are.")),
+    (Membership.Role.REVIEWER, gettext_lazy("Labels, settles disagreements, sees items and runs.")),
     (Membership.Role.ANNOTATOR, gettext_lazy("Labels. Sees nothing of models and results.")),
     (Membership.Role.VIEWER, gettext_lazy("Sees everything, changes nothing, labels nothing.")),
 )  # fmt: skip
+# Key of SORTS ("name" is none of them), heading.
+COLUMNS = (
+    ("name", gettext_lazy("Name")),
+    ("role", gettext_lazy("Role")),
+    ("labels", gettext_lazy("Labels")),
+    ("today", gettext_lazy("Today")),
+    ("skips", gettext_lazy("Skipped")),
+    ("flags", gettext_lazy("Flags")),
+    ("median", gettext_lazy("Usual time")),
+    ("active", gettext_lazy("Time in all")),
+    ("pace", gettext_lazy("Per hour")),
+    ("agreement", gettext_lazy("Agreement")),
+    ("cost", gettext_lazy("Cost")),
+    ("last", gettext_lazy("Last active")),
+)
 
 
 @needs("members.view", "GET")
 def members(request: ProjectRequest) -> HttpResponseBase:
-    return _page(request)
+    return members_page(request)
 
 
 @needs("members.edit", "POST")
@@ -41,7 +64,7 @@ def member_add(request: ProjectRequest) -> HttpResponseBase:
         else:
             messages.success(request, _("%(name)s takes part now.") % {"name": membership.user.username})
             return redirect("members", request.access.project.slug)
-    return _page(request, add=form)
+    return members_page(request, add=form)
 
 
 @needs("members.edit", "POST")
@@ -61,13 +84,18 @@ def member_create(request: ProjectRequest) -> HttpResponseBase:
             )
             response.headers["Cache-Control"] = "no-store, private"
             return response
-    return _page(request, new=form)
+    return members_page(request, new=form)
+
+
+@needs("members.view", "GET")
+def member(request: ProjectRequest, user_id: int) -> HttpResponseBase:
+    return _member_page(request, _membership(request, user_id))
 
 
 @needs("members.edit", "POST")
 def member_role(request: ProjectRequest, user_id: int) -> HttpResponseBase:
     form = RoleForm(request.POST)
-    user = _member(request, user_id)
+    user = _membership(request, user_id).user
     if not form.is_valid():
         messages.error(request, _("Choose one of the roles."))
     else:
@@ -80,8 +108,46 @@ def member_role(request: ProjectRequest, user_id: int) -> HttpResponseBase:
 
 
 @needs("members.edit", "POST")
+def member_limits(request: ProjectRequest, user_id: int) -> HttpResponseBase:
+    membership = _membership(request, user_id)
+    form = LimitsForm(request.POST)
+    if not form.is_valid():
+        return _member_page(request, membership, limits=form)
+    with told(request):
+        service.set_limits(
+            project=request.access.project, actor=request.user, user=membership.user, **form.cleaned_data
+        )
+        messages.success(request, _("The limits of %(name)s are saved.") % {"name": membership.user.username})
+    return redirect("member", request.access.project.slug, user_id)
+
+
+@needs("members.edit", "POST")
+def member_active(request: ProjectRequest, user_id: int) -> HttpResponseBase:
+    user = _membership(request, user_id).user
+    active = request.POST.get("active") == "1"
+    with told(request):
+        service.set_active(project=request.access.project, actor=request.user, user=user, active=active)
+        words = _("%(name)s is active again.") if active else _(
+            "%(name)s can do nothing here until you let them. Their labels stay."
+        )  # fmt: skip
+        messages.success(request, words % {"name": user.username})
+    return _back(request, user)
+
+
+@needs("members.edit", "POST")
+def member_reset(request: ProjectRequest, user_id: int) -> HttpResponseBase:
+    """The link is in this answer and nowhere else, as a new password is."""
+    user = _membership(request, user_id).user
+    uid, token = reset_link(project=request.access.project, actor=request.user, user=user)
+    link = request.build_absolute_uri(reverse("password_reset", args=[uid, token]))
+    response = render(request, "annotation/reset_made.html", {"member": user, "link": link, "hours": HOURS})
+    response.headers["Cache-Control"] = "no-store, private"
+    return response
+
+
+@needs("members.edit", "POST")
 def member_remove(request: ProjectRequest, user_id: int) -> HttpResponseBase:
-    user = _member(request, user_id)
+    user = _membership(request, user_id).user
     with told(request):
         service.remove_member(project=request.access.project, actor=request.user, user=user)
         messages.success(
@@ -90,28 +156,69 @@ def member_remove(request: ProjectRequest, user_id: int) -> HttpResponseBase:
     return _back(request, user)
 
 
-def _page(
-    request: ProjectRequest, *, add: MemberForm | None = None, new: AccountForm | None = None
+def members_page(
+    request: ProjectRequest,
+    *,
+    add: MemberForm | None = None,
+    new: AccountForm | None = None,
+    invite: InvitationForm | None = None,
 ) -> HttpResponseBase:
-    memberships = request.access.project.memberships.select_related("user").order_by("user__username")
-    return render(
-        request,
-        "annotation/members.html",
-        {
-            "memberships": memberships,
+    sort = request.GET.get("sort", "")
+    context: dict[str, Any] = {
+        "people": people(request.access.project, sort=sort),
+        "columns": COLUMNS,
+        "sort": sort if sort in SORTS else "name",
+        "roles": [(role.label, words) for role, words in ROLES_IN_WORDS],
+    }
+    if request.access.allows("members.edit"):
+        invitations = request.access.project.invitations.select_related("project", "created_by")[:50]
+        states = [(invitation, state_of(invitation)) for invitation in invitations]
+        context |= {
             "add_form": add or MemberForm(prefix="add"),
             "new_form": new or AccountForm(prefix="new"),
-            "roles": [(role.label, words) for role, words in ROLES_IN_WORDS],
+            "invite_form": invite or InvitationForm(prefix="invite"),
+            "invitations": [
+                (invitation, STATES_IN_WORDS[state], state == OPEN) for invitation, state in states
+            ],
+        }
+    return render(request, "annotation/members.html", context)
+
+
+def _member_page(
+    request: ProjectRequest, membership: Membership, *, limits: LimitsForm | None = None
+) -> HttpResponseBase:
+    project, user = request.access.project, membership.user
+    context: dict[str, Any] = {
+        "person": person(project, membership),
+        "days": labels_per_day(project, user),
+    }
+    if request.access.allows("items.view"):
+        names = dict(project.choices.values_list("key", "name"))
+        labels, kept_back = latest_labels(project, user)
+        context |= {
+            "labels": [
+                (label, in_words(label.value, names), label.lead_time_ms and label.lead_time_ms / 1000)
+                for label in labels
+            ],
+            "kept_back": kept_back,
+        }
+    if request.access.allows("members.edit"):
+        limits = limits or LimitsForm(
+            initial={"max_labels": membership.max_labels, "max_per_day": membership.max_per_day}
+        )
+        context |= {
             "role_choices": Membership.Role.choices,
-        },
-    )
+            "limits": limits,
+            "why_no_link": why_no_link(actor=request.user, user=user),
+        }
+    return render(request, "annotation/member.html", context)
 
 
-def _member(request: ProjectRequest, user_id: int) -> User:
+def _membership(request: ProjectRequest, user_id: int) -> Membership:
     membership = request.access.project.memberships.select_related("user").filter(user_id=user_id).first()
     if membership is None:
         raise Http404("no such member")
-    return membership.user
+    return membership
 
 
 def _back(request: ProjectRequest, user: User) -> HttpResponseBase:

@@ -3,33 +3,40 @@
 from typing import cast
 
 from django.contrib import messages
-from django.db.models import Count, OuterRef, Subquery
-from django.db.models.functions import Coalesce
+from django.core.paginator import Paginator
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
 from annotation.errors import HypacError
-from annotation.models import Item, Membership
-from annotation.selectors.projects import projects_of
+from annotation.models import Membership
+from annotation.selectors.projects import project_cards, projects_of
 from annotation.services.projects import create_project, set_choices, update_project
 from annotation.values import CHOICE_TYPES
 from annotation.views.access import PageRequest, ProjectRequest, needs, signed_in
 from annotation.views.forms import ChoiceFormSet, NewProjectForm, SettingsForm, add_error
 
+PER_PAGE = 20
+
 
 @signed_in("GET")
 def project_list(request: HttpRequest) -> HttpResponseBase:
-    items = Item.objects.filter(project=OuterRef("pk")).order_by().values("project").annotate(n=Count("pk"))
-    projects = projects_of(cast(PageRequest, request).user).annotate(
-        item_count=Coalesce(Subquery(items.values("n")), 0)
-    )
-    return render(
-        request,
-        "annotation/project_list.html",
-        {"projects": projects, "role_names": Membership.Role.choices},
-    )
+    """One's own projects, with what waits in each. `q` searches in names; `archived=1` shows the others."""
+    user = cast(PageRequest, request).user
+    archived, search = request.GET.get("archived") == "1", request.GET.get("q", "").strip()[:200]
+    found = projects_of(user, archived=archived, search=search)
+    page = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "page": page,
+        "cards": project_cards(list(page), user),
+        "archived": archived,
+        "search": search,
+        "any_archived": archived or projects_of(user, archived=True).exists(),
+        "any": bool(found) or projects_of(user).exists(),
+        "role_names": dict(Membership.Role.choices),
+    }
+    return render(request, "annotation/project_list.html", context)
 
 
 @signed_in("GET", "POST")
@@ -63,13 +70,7 @@ def project_settings(request: ProjectRequest) -> HttpResponseBase:
     """Two forms, told apart by the button: what the project is, and its labels."""
     project = request.access.project
     which = request.POST.get("form", "")
-    basics = SettingsForm(
-        request.POST if which == "basics" else None,
-        initial={
-            **{name: getattr(project, name) for name in SettingsForm.base_fields},
-            "human_cost": f"{project.human_cost.normalize():f}",
-        },
-    )
+    basics = SettingsForm(request.POST if which == "basics" else None, project=project)
     choices = ChoiceFormSet(
         request.POST if which == "choices" else None,
         initial=list(project.choices.values("key", "name", "hotkey", "color")),

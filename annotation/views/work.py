@@ -24,6 +24,9 @@ def work_decide(request: ProjectRequest, work_item_id: int) -> HttpResponseBase:
         elif decision == "ask_again":
             queue.ask_again(work_item=work_item, actor=request.user)
             messages.success(request, _("Everybody is asked again."))
+        elif decision == "ask_no_more":
+            queue.ask_no_more(work_item=work_item, actor=request.user)
+            messages.success(request, _("Decided: the answers given are enough."))
         else:
             messages.error(request, _("Choose what to do with the item."))
     return redirect("overview", project.slug)

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import InputError
 from routing.backends.base import Answer, Backend, BackendError, predict_all
 from routing.backends.context import Example, Prompt, SourceContext, TaskSpec
@@ -39,7 +41,9 @@ def open_backend(name: str, params: dict[str, Any], context: SourceContext | Non
         module, attribute = BACKENDS[name].rsplit(".", 1)
     except KeyError:
         raise InputError(
-            f"There is no backend {name!r}; choose one of {', '.join(BACKENDS)}.", where="backend"
+            _("There is no backend %(name)r; choose one of %(names)s.")
+            % {"name": name, "names": ", ".join(BACKENDS)},
+            where="backend",
         ) from None
     backend: Backend = getattr(import_module(module), attribute)(params, context or SourceContext())
     return backend

@@ -8,6 +8,8 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Protocol
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import HypacError, InputError
 from annotation.models import Item
 from routing.backends.context import SourceContext
@@ -112,7 +114,10 @@ def predict_all(backend: Backend, items: Sequence[Item]) -> list[Answer]:
     """The answers for `items`, in their order. Raises BackendError where one is missing."""
     found = {id(item): answer for group in backend.predict(items) for item, answer in group}
     if len(found) != len(items):
-        raise BackendError(f"The model gave {len(found)} answers for {len(items)} items.")
+        raise BackendError(
+            _("The model gave %(count)s answers for %(count_2)s items.")
+            % {"count": len(found), "count_2": len(items)}
+        )
     return [found[id(item)] for item in items]
 
 
@@ -130,9 +135,9 @@ def text_param(params: dict[str, Any], name: str, *, required: bool = False) -> 
     """A param that is text. Raises InputError naming it."""
     value = params.get(name) or ""
     if not isinstance(value, str):
-        raise InputError("This must be text.", where=name)
+        raise InputError(_("This must be text."), where=name)
     if required and not value.strip():
-        raise InputError("This is needed.", where=name)
+        raise InputError(_("This is needed."), where=name)
     return value
 
 
@@ -142,7 +147,8 @@ def refuse_unknown(params: dict[str, Any], known: Sequence[str]) -> None:
     """
     if unknown := sorted(set(params) - set(known)):
         raise InputError(
-            f"This is no parameter of the backend; it knows {', '.join(known)}.", where=unknown[0]
+            _("This is no parameter of the backend; it knows %(names)s.") % {"names": ", ".join(known)},
+            where=unknown[0],
         )
 
 

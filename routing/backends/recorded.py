@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.backends.base import COST as KNOWN_COST
@@ -64,7 +66,8 @@ class Recorded:
         self.columns = {name: text_param(params, name, required=name == LABEL) for name in PARAMS}
         if self.columns["confidence_column"] and self.columns["uncertainty_column"]:
             raise InputError(
-                "Name a column of confidences or one of uncertainties, not both.", where="uncertainty_column"
+                _("Name a column of confidences or one of uncertainties, not both."),
+                where="uncertainty_column",
             )
 
     @property

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import joblib
 import numpy as np
 from django.conf import settings
+from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
@@ -61,7 +62,8 @@ class Sklearn:
         if not NAME.match(self.name) or self.name not in available_models():
             known = ", ".join(available_models()) or "none yet"
             raise InputError(
-                f"There is no model {self.name[:100]!r} in the folder of the server; there is: {known}.",
+                _("There is no model %(name)r in the folder of the server; there is: %(known)s.")
+                % {"name": self.name[:100], "known": known},
                 where="model",
             )
 
@@ -97,7 +99,8 @@ class Sklearn:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise BackendError(
-                f"The model file of {self.name!r} cannot be read: {error.strerror}."
+                _("The model file of %(name)r cannot be read: %(strerror)s.")
+                % {"name": self.name, "strerror": error.strerror}
             ) from error
 
     def predict(self, items: Iterable[Item]) -> Iterator[list[Answered]]:
@@ -138,7 +141,8 @@ class Sklearn:
             ) from error
         if table.shape != (len(inputs), len(model["classes"])):
             raise BackendError(
-                f"The model {self.name!r} does not give one probability for each of its classes."
+                _("The model %(name)r does not give one probability for each of its classes.")
+                % {"name": self.name}
             )
         return table
 
@@ -188,7 +192,8 @@ def _read(path: Path, sha256: str) -> dict[str, Any]:
     with path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
             raise BackendError(
-                f"The model file {path.name} was changed just now; try again.", permanent=False
+                _("The model file %(path)s was changed just now; try again.") % {"path": path.name},
+                permanent=False,
             )
         file.seek(0)
         try:
@@ -200,7 +205,10 @@ def _read(path: Path, sha256: str) -> dict[str, Any]:
                 + "). Was it written by joblib.dump, with the versions of this server?"
             ) from error
     if problem := _problem(content):
-        raise BackendError(f"The model file {path.name} {problem}; docs/backends.md says what it must hold.")
+        raise BackendError(
+            _("The model file %(path)s %(problem)s; docs/backends.md says what it must hold.")
+            % {"path": path.name, "problem": problem}
+        )
     result: dict[str, Any] = content
     return result
 

@@ -19,7 +19,10 @@ class Row:
     source
         Name of the model that gave the label, or "person".
     annotator
-        Who gave it.
+        Who gave it; of several people all who answered, with commas between them.
+    settled_by
+        Where several people answered: what made one label of their answers, "majority", "adjudicated" (a
+        reviewer) or "dawid_skene".
     uncertainty : float
         Score of the first source, in [0, 1].
     p_i : str
@@ -38,6 +41,7 @@ class Row:
     label_name: Value | None = None
     source: str | None = None
     annotator: str | None = None
+    settled_by: str | None = None
     uncertainty: float | None = None
     p_i: str | None = None
     asked: bool = False

@@ -2,13 +2,13 @@
 memory.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from django.db.models import Q
-
 from annotation.hooks import hidden_batches
-from annotation.models import Item, Label, WorkItem
+from annotation.models import Item, WorkItem
+from annotation.selectors.settled import record_values
 from annotation.values import Value, from_text
 from routing.core.exact import plain
 from routing.delivery.base import Row
@@ -16,21 +16,22 @@ from routing.models import DrawItem, Route, Run, RunSource
 from routing.services.answers import table_of_answers
 
 CHUNK = 500
+State = WorkItem.State
 PERSON = "person"
 
 
 def delivered_rows(run: Run) -> Iterator[tuple[Mapping[str, str], Row]]:
     """Original columns and delivered label, item by item, by pages of the key and not by an open cursor."""
-    frame = _Frame.of(run)
+    frame = Frame.of(run)
     last = -1
     while page := list(run.project.items.filter(position__gt=last).order_by("position")[:CHUNK]):
-        yield from _page(frame, page)
+        yield from zip((item.data for item in page), rows_of(frame, page), strict=True)
         last = page[-1].position
 
 
 @dataclass(frozen=True)
-class _Frame:
-    """What is the same for all pages."""
+class Frame:
+    """What is the same for all items of a delivery."""
 
     run: Run
     run_sources: Sequence[RunSource]
@@ -40,7 +41,7 @@ class _Frame:
     certificate_id: str
 
     @classmethod
-    def of(cls, run: Run) -> "_Frame":
+    def of(cls, run: Run) -> "Frame":
         runs_of_batches: dict[int, int] = {}
         batches = run.project.runs.values_list("number", "calibration_batch", "routed_batch")
         for number, calibration, routed in batches:
@@ -61,9 +62,11 @@ class _Frame:
         return self.names.get(value)
 
 
-def _page(frame: _Frame, items: list[Item]) -> Iterator[tuple[Mapping[str, str], Row]]:
+def rows_of(frame: Frame, items: Sequence[Item]) -> Iterator[Row]:
+    """What a delivery would now hold of each of these items; reads neither their texts nor their data."""
     run, ids = frame.run, [item.pk for item in items]
-    labels = _labels(frame, ids)
+    own = {pk for pk in (run.calibration_batch_id, run.routed_batch_id) if pk is not None}
+    records = record_values(run.project, ids, hidden=frame.hidden, before_others=own)
     pool = dict(run.pool_items.filter(item__in=ids).values_list("item_id", "u"))
     routes = dict(Route.objects.filter(run=run, item__in=ids).values_list("item_id", "position"))
     drawn = {
@@ -73,11 +76,10 @@ def _page(frame: _Frame, items: list[Item]) -> Iterator[tuple[Mapping[str, str],
         )
     }
     answers, _ = table_of_answers(run, frame.run_sources, ids)
-    waiting = dict(
-        WorkItem.objects.filter(
-            Q(batch=run.calibration_batch_id) | Q(batch=run.routed_batch_id), item__in=ids
-        ).values_list("item_id", "state")
-    )
+    asked_of: dict[int, list[str]] = defaultdict(list)
+    work = WorkItem.objects.filter(batch__in=own, item__in=ids)
+    for item_id, state in work.values_list("item_id", "state"):
+        asked_of[item_id].append(state)
     for item in items:
         p_i, asked = drawn.get(item.pk, (None, False))
         known = Row(
@@ -87,50 +89,43 @@ def _page(frame: _Frame, items: list[Item]) -> Iterator[tuple[Mapping[str, str],
             asked=asked,
             certificate_id=frame.certificate_id if item.pk in pool else None,
         )
-        if label := labels.get(item.pk):
-            number = frame.runs_of_batches.get(label.work_item.batch_id)
+        if record := records.get(item.pk):
             row = replace(
                 known,
-                label=label.value,
-                label_name=frame.name_of(label.value),
+                label=record.value,
+                label_name=frame.name_of(record.value),
                 source=PERSON,
-                annotator=label.annotator.get_username(),
-                run=number,
+                annotator=", ".join(label.annotator.get_username() for label in record.labels),
+                settled_by=record.settlement.method if record.settlement else None,
+                run=frame.runs_of_batches.get(record.batch_id),
             )
         elif item.pk not in pool:
             why = "it came after" if item.created_at > run.created_at else "an earlier run had used it before"
             row = replace(known, reason=f"not covered by run {run.number}: {why} the pool was frozen")
         else:
-            row = _by_model(frame, known, routes.get(item.pk), answers[item.pk], waiting.get(item.pk))
-        yield item.data, row
+            row = _by_model(frame, known, routes.get(item.pk), answers[item.pk], asked_of[item.pk])
+        yield row
 
 
-def _labels(frame: _Frame, ids: list[int]) -> dict[int, Label]:
-    """Item id -> the label by a person that counts: the newest version; this run's before another one's,
-    then the newest.
-    """
-    found: dict[int, Label] = {}
-    own = (frame.run.calibration_batch_id, frame.run.routed_batch_id)
-    labels = (
-        Label.objects.filter(item__in=ids, superseded_by__isnull=True)
-        .exclude(work_item__batch__in=frame.hidden)
-        .select_related("annotator", "work_item")
-        .order_by("id")
-    )
-    for label in sorted(labels, key=lambda label: (label.work_item.batch_id in own, label.pk)):
-        found[label.item_id] = label
-    return found
+def _people_differ(run: Run, states: Sequence[str]) -> bool:
+    """Whether all whom an item without a label of record was put to have answered."""
+    if State.DONE not in states or {State.OPEN, State.LEASED, State.UNLABELABLE}.intersection(states):
+        return False
+    return State.WITHDRAWN not in states or run.state != Run.State.CANCELLED
 
 
 def _by_model(
-    frame: _Frame,
+    frame: Frame,
     known: Row,
     position: int | None,
     answers: Sequence[str | None],
-    state: str | None,
+    states: Sequence[str],
 ) -> Row:
-    """The answer of the source that the item was sent to, or of the first after it that has one."""
-    if position is not None:
+    """The answer of the source that the item was sent to, or of the first after it that has one. `states` are
+    those of the item's work.
+    """
+    differ = _people_differ(frame.run, states)
+    if position is not None and not differ:
         for run_source, answer in list(zip(frame.run_sources, answers, strict=True))[position - 1 :]:
             if answer is not None:
                 value = from_text(frame.run.project.task_type, answer)
@@ -141,9 +136,11 @@ def _by_model(
                     source=run_source.source.name,
                     run=frame.run.number,
                 )
-    if state == WorkItem.State.UNLABELABLE:
+    if differ:
+        reason = "people differ about it, and nobody has decided"
+    elif State.UNLABELABLE in states:
         reason = "nobody could label it"
-    elif state == WorkItem.State.WITHDRAWN:
+    elif State.WITHDRAWN in states:
         reason = "the run was cancelled before a person labelled it"
     else:
         reason = "it waits for a person"

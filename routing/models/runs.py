@@ -5,8 +5,18 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
-from annotation.models import Item, Project, WorkBatch
+from annotation.models import MAX_OVERLAP, Item, Project, WorkBatch
 from routing.models.sources import Source
+
+
+def price_per_item(human_cost: Decimal, overlap: int, overlap_share: Decimal) -> Decimal:
+    """What people cost per item, on average, where a label costs `human_cost`: exact."""
+    return human_cost if overlap == 1 else human_cost * people_per_item(overlap, overlap_share)
+
+
+def people_per_item(overlap: int, overlap_share: Decimal) -> Decimal:
+    """How many people are asked about an item, on average."""
+    return 1 + overlap_share.normalize() * (overlap - 1)
 
 
 class Run(models.Model):
@@ -42,7 +52,8 @@ class Run(models.Model):
             "whole_size",
         ),
         *("bound", "rule", "split_share", "score", "score_params", "loss", "loss_params"),
-        *("human_cost", "pool_size", "entropy", "salt", "created_by_id", "created_at"),
+        *("human_cost", "overlap", "overlap_share", "consensus"),
+        *("pool_size", "entropy", "salt", "created_by_id", "created_at"),
     )
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="runs")
@@ -84,6 +95,21 @@ class Run(models.Model):
     loss = models.CharField(max_length=200, default="zero_one")
     loss_params = models.JSONField(default=dict, blank=True)
     human_cost = models.DecimalField(max_digits=14, decimal_places=6)
+    overlap = models.PositiveSmallIntegerField(
+        default=1, help_text="How many people label an item of which several are asked."
+    )
+    overlap_share = models.DecimalField(
+        max_digits=5,
+        decimal_places=4,
+        default=Decimal(1),
+        help_text="With which probability so many people are asked about an item; else one is.",
+    )
+    consensus = models.CharField(
+        max_length=20,
+        choices=Project.Consensus,
+        default=Project.Consensus.MAJORITY,
+        help_text="What settles a routed item on which people differ.",
+    )
     budget = models.DecimalField(
         max_digits=20,
         decimal_places=6,
@@ -145,6 +171,12 @@ class Run(models.Model):
             ),
             models.CheckConstraint(condition=Q(human_cost__gt=0), name="run_human_cost_above_0"),
             models.CheckConstraint(
+                condition=Q(overlap__gte=1, overlap__lte=MAX_OVERLAP), name="run_overlap_range"
+            ),
+            models.CheckConstraint(
+                condition=Q(overlap_share__gt=0, overlap_share__lte=1), name="run_overlap_share_range"
+            ),
+            models.CheckConstraint(
                 condition=Q(budget__isnull=True) | Q(budget__gte=0), name="run_budget_not_negative"
             ),
             models.CheckConstraint(condition=Q(epsilon__gt=0, epsilon__lt=1), name="run_epsilon_in_0_1"),
@@ -165,6 +197,11 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"Run {self.number} of {self.project}"
+
+    @property
+    def cost_per_item(self) -> Decimal:
+        """What people cost per item, on average: `human_cost` is the price of one label."""
+        return price_per_item(self.human_cost, self.overlap, self.overlap_share)
 
 
 class RunSource(models.Model):

@@ -1,5 +1,7 @@
 """What is refused of a prompt, in words, before a model is asked with it."""
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import InputError
 from routing.backends.context import Example, Prompt, TaskSpec
 from routing.prompts.placeholders import (
@@ -24,32 +26,42 @@ def check_prompt(prompt: Prompt, spec: TaskSpec) -> None:
     known = placeholders(spec)
     for where, text in (("system", prompt.system), ("template", prompt.template)):
         if len(text) > MAX_CHARACTERS:
-            raise InputError(f"It has more than {MAX_CHARACTERS:,} characters.", where=where)
+            raise InputError(
+                _("It has more than %(max_characters)s characters.")
+                % {"max_characters": f"{MAX_CHARACTERS:,}"},
+                where=where,
+            )
         if "\0" in text:
-            raise InputError("It holds a character (NUL) that cannot be stored.", where=where)
+            raise InputError(_("It holds a character (NUL) that cannot be stored."), where=where)
     if not prompt.template.strip():
-        raise InputError("Write what the model is to be asked.", where="template")
+        raise InputError(_("Write what the model is to be asked."), where="template")
     for name in names_in(prompt.template):
         if not _is_known(name, known, spec):
             raise InputError(
-                f"There is no placeholder {name!r}; there are {_listed(known)}.", where="template"
+                _("There is no placeholder %(name)r; there are %(known)s.")
+                % {"name": name, "known": _listed(known)},
+                where="template",
             )
     for name in names_in(prompt.system):
         if name not in OF_PROJECT or name not in known:
-            refusal = "is filled in item by item" if _is_known(name, known, spec) else "is none"
+            refusal = _("is filled in item by item") if _is_known(name, known, spec) else _("is none")
             allowed = [entry for entry in OF_PROJECT if entry in known]
             raise InputError(
-                f"The placeholder {name!r} {refusal}; a system message may hold {', '.join(allowed)}.",
+                _("The placeholder %(name)r %(refusal)s; a system message may hold %(names)s.")
+                % {"name": name, "refusal": refusal, "names": ", ".join(allowed)},
                 where="system",
             )
     fields = item_fields(prompt.template)
     if not fields:
         raise InputError(
-            "Nothing of the item is in it, so all would be asked the same; put in {{ text }} or a column.",
+            _("Nothing of the item is in it, so all would be asked the same; put in {{ text }} or a column."),
             where="template",
         )
     if len(prompt.examples) > MAX_EXAMPLES:
-        raise InputError(f"There are more than {MAX_EXAMPLES} examples.", where="examples")
+        raise InputError(
+            _("There are more than %(max_examples)s examples.") % {"max_examples": MAX_EXAMPLES},
+            where="examples",
+        )
     for number, example in enumerate(prompt.examples, 1):
         _check_example(number, example, fields, spec)
 
@@ -59,15 +71,24 @@ def _check_example(number: int, example: Example, fields: list[str], spec: TaskS
     values = {name: given.get("text" if name == "text" else f"column:{column_of(name)}") for name in fields}
     for name, value in values.items():
         if not value:
-            raise InputError(f"Example {number} lacks the field {name!r}.", where="examples")
+            raise InputError(
+                _("Example %(number)s lacks the field %(name)r.") % {"number": number, "name": name},
+                where="examples",
+            )
     if any(len(value) > MAX_CHARACTERS for value in (*given.values(), example.answer)):
-        raise InputError(f"Example {number} is longer than {MAX_CHARACTERS:,} characters.", where="examples")
+        raise InputError(
+            _("Example %(number)s is longer than %(max_characters)s characters.")
+            % {"number": number, "max_characters": f"{MAX_CHARACTERS:,}"},
+            where="examples",
+        )
     if not example.answer.strip():
-        raise InputError(f"Example {number} has no answer.", where="examples")
+        raise InputError(_("Example %(number)s has no answer.") % {"number": number}, where="examples")
     reading = read_answer(example.answer, spec)
     if reading.value is None:
         raise InputError(
-            f"The answer of example {number} would not be read as one: {reading.reason}.", where="examples"
+            _("The answer of example %(number)s would not be read as one: %(reason)s.")
+            % {"number": number, "reason": reading.reason},
+            where="examples",
         )
 
 

@@ -3,6 +3,9 @@
 import re
 from collections.abc import Callable, Mapping
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from annotation.models import Item
 from annotation.values import CHOICE_TYPES
 from routing.backends.context import TaskSpec
@@ -14,21 +17,25 @@ COLUMN = "column:"
 """What a name begins with that means a column, also where a placeholder of ours has the same name."""
 
 OF_PROJECT = {
-    "labels": "The labels, one on each line: the key, and after a colon the name where that differs.",
-    "label_keys": "The keys of the labels in one line, with commas between them.",
-    "guidelines": "The guidelines of the project, as people see them.",
+    "labels": gettext_lazy(
+        "The labels, one on each line: the key, and after a colon the name where that differs."
+    ),
+    "label_keys": gettext_lazy("The keys of the labels in one line, with commas between them."),
+    "guidelines": gettext_lazy("The guidelines of the project, as people see them."),
 }
 """Placeholders that are the same for every item: all that a system message may hold."""
 
 OF_ITEM = {
-    "text": "The text of the item.",
-    "examples": "The solved examples as text. Without it they are sent as earlier turns of the chat.",
+    "text": gettext_lazy("The text of the item."),
+    "examples": gettext_lazy(
+        "The solved examples as text. Without it they are sent as earlier turns of the chat."
+    ),
 }
 
 
 def placeholders(spec: TaskSpec) -> dict[str, str]:
     """The names that a template of this project may hold, each with a sentence about it."""
-    fixed = {**OF_ITEM, **OF_PROJECT}
+    fixed = {name: str(words) for name, words in {**OF_ITEM, **OF_PROJECT}.items()}
     if spec.task_type not in CHOICE_TYPES:
         fixed = {name: words for name, words in fixed.items() if not name.startswith("label")}
     columns = {
@@ -36,7 +43,10 @@ def placeholders(spec: TaskSpec) -> dict[str, str]:
         for column in spec.columns
         if PLACEHOLDER.fullmatch("{{" + column + "}}") and column == column.strip()
     }
-    return fixed | {name: f"The column {column!r} of the imported data." for name, column in columns.items()}
+    return fixed | {
+        name: _("The column %(column)r of the imported data.") % {"column": column}
+        for name, column in columns.items()
+    }
 
 
 def names_in(template: str) -> list[str]:

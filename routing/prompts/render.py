@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.backends.context import Example, Prompt, TaskSpec
@@ -29,8 +31,11 @@ def render(prompt: Prompt | None, spec: TaskSpec, item: Item) -> Messages:
     """
     if item.image_id is not None:
         raise InputError(
-            f"Item {item.external_id} is an image, and language models are sent text only. Use another "
-            "source for a project of images.",
+            _(
+                "Item %(item)s is an image, and language models are sent text only. Use another "
+                "source for a project of images."
+            )
+            % {"item": item.external_id},
             where="backend",
         )
     prompt = prompt or default_prompt(spec)

@@ -5,7 +5,8 @@ from decimal import Decimal
 
 from django.db.models import Count, Exists, OuterRef, Q
 
-from annotation.models import Label, WorkItem
+from annotation.models import WorkItem
+from annotation.selectors.settled import has_record
 from routing.models import PoolItem, Route, Run
 from routing.services.answers import reaches, usable
 
@@ -13,7 +14,7 @@ from routing.services.answers import reaches, usable
 @dataclass(frozen=True)
 class SourceCount:
     """Items of the pool whose delivered label a source gives. `position` S and an empty `fingerprint` are
-    people's.
+    people's, and their `cost_per_label` is what all the people cost who are asked about an item, on average.
 
     `routed` is how many the thresholds send there, before answers that cannot be used are passed on.
     """
@@ -38,13 +39,13 @@ def labels_by_source(run: Run) -> list[SourceCount]:
     )
     if not routed:
         return []
-    labelled = Exists(Label.objects.filter(item=OuterRef("item")))
+    labelled = has_record(run.project, item="item")
     counts = []
     for row in run_sources:
         mine = Route.objects.filter(reaches(run_sources, row.position) & Q(usable(row)), ~labelled, run=run)
         counts.append((row.position, row.source.name, row.fingerprint, row.cost_per_label, mine.count()))
     people = PoolItem.objects.filter(labelled, run=run).count()
-    counts.append((len(run_sources) + 1, "", "", run.human_cost, people))
+    counts.append((len(run_sources) + 1, "", "", run.cost_per_item, people))
     return [
         SourceCount(position, name, fingerprint, cost, items, items / run.pool_size, routed.get(position, 0))
         for position, name, fingerprint, cost, items in counts
@@ -61,7 +62,7 @@ def blanks(run: Run) -> int:
     )
     return Route.objects.filter(
         Exists(given_up),
-        ~Exists(Label.objects.filter(item=OuterRef("item"))),
+        ~has_record(run.project, item="item"),
         reaches(run_sources, len(run_sources) + 1),
         run=run,
     ).count()

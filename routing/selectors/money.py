@@ -33,8 +33,8 @@ class Savings:
     Attributes
     ----------
     net : Decimal or None
-        1 - everything really paid / (N c_h). While people still label, what they will be paid is counted,
-        too.
+        1 - everything really paid / (N c_h), where c_h is what people cost per item. While people still
+        label, what they will be paid is counted, too.
     routing : Decimal or None
         The paper's figure: 1 - cost of the sources that the routing uses / (c_h per item), over the items
         that were not asked about for calibration.
@@ -119,13 +119,14 @@ def _used_answers(run: Run, run_source: RunSource) -> QuerySet[Prediction]:
     )
 
 
-def savings(run: Run, rows: Sequence[Paid]) -> Savings:
+def savings(run: Run, rows: Sequence[Paid], *, with_routing: bool = True) -> Savings:
     """Everything paid for the run, and what it saves against people labelling the whole pool.
 
-    `rows` are those of `paid_by(run)`, which every caller shows beside it.
+    `rows` are those of `paid_by(run)`, which every caller shows beside it. The routing saving looks at every
+    route; a page that asks again and again leaves it out.
     """
     paid = sum((row.amount for row in rows), ZERO)
-    people_only = run.pool_size * run.human_cost
+    people_only = run.pool_size * run.cost_per_item
     if run.state not in ROUTED:
         return Savings(net=None, routing=None, paid=paid, people_only=people_only, final=False)
     waiting = WorkItem.objects.filter(
@@ -133,7 +134,7 @@ def savings(run: Run, rows: Sequence[Paid]) -> Savings:
     ).count()
     return Savings(
         net=1 - (paid + waiting * run.human_cost) / people_only,
-        routing=_routing_saving(run),
+        routing=_routing_saving(run) if with_routing else None,
         paid=paid,
         people_only=people_only,
         final=run.state == Run.State.COMPLETE,
@@ -157,4 +158,4 @@ def _routing_saving(run: Run) -> Decimal | None:
         )
         cost += answers.aggregate(total=Sum("cost"))["total"] or ZERO
     people = routes.filter(reaches(run_sources, len(run_sources) + 1)).aggregate(n=Count("pk"))["n"]
-    return 1 - (cost + people * run.human_cost) / (count * run.human_cost)
+    return 1 - (cost + people * run.cost_per_item) / (count * run.cost_per_item)

@@ -13,6 +13,7 @@ from routing.core.choices import DEFAULT_TARGET, Choice, choices
 from routing.core.losses import LOSSES
 from routing.core.rules import RULES
 from routing.core.targets import TARGETS
+from routing.core_words import said
 from routing.models import Source
 from routing.services.opened import open_source
 from routing.services.plan_losses import loss_of, loss_refusal, losses_of_project
@@ -92,14 +93,20 @@ def loss_title(name: str) -> str:
 
 def _option(choice: Choice) -> Option:
     refusal = f"{choice.refusal}." if choice.refusal else ""
-    return Option(choice.name, choice.title, choice.summary, refusal, choice.default)
+    return Option(choice.name, said(choice.title), said(choice.summary), refusal, choice.default)
 
 
 def _loss(name: str, *, recommended: bool) -> Option:
     if name not in LOSSES:
         return Option(name, name, _("A loss of this installation."))
     kind = LOSSES.get(name)
-    return Option(name, loss_title(name), kind.summary, loss_refusal(name), recommended, kind.parameters)
+    return Option(
+        name, loss_title(name), said(kind.summary), loss_refusal(name), recommended, _said_of(kind.parameters)
+    )
+
+
+def _said_of(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {name: said(words) for name, words in parameters.items()}
 
 
 def _scores(project: Project) -> tuple[Option, ...]:
@@ -114,11 +121,11 @@ def _scores(project: Project) -> tuple[Option, ...]:
     return tuple(
         Option(
             entry.kind.name,
-            entry.kind.title,
-            entry.kind.summary,
+            said(entry.kind.title),
+            said(entry.kind.summary),
             entry.refusal,
             entry.kind.name == own,
-            entry.kind.parameters,
+            _said_of(entry.kind.parameters),
         )
         for entry in offered
     )

@@ -9,11 +9,13 @@ from django.utils.translation import gettext as _
 
 from annotation import queue
 from annotation.queue import BatchProgress
+from annotation.templatetags.hypac import money
 from routing.core.bounds import BOUNDS
 from routing.core.exact import percent, plain
 from routing.core.rules import RULES, split_fixed_sequence
 from routing.core.savings import expected_routing_saving
 from routing.core.scores import SCORES
+from routing.core_words import said
 from routing.models import Certificate, Run
 from routing.selectors.counts import SourceCount, blanks, labels_by_source
 from routing.selectors.ledger import LedgerEntry, ledger
@@ -167,26 +169,35 @@ class RunReport:
         return sum((entry.alpha for entry in self.ledger), Decimal(0))
 
 
-def run_report(run: Run) -> RunReport:
-    certificate = Certificate.objects.filter(run=run).first()
+def _base(run: Run, *, with_routing: bool) -> dict[str, Any]:
     paid = paid_by(run)
-    base: dict[str, Any] = {
+    return {
         "run": run,
         "plan": _plan_in_words(run),
         "progress": queue.batch_progress(run.calibration_batch) if run.calibration_batch else None,
         "routed_progress": queue.batch_progress(run.routed_batch) if run.routed_batch else None,
-        "savings": savings(run, paid),
+        "savings": savings(run, paid, with_routing=with_routing),
         "paid": paid,
         "ledger": ledger(run),
         "invalid_reasons": [reason for reason in run.invalid_reason.split("\n") if reason],
     }
+
+
+def run_progress(run: Run) -> RunReport:
+    """The report without anything that the analysis found: what a page asks for again and again."""
+    return RunReport(**_base(run, with_routing=False))
+
+
+def run_report(run: Run) -> RunReport:
+    certificate = Certificate.objects.filter(run=run).first()
+    base = _base(run, with_routing=True)
     if certificate is None:
         return RunReport(**base)
     document = json.loads(certificate.document)
     result, figures = document["result"], certificate.figures
     rows = list(run.run_sources.order_by("position").values_list("source__name", "cost_per_label"))
     names, costs = [name for name, _cost in rows], [float(cost) for _name, cost in rows]
-    prices = [*costs, float(run.human_cost)]
+    prices = [*costs, float(run.cost_per_item)]
     # An analysis of an earlier version stored fewer figures.
     region, chain = figures.get("region"), figures.get("chain") or {"name": "", "policies": []}
     titles = rule_titles()
@@ -231,7 +242,7 @@ def run_report(run: Run) -> RunReport:
 
 def rule_titles() -> dict[str, str]:
     """The names of rules and baselines in words."""
-    return {rule.name: rule.title or rule.name for rule in RULES} | {
+    return {rule.name: said(rule.title) or rule.name for rule in RULES} | {
         "pac_labeling_1": _("PAC labeling with the first model"),
         "pac_labeling_2": _("PAC labeling with the second model"),
         "cse": _("Cascaded selective evaluation"),
@@ -282,7 +293,7 @@ def _plan_in_words(run: Run) -> list[tuple[str, str]]:
         if run.p_min is not None
         else plain(run.p)
     )
-    score_title = SCORES.get(run.score).title if run.score in SCORES else run.score
+    score_title = said(SCORES.get(run.score).title) if run.score in SCORES else run.score
     terms = [
         (_("At most so many labels may be wrong (epsilon)"), percent(run.epsilon)),
         (_("How often that may be missed (alpha)"), percent(run.alpha)),
@@ -291,10 +302,13 @@ def _plan_in_words(run: Run) -> list[tuple[str, str]]:
         (_("Calibration set (m)"), f"{run.m:,}"),
         (_("People are asked with probability (p)"), people),
         (_("How thresholds are chosen (rule)"), f"{rule_titles().get(run.rule, run.rule)} ({run.rule})"),
-        (_("Bound"), f"{BOUNDS.get(run.bound).title} ({run.bound})" if run.bound in BOUNDS else run.bound),
+        (
+            _("Bound"),
+            f"{said(BOUNDS.get(run.bound).title)} ({run.bound})" if run.bound in BOUNDS else run.bound,
+        ),
         (_("What counts as an error (loss)"), _in_words(loss_title(run.loss), run.loss, run.loss_params)),
         (_("Uncertainty score"), _in_words(score_title, run.score, run.score_params)),
-        (_("Price of a label by a person"), f"{plain(run.human_cost)} {run.project.currency}"),
+        (_("Price of a label by a person"), money(run.human_cost, run.project.currency)),
     ]
     if run.whole_size is not None:
         terms.insert(
@@ -306,7 +320,18 @@ def _plan_in_words(run: Run) -> list[tuple[str, str]]:
         )
     if run.rule == split_fixed_sequence.RULE.name:
         terms.insert(-4, (_("Part of the labels that the chain is learnt from"), plain(run.split_share)))
+    if run.overlap > 1:
+        terms.append((_("People asked about an item"), _people_in_words(run)))
     return terms
+
+
+def _people_in_words(run: Run) -> str:
+    if run.overlap_share == 1:
+        return str(run.overlap)
+    return _("%(people)s on %(share)s of the items, one on the others") % {
+        "people": run.overlap,
+        "share": percent(run.overlap_share),
+    }
 
 
 def _in_words(title: str, name: str, params: dict[str, Any]) -> str:

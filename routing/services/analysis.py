@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.errors import JobFailedError
 from annotation.jobs import JobContext
@@ -26,7 +27,8 @@ from routing.selectors.ledger import ledger
 from routing.services.answers import table_of_answers
 from routing.services.chains import chains_from_json, thresholds_to_json
 from routing.services.figures import Analysis, figures
-from routing.services.labels import given_up, labels_at
+from routing.services.labels import given_up, records_at
+from routing.services.overlap import overlap_document
 from routing.services.plans import plan_of
 from routing.services.states import State, move
 
@@ -69,7 +71,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
             before=State.ANALYSING,
             after=State.ANALYSED,
             analysed_at=timezone.now(),
-            refusal=f"Run {run.number} has been analysed already.",
+            refusal=_("Run %(run)s has been analysed already.") % {"run": run.number},
         )
     return {"certified": certification.certified}
 
@@ -80,9 +82,11 @@ def _certified(
     try:
         return certify(plan, chains, calibration, slices=slices)
     except LossUnavailableError as error:
-        raise JobFailedError(f"The losses could not be computed: {error}.", permanent=False) from error
+        raise JobFailedError(
+            _("The losses could not be computed: %(error)s.") % {"error": error}, permanent=False
+        ) from error
     except CalibrationError as error:
-        raise JobFailedError(f"The losses could not be computed: {error}.") from error
+        raise JobFailedError(_("The losses could not be computed: %(error)s.") % {"error": error}) from error
 
 
 def _figures_of(run: Run, analysis: Analysis) -> dict[str, Any]:
@@ -103,8 +107,8 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibr
     """
     batch = run.calibration_batch
     if batch is None or batch.locked_at is None:
-        raise JobFailedError(f"The calibration labels of run {run.number} are not locked.")
-    labels, nobody = labels_at(batch, batch.locked_at), given_up(batch)
+        raise JobFailedError(_("The calibration labels of run %(run)s are not locked.") % {"run": run.number})
+    labels, nobody = records_at(batch, batch.locked_at), given_up(batch)
     rows = list(
         DrawItem.objects.filter(draw__run=run)
         .order_by("order")
@@ -120,7 +124,7 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibr
     result = []
     for item, external_id, order, asked, probability in rows:
         if asked and item not in labels and item not in nobody:
-            raise JobFailedError("This asked item has neither a label nor a decision.", where=external_id)
+            raise JobFailedError(_("This asked item has neither a label nor a decision."), where=external_id)
         position, u, v = keys[item]
         label = labels.get(item) if asked else None
         result.append(
@@ -132,7 +136,7 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibr
                 p=probability.normalize(),
                 u=u,
                 v=v,
-                label=as_text(label.value) if label else None,
+                label=None if label is None else as_text(label),
                 answers=tuple(answers[item]) if asked else (),
             )
         )
@@ -165,6 +169,7 @@ def _provenance(run: Run, run_sources: Sequence[RunSource], certification: Certi
             for row in run_sources
         ],
         "people_cost_per_label": plain(run.human_cost),
+        **({"overlap": overlap_document(run)} if run.overlap > 1 else {}),
         "score": run.score,
         **({"score_params": run.score_params} if run.score_params else {}),
         **({"p_column": run.p_column} if run.p_column else {}),

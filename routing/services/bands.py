@@ -4,11 +4,13 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, Value
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation import queue
 from annotation.errors import JobFailedError
 from annotation.jobs import JobContext
-from annotation.models import Item, Label, WorkItem
+from annotation.models import Item, WorkItem
+from annotation.selectors.settled import has_record
 from routing.core import sampling
 from routing.core.keys import Threshold
 from routing.models import PoolItem, Route, Run, RunSource, Spend
@@ -30,7 +32,10 @@ def route_run(context: JobContext) -> dict[str, Any]:
     run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
     if changed := changed_sources(run):
         validity.mark_invalid(run=run, reason=changed, actor=context.job.created_by)
-        raise JobFailedError(f"{changed} Put it back as it was and start this job again, or cancel the run.")
+        raise JobFailedError(
+            _("%(changed)s Put it back as it was and start this job again, or cancel the run.")
+            % {"changed": changed}
+        )
     _store_routes(context, run)
     _predict_bands(context, run, run_sources)
     return {"people": _ask_people(context, run, run_sources)}
@@ -68,7 +73,7 @@ def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource]) 
         routes = Route.objects.filter(reaches(run_sources, run_source.position), run=run)
         items = Item.objects.filter(
             Exists(routes.filter(item=OuterRef("pk"))),
-            ~Exists(Label.objects.filter(item=OuterRef("pk"))),  # a label by a person is delivered anyway
+            ~has_record(run.project, item="pk"),  # a label by a person is delivered anyway
             project=run.project,
         )
         with context.chunk(total=done + items.count()):
@@ -90,14 +95,14 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
     )
     routes = Route.objects.filter(
         reaches(run_sources, len(run_sources) + 1),
-        ~Exists(Label.objects.filter(item=OuterRef("item"))),
+        ~has_record(run.project, item="item"),
         ~Exists(given_up),
         run=run,
     )
     with context.chunk(stage="Work for people"):
         items = list(routes.order_by("item_id").values_list("item_id", flat=True))
         now = timezone.now()
-        refusal = f"Run {run.number} was cancelled."
+        refusal = _("Run %(run)s was cancelled.") % {"run": run.number}
         if not items:
             move(
                 run,
@@ -114,6 +119,8 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
             blind=False,
             priority=ROUTED_PRIORITY,
             entropy=sampling.new_entropy(),
+            overlap=run.overlap,
+            overlap_share=run.overlap_share,
         )
         move(
             run,

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import BinaryIO
 
 from django.db.models import Exists, OuterRef
+from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.models import Item
@@ -46,7 +47,8 @@ def _backend(source: Source) -> OpenAIBatch:
     backend = open_source(source)
     if not isinstance(backend, OpenAIBatch):
         raise InputError(
-            f"The source {source.name} is run by {source.backend}; batch files are those of openai_batch.",
+            _("The source %(source)s is run by %(backend)s; batch files are those of openai_batch.")
+            % {"source": source.name, "backend": source.backend},
             where="source",
         )
     return backend

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from django.db import transaction
 from django.db.models import Q, QuerySet, Sum
+from django.utils.translation import gettext as _
 
 from annotation import jobs
 from annotation.errors import ConflictError, InputError, JobFailedError
@@ -120,9 +121,9 @@ def checked_budget(budget: Decimal | None) -> Decimal | None:
     if budget is None:
         return None
     if not budget.is_finite() or budget < 0 or budget >= LARGEST:
-        raise InputError("A budget is an amount of at least 0 and below 10 to the 14th.", where="budget")
+        raise InputError(_("A budget is an amount of at least 0 and below 10 to the 14th."), where="budget")
     if budget != budget.quantize(PLACES):
-        raise InputError("A budget has at most six decimal places.", where="budget")
+        raise InputError(_("A budget has at most six decimal places."), where="budget")
     return budget
 
 
@@ -139,18 +140,26 @@ def set_budget(*, run: Run, user: User | None, budget: Decimal | None) -> Run:
         stored = Run.objects.select_for_update(of=("self",)).select_related("project").get(pk=run.pk)
         if stored.state not in CANCELLABLE:
             raise ConflictError(
-                f"Run {stored.number} is {stored.get_state_display().lower()}: its models cost nothing more."
+                _("Run %(stored)s is %(state)s: its models cost nothing more.")
+                % {"stored": stored.number, "state": stored.get_state_display().lower()}
             )
         spent = _sum(Spend.objects.filter(run=stored, source__isnull=False))
         aside = _sum(stored.reservations.filter(state__in=(State.OPEN, State.LOST)))
         if checked is not None and checked < spent + aside:
             currency = stored.project.currency
-            also = f" and {plain(aside)} {currency} set aside for calls" if aside else ""
-            raise InputError(
-                f"The models of run {stored.number} have spent {plain(spent)} {currency}{also} already. Give "
-                "at least as much.",
-                where="budget",
+            words = (
+                _(
+                    "The models of run %(run)s have spent %(spent)s %(currency)s and %(aside)s %(currency)s "
+                    "set aside for calls already. Give at least as much."
+                )
+                if aside
+                else _(
+                    "The models of run %(run)s have spent %(spent)s %(currency)s already. "
+                    "Give at least as much."
+                )
             )
+            amounts = {"spent": plain(spent), "aside": plain(aside), "currency": currency}
+            raise InputError(words % {"run": stored.number, **amounts}, where="budget")
         before, stored.budget = stored.budget, checked
         stored.save(update_fields=["budget"])
         audit.record(

@@ -1,11 +1,18 @@
 """When the last routed item is done, the run is complete."""
 
+from contextlib import suppress
+from typing import Any
+
 from django.db.models import Q
 from django.utils import timezone
 
-from annotation.models import WorkItem
+from annotation import jobs, queue
+from annotation.errors import ConflictError
+from annotation.job_context import JobContext
+from annotation.models import Project, WorkItem
+from annotation.selectors.settled import unsettled
 from routing.models import Run
-from routing.services.states import State
+from routing.services.states import ROUTED, State
 
 # More than can be submitted at one moment: above it, no other request can be finishing the batch meanwhile.
 CROWD = 200
@@ -20,14 +27,17 @@ def run_of_batch(batch_id: int) -> Run | None:
     )
 
 
-def complete_if_done(run: Run, ended: WorkItem) -> bool:
-    """Complete the run if nothing of its routed batch is left but `ended`.
+def complete_if_done(run: Run, ended: WorkItem | None = None) -> bool:
+    """Complete the run if nothing of its routed batch is left but `ended`, and people differ about nothing.
+    Where Dawid-Skene is to settle what they differ about, a job is made that does it.
 
-    Call it in the transaction that ends that.
+    Call it in the transaction that ends that, or settles an item.
     """
     others = WorkItem.objects.filter(
         batch=run.routed_batch, state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)
-    ).exclude(pk=ended.pk)
+    )
+    if ended is not None:
+        others = others.exclude(pk=ended.pk)
     if len(others.values_list("pk")[:CROWD]) == CROWD:
         return False
     # Two people who finish the last two items at once do it one after the other; else each would see the
@@ -35,8 +45,36 @@ def complete_if_done(run: Run, ended: WorkItem) -> bool:
     Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     if others.exists():
         return False
+    if run.overlap > 1 and unsettled(WorkItem.objects.filter(batch=run.routed_batch)).exists():
+        _settle_by_job(run)
+        return False
     return bool(
         Run.objects.filter(pk=run.pk, state=State.LABELLING).update(
             state=State.COMPLETE, completed_at=timezone.now()
         )
     )
+
+
+def settle_run(context: JobContext) -> dict[str, Any]:
+    """The job "settle_run": Dawid-Skene on what people differ about, which completes the run."""
+    run = Run.objects.select_related("project", "routed_batch").get(pk=context.params["run"])
+    settled = 0
+    if run.routed_batch is not None and run.state in ROUTED:
+        # Again until nothing is left: a correction may have opened an item meanwhile.
+        while more := queue.settle_batch_by_dawid_skene(run.routed_batch):
+            settled += more
+    return {"settled": settled}
+
+
+def _settle_by_job(run: Run) -> None:
+    """Of other tasks than single choices all is left to a reviewer."""
+    single = run.project.task_type == Project.TaskType.SINGLE_CHOICE
+    if run.consensus != Project.Consensus.DAWID_SKENE or not single:
+        return
+    with suppress(ConflictError):  # it is under way already
+        jobs.enqueue(
+            project=run.project,
+            kind_name="settle_run",
+            params={"run": run.pk},
+            unique_key=f"settle_run:{run.pk}",
+        )

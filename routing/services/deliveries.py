@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from django.db.models import Max
+from django.utils.translation import gettext as _
 
 from annotation import jobs
 from annotation.errors import ConflictError
@@ -34,8 +35,8 @@ def deliver(*, run: Run, user: User | None) -> Job:
     run.refresh_from_db()
     if run.state not in ROUTED:
         raise ConflictError(
-            f"Run {run.number} has nothing to deliver yet ({run.get_state_display().lower()}): it has to be "
-            "routed first."
+            _("Run %(run)s has nothing to deliver yet (%(state)s): it has to be routed first.")
+            % {"run": run.number, "state": run.get_state_display().lower()}
         )
     return jobs.enqueue(
         project=run.project,
@@ -53,7 +54,7 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
     """
     run = Run.objects.select_related("project", "certificate").get(pk=context.params["run"])
     if run.state not in ROUTED:
-        raise ConflictError(f"Run {run.number} was cancelled.")
+        raise ConflictError(_("Run %(run)s was cancelled.") % {"run": run.number})
     if context.job.result:  # written by a worker that died before it could say so
         return dict(context.job.result)
     with ExitStack() as stack:
@@ -78,7 +79,14 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
             target=f"run:{run.number}",
             data={"delivery": delivery.number, "rows": delivery.rows, "blanks": delivery.blanks},
         )
-        result = {"delivery": delivery.pk, "rows": delivery.rows, "blanks": delivery.blanks}
+        result = {
+            "delivery": delivery.pk,
+            "rows": delivery.rows,
+            "blanks": delivery.blanks,
+            "by_reason": dict(made.counts.by_reason),
+            "by_source": dict(made.counts.by_source),
+            "partial": run.state != Run.State.COMPLETE,
+        }
         Job.objects.filter(pk=context.job.pk).update(result=result)
     return result
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from django.db.models import F, Value, Window
 from django.db.models.functions import RowNumber
+from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from annotation.errors import ConflictError
@@ -32,7 +33,7 @@ def freeze(run: Run, plan: Plan, asking: Asking) -> None:
     count = insert_select(PoolItem, ("run", "item", "position", "v"), rows)
     if count != run.pool_size:
         raise ConflictError(
-            "The items changed while the run was planned. Look at the plan again, then start."
+            _("The items changed while the run was planned. Look at the plan again, then start.")
         )
     names = run.pool_items.order_by("position").values_list("item__external_id", flat=True)
     run.pool_hash = sampling.pool_hash(names.iterator(chunk_size=CHUNK))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from annotation.jobs import JobContext
 from annotation.models import Item
@@ -66,8 +67,11 @@ class HandOut(Iterator[Item]):
         most = self._outstanding.pop(item.pk, None)
         if most is None:
             raise BackendError(
-                f"The model gave an answer for the item {item.external_id} that it was not asked for, or "
-                "gave it twice. Nothing of this answer was stored."
+                _(
+                    "The model gave an answer for the item %(item)s that it was not asked for, or "
+                    "gave it twice. Nothing of this answer was stored."
+                )
+                % {"item": item.external_id}
             )
         return most
 

@@ -2,13 +2,29 @@
 
 from datetime import datetime
 
-from annotation.models import Label, WorkBatch, WorkItem
+from annotation.models import Label, Settlement, WorkBatch, WorkItem
+from annotation.values import Value
 
 
-def labels_at(batch: WorkBatch, moment: datetime) -> dict[int, Label]:
-    """Item id -> the version of its label that held at `moment`."""
+def records_at(batch: WorkBatch, moment: datetime) -> dict[int, Value]:
+    """Item id -> its label of record as it held at `moment`: the answer of the one person who was asked, or
+    what the answers of several were settled to.
+    """
     labels = Label.objects.filter(work_item__batch=batch, created_at__lte=moment).order_by("version")
-    return {label.item_id: label for label in labels.iterator(chunk_size=2_000)}
+    if batch.overlap > 1:
+        several = WorkItem.objects.filter(batch=batch, slot=1).values("item")
+        labels = labels.exclude(item__in=several)
+    rows = labels.values_list("item_id", "value")
+    found: dict[int, Value] = dict(rows.iterator(chunk_size=2_000))
+    return found | _settled_at(batch, moment)
+
+
+def _settled_at(batch: WorkBatch, moment: datetime) -> dict[int, Value]:
+    if batch.overlap == 1:
+        return {}
+    settlements = Settlement.objects.filter(batch=batch, created_at__lte=moment).order_by("version")
+    newest = dict(settlements.values_list("item_id", "value"))
+    return {item: value for item, value in newest.items() if value is not None}
 
 
 def given_up(batch: WorkBatch) -> set[int]:

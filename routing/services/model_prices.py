@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import RestrictedError
+from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User
@@ -37,18 +38,22 @@ def save_price(
     """
     name = name.strip()
     if not name or len(name) > MOST_CHARACTERS:
-        raise InputError(f"A line needs a name of at most {MOST_CHARACTERS} characters.", where="name")
+        raise InputError(
+            _("A line needs a name of at most %(most_characters)s characters.")
+            % {"most_characters": MOST_CHARACTERS},
+            where="name",
+        )
     function = _function(cost_function)
     stored = price_checks.prices_as_stored(function, prices)
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)
         same_name = project.model_prices.filter(name=name)
         if (same_name.exclude(pk=price.pk) if price else same_name).exists():
-            raise InputError("Another line of the price list has this name.", where="name")
+            raise InputError(_("Another line of the price list has this name."), where="name")
         target = price or ModelPrice(project=project)
         sources = list(target.sources.select_for_update().order_by("position")) if price else []
         for source in sources:
-            whose = f"{source.name}, which is charged by this line,"
+            whose = _("%(source)s, which is charged by this line,") % {"source": source.name}
             price_checks.refuse_unknown_usage(function, open_source(source).usage, whose)
         target.name, target.cost_function, target.prices = name, function.name, stored
         target.save()
@@ -72,9 +77,10 @@ def delete_price(*, price: ModelPrice, user: User | None) -> None:
     """Remove a line. Raises ConflictError where a source names it."""
     pk, name, project = price.pk, price.name, price.project
     named_by = list(price.sources.order_by("position").values_list("name", flat=True))
-    refusal = (
-        f"{name} is the price of {', '.join(named_by) or 'a source'}. Give these sources another price first."
-    )
+    refusal = _("%(name)s is the price of %(names)s. Give these sources another price first.") % {
+        "name": name,
+        "names": ", ".join(named_by) or _("a source"),
+    }
     if named_by:
         raise ConflictError(refusal)
     try:
@@ -96,8 +102,11 @@ def _function(name: str) -> Cost:
     if function.name == "flat":
         known = [entry for entry in COSTS.names() if entry != "flat"]
         raise InputError(
-            f"A line counts by one of {', '.join(known)}, not by 'flat'. One price per label stands with the "
-            "source itself.",
+            _(
+                "A line counts by one of %(names)s, not by 'flat'. One price per label stands with "
+                "the source itself."
+            )
+            % {"names": ", ".join(known)},
             where="cost_function",
         )
     return function

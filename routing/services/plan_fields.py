@@ -7,6 +7,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.db.models import Count, Min, QuerySet
+from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.models import Item, Project
@@ -64,8 +65,12 @@ class PlanFields:
         for name in ("p_column", "loss_params", "score_params"):
             if not _storable(getattr(self, name), MOST_NESTED):
                 raise InputError(
-                    f"This cannot be stored: it is nested more than {MOST_NESTED} deep, a whole number in it "
-                    f"is larger than {LARGEST}, or a text holds NUL or half of a surrogate pair.",
+                    _(
+                        "This cannot be stored: it is nested more than %(most_nested)s deep, a whole "
+                        "number in it is larger than %(largest)s, or a text holds NUL or half of a "
+                        "surrogate pair."
+                    )
+                    % {"most_nested": MOST_NESTED, "largest": LARGEST},
                     where=name,
                 )
 
@@ -93,11 +98,14 @@ def share_of(fields: PlanFields) -> Decimal:
         return DEFAULT_SHARE
     refuse_too_fine("split_share", fields.split_share)
     if not 0 < fields.split_share < 1:
-        raise InputError("This part must lie between 0 and 1, both excluded.", where="split_share")
+        raise InputError(_("This part must lie between 0 and 1, both excluded."), where="split_share")
     if fields.rule != LEARNS:
         raise InputError(
-            f"Only the rule {LEARNS!r} learns its chain from a part of the labels. Leave this empty, or "
-            "choose that rule.",
+            _(
+                "Only the rule %(learns)r learns its chain from a part of the labels. Leave this "
+                "empty, or choose that rule."
+            )
+            % {"learns": LEARNS},
             where="split_share",
         )
     return fields.split_share
@@ -110,18 +118,21 @@ def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
     """
     if not fields.p_column:
         if fields.p is None:
-            raise InputError("Write a probability, or choose the column that holds one per item.", where="p")
+            raise InputError(
+                _("Write a probability, or choose the column that holds one per item."), where="p"
+            )
         refuse_too_fine("p", fields.p)
         return Asking(Decimal(fields.p), None, "", {})
     if fields.p is not None:
         raise InputError(
-            "Leave the probability for all items empty where a column holds each item's own.", where="p"
+            _("Leave the probability for all items empty where a column holds each item's own."), where="p"
         )
     text = DataCell("data", fields.p_column)
     rows = list(items.order_by().values_list(text).annotate(count=Count("pk"), first=Min("position")))
     if all(value is None for value, _, _ in rows):
         raise InputError(
-            f"There is no column {fields.p_column[:40]!r}: none of the items has one of that name.",
+            _("There is no column %(p_column)r: none of the items has one of that name.")
+            % {"p_column": fields.p_column[:40]},
             where="p_column",
         )
     counts: dict[str, int] = {}
@@ -132,8 +143,11 @@ def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
             name = items.get(position=first).external_id
             # The cell itself is not told: it may hold what a model said of the item.
             raise InputError(
-                f"The column {fields.p_column!r} holds no probability for item {name!r}: each item needs a "
-                f"number above 0 and at most 1 with at most {PLACES} places after the point.",
+                _(
+                    "The column %(p_column)r holds no probability for item %(name)r: each item needs "
+                    "a number above 0 and at most 1 with at most %(places)s places after the point."
+                )
+                % {"p_column": fields.p_column, "name": name, "places": PLACES},
                 where="p_column",
             )
         counts[value], by_text[value] = count, probability
@@ -179,7 +193,9 @@ def refuse_unknown_names(fields: PlanFields) -> None:
     ):
         if value and value not in known:
             raise InputError(
-                f"There is no {name} {value[:40]!r}; choose one of {', '.join(offered)}.", where=name
+                _("There is no %(name)s %(value)r; choose one of %(names)s.")
+                % {"name": name, "value": value[:40], "names": ", ".join(offered)},
+                where=name,
             )
 
 
@@ -187,9 +203,11 @@ def refuse_too_fine(name: str, value: Decimal) -> None:
     """Raise InputError where `value` is no number, or has more places than the database keeps."""
     number = _number(value)
     if number is None:
-        raise InputError("Write a number such as 0.05.", where=name)
+        raise InputError(_("Write a number such as 0.05."), where=name)
     if _places(number) > PLACES:
-        raise InputError(f"Write at most {PLACES} places after the point.", where=name)
+        raise InputError(
+            _("Write at most %(places)s places after the point.") % {"places": PLACES}, where=name
+        )
 
 
 def _storable(value: object, depth: int) -> bool:

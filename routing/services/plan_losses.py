@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.models import Project
@@ -25,11 +27,11 @@ LOSSES_BY_TASK: Mapping[str, tuple[str, ...]] = {
     Type.CODE: (),
 }
 """The default first."""
-NO_EMBEDDINGS = (
+NO_EMBEDDINGS = gettext_lazy(
     "Long texts are compared by their meaning, and this server names no embedding model: whoever runs it "
     "sets HYPAC_EMBEDDINGS_URL and HYPAC_EMBEDDINGS_MODEL (docs/losses.md)."
 )
-NO_LOSS = (
+NO_LOSS = gettext_lazy(
     "What is right in code only a loss of your own can tell: whoever runs the server names it in "
     "HYPAC_LOSSES (docs/losses.md)."
 )
@@ -60,7 +62,7 @@ def losses_of_project(project: Project) -> tuple[str, ...]:
 
 def loss_refusal(name: str) -> str:
     """Why a loss that suits a project cannot be used on this server, in a sentence; "" where it can."""
-    return NO_EMBEDDINGS if name == COSINE and not configured() else ""
+    return str(NO_EMBEDDINGS) if name == COSINE and not configured() else ""
 
 
 def loss_of(project: Project, name: str, params: Mapping[str, Any]) -> ChosenLoss:
@@ -70,14 +72,16 @@ def loss_of(project: Project, name: str, params: Mapping[str, Any]) -> ChosenLos
     """
     names = losses_of_project(project)
     if not names:
-        raise InputError(NO_LOSS, where="loss")
+        raise InputError(str(NO_LOSS), where="loss")
     name = name or names[0]
     if name not in names:
-        does = " This loss is for other kinds of labels." if name in LOSSES else ""
-        raise InputError(
-            f"There is no loss {name!r} for this project; choose one of {', '.join(names)}.{does}",
-            where="loss",
-        )
+        sentences = [
+            _("There is no loss %(name)r for this project; choose one of %(names)s.")
+            % {"name": name, "names": ", ".join(names)}
+        ]
+        if name in LOSSES:
+            sentences.append(_("This loss is for other kinds of labels."))
+        raise InputError(" ".join(sentences), where="loss")
     if refusal := loss_refusal(name):
         raise InputError(refusal, where="loss")
     where = "loss_params" if params else "loss"

@@ -6,14 +6,18 @@ from decimal import Decimal
 from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
+from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.models import Item, Label, Project
+from annotation.models import Item, Membership, Project
+from annotation.permissions import ROLES_BY_ACTION
+from annotation.selectors.settled import has_record
 from routing.core import plan as core_plan
 from routing.core import planner
 from routing.core.chain import number_of_chains
 from routing.core.exact import plain
 from routing.models import DrawItem, PilotItem, PoolItem, Run, Source
+from routing.models.runs import people_per_item, price_per_item
 from routing.services.budget import checked_budget
 from routing.services.opened import open_source
 from routing.services.plan_fields import (
@@ -51,6 +55,8 @@ class Outlook:
         The whole run where nothing can be certified and people label the rest. The least is `committed`,
         where everything else stays with the first source; what lies between depends on the thresholds.
     plan : routing.core.plan.Plan
+    people_per_item : Decimal
+        How many people are asked about an item, on average.
     scored : bool
         Whether any answer of the first source has a usable score; where not, none of them can be kept.
     warnings : sentences
@@ -65,6 +71,7 @@ class Outlook:
     people_only: Decimal
     at_most: Decimal
     plan: core_plan.Plan
+    people_per_item: Decimal
     scored: bool
     warnings: tuple[str, ...]
 
@@ -78,10 +85,10 @@ class Outlook:
         """What the plan can promise, or why the first source gives it nothing to promise with."""
         if self.scored:
             return self.statistics.sentence
-        return (
-            "No answer of the first source has a usable score, by which answers are routed: none of them can "
-            "be kept, and every item goes on to the next source. Name a column that holds one, or put "
-            "another source first."
+        return _(
+            "No answer of the first source has a usable score, by which answers are routed: none "
+            "of them can be kept, and every item goes on to the next source. Name a column that "
+            "holds one, or put another source first."
         )
 
     @property
@@ -94,6 +101,13 @@ class Outlook:
         """Labels that the test itself is made on, where the first ones teach the chain."""
         tested = self.statistics.expected_tested_labels
         return tested if tested < int(self.plan.expected_labels) else None
+
+    @property
+    def answers(self) -> int | None:
+        """How many answers by people the calibration takes, on average; None where it is one per item."""
+        if self.people_per_item == 1:
+            return None
+        return int(self.plan.expected_labels * self.people_per_item)
 
     @property
     def committed(self) -> Decimal:
@@ -126,12 +140,35 @@ def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -
         people_only=plan.pool_size * people,
         at_most=models + plan.pool_size * people,
         plan=plan,
+        people_per_item=_people_per_item(project),
         scored=usable_scores(project, sources[0], score, score_params),
         warnings=(
             *core_plan.cost_warnings(plan),
             *recorded_warnings(project, sources),
+            *_too_few_people(project),
             *_beyond(checked_budget(budget), models, project.currency),
         ),
+    )
+
+
+def _people_per_item(project: Project) -> Decimal:
+    return people_per_item(project.overlap, project.overlap_share)
+
+
+def _too_few_people(project: Project) -> tuple[str, ...]:
+    if project.overlap == 1:
+        return ()
+    members = Membership.objects.filter(
+        project=project, user__is_active=True, is_active=True, role__in=ROLES_BY_ACTION["label"]
+    ).count()
+    if members >= project.overlap:
+        return ()
+    return (
+        _(
+            "%(wanted)s people are to label an item, and only %(members)s may label in this project: a "
+            "manager will have to decide about every such item."
+        )
+        % {"wanted": project.overlap, "members": members},
     )
 
 
@@ -139,9 +176,12 @@ def _beyond(budget: Decimal | None, models: Decimal, currency: str) -> tuple[str
     if budget is None or models <= budget:
         return ()
     return (
-        f"The models are expected to cost about {plain(models.quantize(Decimal('0.01')))} {currency} before "
-        f"the thresholds are known, more than the budget of {plain(budget)} {currency}: the run will stop "
-        "there until the budget is raised.",
+        _(
+            "The models are expected to cost about %(models)s %(currency)s before the thresholds are "
+            "known, more than the budget of %(budget)s %(currency)s: the run will stop there until "
+            "the budget is raised."
+        )
+        % {"models": plain(models.quantize(Decimal("0.01"))), "currency": currency, "budget": plain(budget)},
     )
 
 
@@ -149,18 +189,18 @@ def sources_of(project: Project) -> list[Source]:
     """The models of the project, cheapest place first. Raises InputError where there is none."""
     sources = list(project.sources.order_by("position"))
     if not sources:
-        raise InputError("The project has no model yet: add a source first.", where="sources")
+        raise InputError(_("The project has no model yet: add a source first."), where="sources")
     return sources
 
 
 def pool_of(project: Project, target: str) -> QuerySet[Item]:
-    """The items that a run planned now would cover, in the order of import: those that nobody has labelled.
+    """The items that a run planned now would cover, in the order of import: those without a label by people.
 
     For the target `population` also none that an earlier run drew, or its pilot used: a random sample of the
     source's items must not have been looked at before. And none of a pool whose rest people were given by
     thresholds: what they left is no random sample, but the items that the models find easy.
     """
-    items = project.items.filter(~Exists(Label.objects.filter(item=OuterRef("pk"))))
+    items = project.items.filter(~has_record(project, item="pk"))
     if target == Run.Target.POPULATION:
         items = items.filter(
             ~Exists(DrawItem.objects.filter(item=OuterRef("pk"))),
@@ -185,11 +225,13 @@ def build_plan(
     if not pool_size:
         if fields.target == Run.Target.POPULATION and project.items.exists():
             raise InputError(
-                "Earlier runs have drawn, used or routed every item. For this target, import new items from "
-                "the same source first.",
+                _(
+                    "Earlier runs have drawn, used or routed every item. For this target, import new "
+                    "items from the same source first."
+                ),
                 where="target",
             )
-        raise InputError("There is no item without a label: import data first.", where="m")
+        raise InputError(_("There is no item without a label: import data first."), where="m")
     refuse_unknown_names(fields)
     loss = loss_of(project, fields.loss, fields.loss_params)
     asking = asking_of(fields, items)
@@ -202,7 +244,10 @@ def build_plan(
             p=asking.p,
             p_min=asking.p_min,
             pool_size=pool_size,
-            costs=(*(source.cost_per_label for source in sources), project.human_cost),
+            costs=(
+                *(source.cost_per_label for source in sources),
+                price_per_item(project.human_cost, project.overlap, project.overlap_share),
+            ),
             bound=fields.bound,
             rule=fields.rule,
             loss=loss.name,
@@ -241,7 +286,7 @@ def plan_of(run: Run) -> core_plan.Plan:
         p=run.p.normalize(),
         p_min=None if run.p_min is None else run.p_min.normalize(),
         pool_size=run.pool_size,
-        costs=(*costs, run.human_cost),
+        costs=(*costs, run.cost_per_item),
         bound=run.bound,
         rule=run.rule,
         loss=run.loss,

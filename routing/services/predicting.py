@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from django.db.models import Exists, OuterRef, QuerySet
+from django.utils.translation import gettext as _
 
 from annotation.errors import JobFailedError
 from annotation.jobs import JobContext, JobPausedError
@@ -51,7 +52,10 @@ def predict_missing(
     if not left:
         return there
     if change := change_of(run_source):
-        raise JobFailedError(f"{change} Put it back as it was and start this job again, or cancel the run.")
+        raise JobFailedError(
+            _("%(change)s Put it back as it was and start this job again, or cancel the run.")
+            % {"change": change}
+        )
     with context.chunk():
         purse = Purse(context, run_source, stage)
     stream = _Stream(context, run_source, missing, stage=stage, purse=purse, done=done + there)
@@ -108,8 +112,11 @@ class _Stream:
                 close()
         if missing := len(self._hand_out.under_way):
             raise BackendError(
-                f"The model gave no answer for {missing} of the items that it was asked for. What it did "
-                "answer is stored."
+                _(
+                    "The model gave no answer for %(missing)s of the items that it was asked for. "
+                    "What it did answer is stored."
+                )
+                % {"missing": missing}
             )
 
     def _store(self, group: Sequence[Answered]) -> None:
@@ -164,9 +171,13 @@ class _Rows:
         served = storable.text(answer.served_model, 200)
         if served and self._served and served != self._served:
             raise MixedModelsError(
-                f"Until now the model has answered as {self._served!r}, and now it answers as {served!r}. "
-                "Its answer was not stored. Put the model back and start this job again; or cancel the run, "
-                "name the new one in the source by that exact name, and plan another run."
+                _(
+                    "Until now the model has answered as %(served)r, and now it answers as "
+                    "%(served_2)r. Its answer was not stored. Put the model back and start this job "
+                    "again; or cancel the run, name the new one in the source by that exact name, "
+                    "and plan another run."
+                )
+                % {"served": self._served, "served_2": served}
             )
         self._served = self._served or served
         value, reason = answer.value, answer.reason

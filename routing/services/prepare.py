@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from annotation import queue
@@ -105,7 +106,9 @@ def _build_chains(context: JobContext, run: Run, run_sources: list[RunSource]) -
         try:
             chains = build_chains(plan, u=u, v=v, pilot=pilot, reference=reference)
         except LossUnavailableError as error:
-            raise JobFailedError(f"The losses could not be computed: {error}.", permanent=False) from error
+            raise JobFailedError(
+                _("The losses could not be computed: %(error)s.") % {"error": error}, permanent=False
+            ) from error
         fixed = {"chains": chains_to_json(chains)}
     with context.chunk():
         Run.objects.filter(pk=run.pk, chains__isnull=True).update(**fixed)
@@ -118,7 +121,10 @@ def _keys(run: Run) -> NDArray[np.complex128]:
     rows = run.pool_items.order_by("position").values_list("position", "u", "v")
     for position, u, v in rows.iterator(chunk_size=10_000):
         if u is None:
-            raise JobFailedError(f"The item at place {position} of the pool has no uncertainty score.")
+            raise JobFailedError(
+                _("The item at place %(position)s of the pool has no uncertainty score.")
+                % {"position": position}
+            )
         keys[position] = complex(u, v)
     return keys
 
@@ -168,11 +174,13 @@ def _ask_people(context: JobContext, run: Run) -> None:
             blind=True,
             priority=CALIBRATION_PRIORITY,
             entropy=sampling.new_entropy(),
+            overlap=run.overlap,
+            overlap_share=run.overlap_share,
         )
         move(
             run,
             before=State.PREPARING,
             after=State.CALIBRATING,
             calibration_batch=batch,
-            refusal=f"Run {run.number} was cancelled.",
+            refusal=_("Run %(run)s was cancelled.") % {"run": run.number},
         )

@@ -3,14 +3,17 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from annotation.errors import InputError
 from routing.core.costs import COSTS, SECONDS, TOKENS_IN, TOKENS_OUT, Cost, CostError, read_prices
 from routing.core.registry import UnknownNameError
 
 USAGE_WORDS = {
-    TOKENS_IN: "how many tokens were read",
-    TOKENS_OUT: "how many tokens were generated",
-    SECONDS: "how long they took",
+    TOKENS_IN: gettext_lazy("how many tokens were read"),
+    TOKENS_OUT: gettext_lazy("how many tokens were generated"),
+    SECONDS: gettext_lazy("how long they took"),
 }
 
 
@@ -20,7 +23,8 @@ def cost_function(name: str) -> Cost:
         return COSTS.get(name)
     except UnknownNameError:
         raise InputError(
-            f"There is no cost function {name[:40]!r}; choose one of {', '.join(COSTS.names())}.",
+            _("There is no cost function %(name)r; choose one of %(names)s.")
+            % {"name": name[:40], "names": ", ".join(COSTS.names())},
             where="cost_function",
         ) from None
 
@@ -38,9 +42,12 @@ def refuse_unknown_usage(function: Cost, usage: Collection[str], whose: str) -> 
     """Raise InputError where `usage`, what the answers of the source `whose` tell, lacks what the prices
     would be multiplied with.
     """
-    if missing := [USAGE_WORDS[entry] for entry in function.needs if entry not in usage]:
+    if missing := [str(USAGE_WORDS[entry]) for entry in function.needs if entry not in usage]:
         raise InputError(
-            f"The answers of {whose} do not tell {' and '.join(missing)}, which {function.title!r} needs. "
-            "Name the column that does, if the data has one, or choose another way of counting.",
+            _(
+                "The answers of %(whose)s do not tell %(names)s, which %(function)r needs. Name the "
+                "column that does, if the data has one, or choose another way of counting."
+            )
+            % {"whose": whose, "names": f" {_('and')} ".join(missing), "function": function.title},
             where="cost_function",
         )

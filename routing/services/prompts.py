@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import InputError
 from annotation.models import Item, Project, User
 from routing.backends import Prompt
@@ -22,7 +24,10 @@ def checked_prompt(project: Project, backend: str, prompt: Prompt | None) -> Pro
     if prompt is None:
         return None
     if backend not in PROMPTED:
-        raise InputError(f"A source of the kind {backend} is asked without a prompt.", where="prompt")
+        raise InputError(
+            _("A source of the kind %(backend)s is asked without a prompt.") % {"backend": backend},
+            where="prompt",
+        )
     prompt = replace(prompt, system=_lines(prompt.system), template=_lines(prompt.template))
     check_prompt(prompt, task_spec(project))
     return prompt

@@ -6,6 +6,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation import jobs, queue
 from annotation.errors import ConflictError, InputError
@@ -50,7 +51,7 @@ def start_run(
     score, score_params = score_for(project, sources[0], wanted)
     seed = sampling.new_entropy() if entropy is None else entropy
     if seed < 0 or seed >= 2**128:
-        raise InputError("The entropy is a whole number of at most 128 bits.", where="entropy")
+        raise InputError(_("The entropy is a whole number of at most 128 bits."), where="entropy")
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)
         _refuse_while_busy(project)
@@ -77,6 +78,9 @@ def start_run(
                     loss=plan.loss,
                     loss_params=dict(plan.loss_params),
                     human_cost=project.human_cost,
+                    overlap=project.overlap,
+                    overlap_share=project.overlap_share,
+                    consensus=project.consensus,
                     budget=budget,
                     pool_size=plan.pool_size,
                     entropy=str(seed),
@@ -84,7 +88,9 @@ def start_run(
                     created_by=user,
                 )
         except IntegrityError:
-            raise ConflictError(f"Run {number} was started just now. It goes on by itself.") from None
+            raise ConflictError(
+                _("Run %(number)s was started just now. It goes on by itself.") % {"number": number}
+            ) from None
         RunSource.objects.bulk_create(
             RunSource(
                 run=run,
@@ -114,6 +120,7 @@ def start_run(
                 "m": plan.m,
                 "p": asking.column or str(plan.p),
                 "pool_size": plan.pool_size,
+                **({"overlap": [run.overlap, plain(run.overlap_share)]} if run.overlap > 1 else {}),
                 "budget": None if budget is None else plain(budget),
                 "seed": "given" if entropy is not None else "from the system",
             },
@@ -125,28 +132,51 @@ def start_run(
 def analyse(*, run: Run, user: User | None) -> Job:
     """Lock the calibration labels and have the thresholds certified (job "analyse_run").
 
-    Raises ConflictError, in words, before every asked item is labelled or given up, and after the one
-    analysis of a draw.
+    Raises ConflictError, in words, before every asked item is labelled and settled or given up, and after
+    the one analysis of a draw.
     """
     run.refresh_from_db()
     if run.state in (State.ANALYSED, State.ROUTING, State.LABELLING, State.COMPLETE):
         raise ConflictError(
-            f"Run {run.number} has been analysed. A draw is analysed once; another look needs a new run."
+            _("Run %(run)s has been analysed. A draw is analysed once; another look needs a new run.")
+            % {"run": run.number}
         )
     if run.state != State.CALIBRATING or run.calibration_batch is None:
-        raise ConflictError(f"Run {run.number} cannot be analysed now: {run.get_state_display().lower()}.")
+        raise ConflictError(
+            _("Run %(run)s cannot be analysed now: %(state)s.")
+            % {"run": run.number, "state": run.get_state_display().lower()}
+        )
     with transaction.atomic():
         progress = queue.batch_progress(run.calibration_batch)
         if missing := progress.open + progress.leased:
             raise ConflictError(
-                f"{missing} of {progress.total} calibration items are still to be labelled. No result can be "
-                "seen before the last one; what nobody can label is to be given up by a manager."
+                _(
+                    "%(missing)s of %(total)s calibration items are still to be labelled. No result "
+                    "can be seen before the last one; what nobody can label is to be given up by a "
+                    "manager."
+                )
+                % {"missing": missing, "total": progress.total}
+                if progress.items == progress.total
+                else _(
+                    "%(missing)s of %(total)s answers about %(items)s calibration items are still "
+                    "missing. No result can be seen before the last one; what nobody can label is to "
+                    "be given up by a manager."
+                )
+                % {"missing": missing, "total": progress.total, "items": progress.items}
+            )
+        if progress.disagreeing:
+            raise ConflictError(
+                _(
+                    "People differ about %(disagreeing)s of %(items)s calibration items. A reviewer "
+                    "has to decide about each before the analysis."
+                )
+                % {"disagreeing": progress.disagreeing, "items": progress.items}
             )
         move(
             run,
             before=State.CALIBRATING,
             after=State.ANALYSING,
-            refusal=f"Run {run.number} is being analysed already.",
+            refusal=_("Run %(run)s is being analysed already.") % {"run": run.number},
         )
         queue.lock_batch(batch=run.calibration_batch)
         audit.record(
@@ -165,28 +195,36 @@ def route(*, run: Run, user: User | None) -> Job:
     """
     run.refresh_from_db()
     if run.state in (State.ROUTING, State.LABELLING, State.COMPLETE):
-        raise ConflictError(f"Run {run.number} has been routed already.")
+        raise ConflictError(_("Run %(run)s has been routed already.") % {"run": run.number})
     if run.state != State.ANALYSED:
-        raise ConflictError(f"Run {run.number} cannot be routed before it is analysed.")
+        raise ConflictError(_("Run %(run)s cannot be routed before it is analysed.") % {"run": run.number})
     if other := run.project.runs.filter(state__in=BUSY).exclude(pk=run.pk).first():
         raise ConflictError(
-            f"Run {other.number} is under way ({other.get_state_display().lower()}) with the same models and "
-            "people. Finish or cancel it first."
+            _(
+                "Run %(other)s is under way (%(state)s) with the same models and people. Finish or "
+                "cancel it first."
+            )
+            % {"other": other.number, "state": other.get_state_display().lower()}
         )
     try:
         changed = changed_sources(run)
     except BackendError as error:
-        then = "put that right first" if error.permanent else "try again later"
-        raise ConflictError(f"{error.message} Nothing was routed; {then}.") from error
+        then = _("put that right first") if error.permanent else _("try again later")
+        raise ConflictError(
+            _("%(message)s Nothing was routed; %(then)s.") % {"message": error.message, "then": then}
+        ) from error
     if changed:
         validity.mark_invalid(run=run, reason=changed, actor=user)
-        raise ConflictError(f"{changed} Nothing was routed. Put it back as it was, or start a new run.")
+        raise ConflictError(
+            _("%(changed)s Nothing was routed. Put it back as it was, or start a new run.")
+            % {"changed": changed}
+        )
     with transaction.atomic():
         move(
             run,
             before=State.ANALYSED,
             after=State.ROUTING,
-            refusal=f"Run {run.number} is being routed already.",
+            refusal=_("Run %(run)s is being routed already.") % {"run": run.number},
         )
         audit.record(
             project=run.project, actor=user, action="run.routing_started", target=f"run:{run.number}"
@@ -215,7 +253,8 @@ def cancel_run(*, run: Run, user: User | None) -> None:
             before=CANCELLABLE,
             after=State.CANCELLED,
             completed_at=timezone.now(),
-            refusal=f"Run {run.number} is {run.get_state_display().lower()} and can no longer be cancelled.",
+            refusal=_("Run %(run)s is %(state)s and can no longer be cancelled.")
+            % {"run": run.number, "state": run.get_state_display().lower()},
         )
         audit.record(project=run.project, actor=user, action="run.cancelled", target=f"run:{run.number}")
 
@@ -223,11 +262,12 @@ def cancel_run(*, run: Run, user: User | None) -> None:
 def _refuse_while_busy(project: Project) -> None:
     if run := project.runs.filter(state__in=UNDER_WAY).first():
         raise ConflictError(
-            f"Run {run.number} is under way ({run.get_state_display().lower()}). Finish or cancel it first."
+            _("Run %(run)s is under way (%(state)s). Finish or cancel it first.")
+            % {"run": run.number, "state": run.get_state_display().lower()}
         )
     if project.jobs.filter(kind="import", state__in=jobs.UNFINISHED).exists():
         raise ConflictError(
-            "An import is under way. Wait until it has finished, so that the run covers all of it."
+            _("An import is under way. Wait until it has finished, so that the run covers all of it.")
         )
 
 

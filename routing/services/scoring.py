@@ -1,13 +1,17 @@
 """Which uncertainty score a run uses: what its sources can give, parameters, and what has to be learnt
 first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.hooks import hidden_batches
 from annotation.models import Label, Project
+from annotation.selectors.settled import batches_with_overlap, record_values
 from annotation.values import as_text, reader_of
 from routing.core.losses import Loss, LossError, losses_of
 from routing.core.registry import UnknownNameError
@@ -27,14 +31,14 @@ from routing.services.score_fields import fields_of
 # More than enough for a few coefficients, and quick enough for a page that says at once what is missing.
 MAX_EXAMPLES = 5_000
 FIELDS = {
-    "probabilities": "class probabilities",
-    "label_logprobs": "log-probabilities of the labels",
-    "token_probabilities": "token probabilities",
-    "token_logprobs": "log-probabilities of the tokens",
-    "verbalized": "stated confidences",
-    "samples": "several samples of each answer",
-    "confidence": "confidences",
-    "uncertainty": "uncertainties",
+    "probabilities": gettext_lazy("class probabilities"),
+    "label_logprobs": gettext_lazy("log-probabilities of the labels"),
+    "token_probabilities": gettext_lazy("token probabilities"),
+    "token_logprobs": gettext_lazy("log-probabilities of the tokens"),
+    "verbalized": gettext_lazy("stated confidences"),
+    "samples": gettext_lazy("several samples of each answer"),
+    "confidence": gettext_lazy("confidences"),
+    "uncertainty": gettext_lazy("uncertainties"),
 }
 
 
@@ -120,21 +124,26 @@ def resolve_score(
 
 
 def _refused(error: ScoreError) -> InputError:
-    return InputError(f"This score cannot be used: {error}.", where="score_params")
+    return InputError(_("This score cannot be used: %(error)s.") % {"error": error}, where="score_params")
 
 
 def _refusal(source: Source, brings: frozenset[str], needed: list[tuple[str, ...]], name: str) -> str:
     """What the answers of the source, which bring these fields, lack for the score, in a sentence."""
     for fields in needed:
         if not brings.intersection(fields):
-            wanted = " or ".join(FIELDS.get(entry, entry) for entry in fields)
-            has = " and ".join(words for entry, words in FIELDS.items() if entry in brings) or "none of them"
-            if len(fields) == len(FIELDS):
-                return f"The answers of {source.name} come with nothing that a score can be computed from."
-            return (
-                f"The score {name!r} needs {wanted}, and the answers of {source.name} come with {has}. "
-                "Choose another score, or change the source."
+            wanted = f" {_('or')} ".join(str(FIELDS.get(entry, entry)) for entry in fields)
+            has = (
+                f" {_('and')} ".join(str(words) for entry, words in FIELDS.items() if entry in brings)
+                or "none of them"
             )
+            if len(fields) == len(FIELDS):
+                return _("The answers of %(source)s come with nothing that a score can be computed from.") % {
+                    "source": source.name
+                }
+            return _(
+                "The score %(name)r needs %(wanted)s, and the answers of %(source)s come with "
+                "%(has)s. Choose another score, or change the source."
+            ) % {"name": name, "wanted": wanted, "source": source.name, "has": has}
     return ""
 
 
@@ -145,12 +154,15 @@ def _examples(project: Project, source: Source, loss: Loss | None) -> list[Examp
     Not those of a calibration set that is being labelled: what is said of them here would tell how many of
     its answers are wrong before the analysis does.
     """
+    hidden = hidden_batches(project)
     current = (
         Label.objects.filter(item__project=project, superseded_by__isnull=True)
-        .exclude(work_item__batch__in=hidden_batches(project))
+        .exclude(work_item__batch__in=hidden)
         .order_by("-id")
     )
     labels = dict(reversed(list(current.values_list("item_id", "value")[:MAX_EXAMPLES])))
+    if labels and batches_with_overlap(project):
+        labels = _records(project, sorted(labels), hidden)
     if not labels:
         return []
     # Only now: a server may have to be asked for it, and pages come here at every change of a field.
@@ -163,6 +175,14 @@ def _examples(project: Project, source: Source, loss: Loss | None) -> list[Examp
         ).order_by("item_id")
     wrong = _wrong([labels[row.item_id] for row in found], [row.value for row in found], loss)
     return [Example(fields_of(row, reader), is_wrong) for row, is_wrong in zip(found, wrong, strict=True)]
+
+
+def _records(project: Project, item_ids: Sequence[int], hidden: Collection[int]) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    for start in range(0, len(item_ids), 500):
+        records = record_values(project, item_ids[start : start + 500], hidden=hidden)
+        found |= {item: record.value for item, record in records.items()}
+    return found
 
 
 def _wrong(labels: Sequence[Any], answers: Sequence[Any], loss: Loss | None) -> list[bool]:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation.models import Item, Project
 from annotation.values import ValueReader, reader_of
 from routing.backends import Answer, predict_all
@@ -37,8 +39,11 @@ def warnings_of(source: Source) -> tuple[str, ...]:
     warnings = _warnings(source.project, source, first=first)
     if source.backend in LISTING and source.params.get("url") and not source.served:
         warnings.append(
-            f"{source.name}: this address has no list of models, so neither the address nor the name of the "
-            "model could be checked. Try it on a few items before a run."
+            _(
+                "%(source)s: this address has no list of models, so neither the address nor the name "
+                "of the model could be checked. Try it on a few items before a run."
+            )
+            % {"source": source.name}
         )
     return tuple(warnings)
 
@@ -72,21 +77,35 @@ def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
         reader(answer.value)[0] is not None for answer in predict_all(backend, sample)
     )
     if not labelled:
-        wanted = "one of the project's labels" if reader.has_choices else "an answer that can be read"
+        wanted = _("one of the project's labels") if reader.has_choices else _("an answer that can be read")
         warnings.append(
-            f"{source.name}: none of the first {len(sample)} items has {wanted} in the column "
-            f"{source.params['label_column']!r}. What has none goes on to the next source."
+            _(
+                "%(source)s: none of the first %(count)s items has %(wanted)s in the column "
+                "%(params)r. What has none goes on to the next source."
+            )
+            % {
+                "source": source.name,
+                "count": len(sample),
+                "wanted": wanted,
+                "params": source.params["label_column"],
+            }
         )
     if first and not backend.fields:
         warnings.append(
-            f"{source.name} comes first and names no column of confidences, uncertainties or "
-            "probabilities, by which its answers are routed: none of them can be used, and every item "
-            "goes on to the next source."
+            _(
+                "%(source)s comes first and names no column of confidences, uncertainties or "
+                "probabilities, by which its answers are routed: none of them can be used, and every "
+                "item goes on to the next source."
+            )
+            % {"source": source.name}
         )
     elif first and labelled and not usable_scores(project, source, backend.default_score, {}):
         warnings.append(
-            f"{source.name} comes first, and none of its answers that were looked at has a usable score, by "
-            "which they are routed: look at the columns that it names."
+            _(
+                "%(source)s comes first, and none of its answers that were looked at has a usable "
+                "score, by which they are routed: look at the columns that it names."
+            )
+            % {"source": source.name}
         )
     return warnings
 
@@ -96,9 +115,12 @@ def _without_score(source: Source) -> list[str]:
     if open_source(source).fields:
         return []
     return [
-        f"{source.name} comes first, and as it is set it says nothing of how unsure it is: none of its "
-        "answers can be used, and every item goes on to the next source. Ask for the probabilities of its "
-        "tokens, for several answers, or how sure it is."
+        _(
+            "%(source)s comes first, and as it is set it says nothing of how unsure it is: none of "
+            "its answers can be used, and every item goes on to the next source. Ask for the "
+            "probabilities of its tokens, for several answers, or how sure it is."
+        )
+        % {"source": source.name}
     ]
 
 

@@ -9,10 +9,12 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Max, Q, RestrictedError
+from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User
 from annotation.secrets import decrypt, encrypt
+from annotation.selectors.shown_columns import shown_columns
 from annotation.services import audit
 from routing.backends import BACKENDS, Backend, Prompt, SourceContext, open_backend
 from routing.models import ModelPrice, Run, RunSource, Source
@@ -81,7 +83,7 @@ def save_source(
     prompt = checked_prompt(project, backend, prompt)
     if price is not None:
         if price.project_id != project.pk:
-            raise InputError("This project has no such line in its price list.", where="price")
+            raise InputError(_("This project has no such line in its price list."), where="price")
         cost_function, prices = price.cost_function, price.prices
     key = _key(source, backend, params, api_key)
     context = SourceContext(
@@ -91,6 +93,7 @@ def save_source(
     )
     opened = open_backend(backend, params, context)
     _refuse_unknown_columns(project, backend, params)
+    _refuse_shown_columns(project, opened, params)
     _refuse_images(project, backend)
     stored_prices = _prices(opened, name, cost_function, prices or {})
     served = opened.check()
@@ -171,7 +174,8 @@ def move_source(*, source: Source, user: User, up: bool) -> Source:
         Project.objects.select_for_update().get(pk=project.pk)  # one change of positions at a time
         if run := project.runs.filter(state__in=UNDER_WAY).first():
             raise ConflictError(
-                f"Run {run.number} is under way with the models in this order. Finish or cancel it first."
+                _("Run %(run)s is under way with the models in this order. Finish or cancel it first.")
+                % {"run": run.number}
             )
         source.refresh_from_db()
         before, behind = Q(position__lt=source.position), Q(position__gt=source.position)
@@ -209,7 +213,9 @@ def delete_source(*, source: Source, user: User) -> None:
                 data={"name": name},
             )
     except RestrictedError:
-        raise ConflictError(f"{name} belongs to a run and stays, so that the run can be explained.") from None
+        raise ConflictError(
+            _("%(name)s belongs to a run and stays, so that the run can be explained.") % {"name": name}
+        ) from None
 
 
 def _check(source: Source) -> None:
@@ -218,9 +224,9 @@ def _check(source: Source) -> None:
     except ValidationError as error:
         others = source.project.sources.exclude(pk=source.pk)
         if others.filter(name=source.name).exists():
-            raise InputError("Another source has this name.", where="name") from None
+            raise InputError(_("Another source has this name."), where="name") from None
         if others.filter(position=source.position).exists():
-            raise InputError("Another source has this place.", where="position") from None
+            raise InputError(_("Another source has this place."), where="position") from None
         field, messages = next(iter(error.message_dict.items()))
         raise InputError(" ".join(messages), where=field) from None
 
@@ -232,7 +238,7 @@ def _prices(backend: Backend, name: str, cost_function: str, prices: Mapping[str
     function = price_checks.cost_function(cost_function)
     if function.name == "flat":
         if prices:
-            raise InputError("The price of a flat cost is the price per label.", where="prices")
+            raise InputError(_("The price of a flat cost is the price per label."), where="prices")
         return {}
     stored = price_checks.prices_as_stored(function, prices)
     price_checks.refuse_unknown_usage(function, backend.usage, name.strip() or "this source")
@@ -249,9 +255,12 @@ def _refuse_in_use(source: Source, *, fingerprint: str = "") -> None:
     rows = RunSource.objects.filter(source=source.pk, run__state__in=BUSY).select_related("run")
     if row := next((row for row in rows if row.fingerprint != fingerprint), None):
         raise ConflictError(
-            f"Run {row.run.number} is under way with {source.name} as it is: only what shapes no answer can "
-            "be changed, such as the address of the same model, limits of speed and time-outs. Cancel the "
-            "run first, or add another source."
+            _(
+                "Run %(run)s is under way with %(source)s as it is: only what shapes no answer can "
+                "be changed, such as the address of the same model, limits of speed and time-outs. "
+                "Cancel the run first, or add another source."
+            )
+            % {"run": row.run.number, "source": source.name}
         )
 
 
@@ -263,13 +272,16 @@ def _key(source: Source | None, backend: str, params: Mapping[str, Any], api_key
     """
     if backend not in KEYED:
         if api_key:
-            raise InputError(f"A source of the kind {backend} has no key.", where="api_key")
+            raise InputError(
+                _("A source of the kind %(backend)s has no key.") % {"backend": backend}, where="api_key"
+            )
         return ""
     if api_key is not None:
         key = api_key.strip()
         if not all("!" <= sign <= "~" for sign in key) or len(key) > MAX_KEY:
             raise InputError(
-                f"A key is made of at most {MAX_KEY:,} letters, digits and signs, without spaces within.",
+                _("A key is made of at most %(max_key)s letters, digits and signs, without spaces within.")
+                % {"max_key": f"{MAX_KEY:,}"},
                 where="api_key",
             )
         return key
@@ -277,7 +289,7 @@ def _key(source: Source | None, backend: str, params: Mapping[str, Any], api_key
         return ""
     if _origin(source.params) != _origin(params):
         raise InputError(
-            "The stored key was entered for another server. Enter the key for this one, or remove it.",
+            _("The stored key was entered for another server. Enter the key for this one, or remove it."),
             where="api_key",
         )
     return decrypt(source.api_key, where="api_key")
@@ -294,9 +306,28 @@ def _origin(params: Mapping[str, Any]) -> tuple[str, str]:
 def _refuse_images(project: Project, backend: str) -> None:
     if backend in PROMPTED and project.items.filter(image__isnull=False).exists():
         raise InputError(
-            "This project has images, and language models are sent text only. Choose another kind of source.",
+            _(
+                "This project has images, and language models are sent text only. Choose another "
+                "kind of source."
+            ),
             where="backend",
         )
+
+
+def _refuse_shown_columns(project: Project, backend: Backend, params: dict[str, Any]) -> None:
+    """Whoever labels must not read the answers of a model on the item itself."""
+    seen = backend.hidden_columns() & shown_columns(project)
+    if not seen:
+        return
+    column = min(seen)
+    raise InputError(
+        _(
+            "People who label see the column “%(column)s”, so that it cannot be a model's answer. Import the "
+            "items without showing it, into a new project or after taking the import back."
+        )
+        % {"column": column},
+        where=next((name for name, value in params.items() if value == column), ""),
+    )
 
 
 def _refuse_unknown_columns(project: Project, backend: str, params: dict[str, Any]) -> None:
@@ -310,6 +341,7 @@ def _refuse_unknown_columns(project: Project, backend: str, params: dict[str, An
     for name, column in params.items():
         if column and column not in project.columns:
             raise InputError(
-                f"The imported data has no column {column!r}; it has {', '.join(project.columns)}.",
+                _("The imported data has no column %(column)r; it has %(names)s.")
+                % {"column": column, "names": ", ".join(project.columns)},
                 where=name,
             )

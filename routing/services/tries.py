@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
+from django.utils.translation import gettext as _
 
 from annotation import jobs
 from annotation.errors import ConflictError, InputError, JobFailedError
@@ -66,12 +67,12 @@ def try_source(context: JobContext) -> dict[str, Any]:
     """The handler of the job: asks, and stores what came."""
     source = Source.objects.select_related("project").filter(pk=context.params["source"]).first()
     if source is None:
-        raise JobFailedError("The source has been removed.")
+        raise JobFailedError(_("The source has been removed."))
     # With their images: a backend may read items in threads of its own, which do not use the database.
     found = Item.objects.filter(project=source.project, pk__in=context.params["items"])
     items = list(found.select_related("image").order_by("pk"))
     if any_hidden([item.pk for item in items]):
-        raise JobFailedError("A run has begun with these items. Try the source again when it is analysed.")
+        raise JobFailedError(_("A run has begun with these items. Try the source again when it is analysed."))
     prompt, asked_as = prompt_in_force(source), way_of_asking(source)
     backend, reader, charge = backend_of(source), reader_of(source.project), charge_of(source)
     rows = []
@@ -82,7 +83,10 @@ def try_source(context: JobContext) -> dict[str, Any]:
             rows.append(storable.document(row_of(backend, reader, charge, item, answer) | asked))
         context.progress(done=len(rows))
     if len(rows) != len(items):
-        raise BackendError(f"The model gave {len(rows)} answers for {len(items)} items.")
+        raise BackendError(
+            _("The model gave %(count)s answers for %(count_2)s items.")
+            % {"count": len(rows), "count_2": len(items)}
+        )
     with context.chunk(done=len(rows)):
         SourceTry.objects.update_or_create(job=context.job, defaults={"source": source, "rows": rows})
         # Only the newest is of use.
@@ -104,9 +108,9 @@ def use_as_price(*, tried: SourceTry, user: User) -> Decimal:
         source = Source.objects.select_for_update().get(pk=tried.source_id)
         mean = mean_cost(tried)
         if source.cost_function == "flat" or mean is None:
-            raise ConflictError("The labels of this source have one price, which is set by hand.")
+            raise ConflictError(_("The labels of this source have one price, which is set by hand."))
         if not usable(tried):
-            raise ConflictError("None of the answers could be used, so they tell no price of a label.")
+            raise ConflictError(_("None of the answers could be used, so they tell no price of a label."))
         before, source.cost_per_label = source.cost_per_label, mean.quantize(SMALLEST_PRICE, ROUND_UP)
         source.save(update_fields=["cost_per_label"])
         audit.record(
@@ -136,11 +140,13 @@ def backend_of(source: Source) -> Backend:
     Raises InputError where there is nothing to ask.
     """
     if source.backend == "recorded":
-        raise InputError("Its answers came with the data: there is nothing to ask a model.")
+        raise InputError(_("Its answers came with the data: there is nothing to ask a model."))
     if source.backend != "openai_batch":
         return open_source(source)
     if not source.params.get("url"):
-        raise InputError("Its answers come from files that are carried by hand: there is no server to ask.")
+        raise InputError(
+            _("Its answers come from files that are carried by hand: there is no server to ask.")
+        )
     live = {name: value for name, value in source.params.items() if name not in BATCH_ONLY}
     return open_backend("openai_api", live, context_of(source))
 
@@ -221,10 +227,13 @@ def _chosen(project: Project) -> list[int]:
         return chosen
     if project.items.exists():
         raise ConflictError(
-            "Every item belongs to a run that is not analysed yet, and until then nobody may see what a "
-            "model says of them. Try the source after the analysis, or import further items."
+            _(
+                "Every item belongs to a run that is not analysed yet, and until then nobody may see "
+                "what a model says of them. Try the source after the analysis, or import further "
+                "items."
+            )
         )
-    raise ConflictError("There is no item to try it on: import data first.")
+    raise ConflictError(_("There is no item to try it on: import data first."))
 
 
 def _sample(items: QuerySet[Item], size: int) -> list[int]:

@@ -1,9 +1,8 @@
 """A second draw: what the data set that it completes holds beside its own pool."""
 
-from django.db.models import Exists, OuterRef
-
 from annotation.hooks import hidden_batches
-from annotation.models import Label, Project
+from annotation.models import Project
+from annotation.selectors.settled import has_record
 from routing.models import Run
 
 
@@ -18,6 +17,5 @@ def data_set_size(project: Project, *, target: str, pool_size: int) -> int | Non
     """
     if target != Run.Target.DATASET:
         return None
-    labels = Label.objects.filter(item=OuterRef("pk")).exclude(work_item__batch__in=hidden_batches(project))
-    labelled = project.items.filter(Exists(labels)).count()
+    labelled = project.items.filter(has_record(project, item="pk", hidden=hidden_batches(project))).count()
     return pool_size + labelled if labelled else None

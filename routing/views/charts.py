@@ -1,49 +1,81 @@
-"""Geometry of the line figures on a run's page: scales, ticks and points, drawn by one template.
+"""A figure on a run's page as plain data: series, titles of the axes, units, and the same as a table.
 
-Drawn by the server as SVG, so that they need no script, print, and follow light and dark; charts.js adds one
-tip, which pointer and arrow keys move from value to value.
+Chart.js draws it in the browser (charts.js), axes and ticks included; the table serves where no script runs.
 """
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from annotation.templatetags.hypac import percent
 
-WIDTH, HEIGHT = 480, 300
-LEFT, TOP, RIGHT, BOTTOM = 74, 14, 26, 52
-STYLES = 4
-"""Styles of lines in the style sheet; more lines would not be told apart."""
-
 
 @dataclass(frozen=True)
-class Value:
-    """A place in the plane of the data, what a reader is told there, and how far it may reach up and down."""
+class Point:
+    """A place in the plane of the data and what a reader is told there; `low` to `high` is its interval."""
 
     x: float
     y: float
     tip: str
+    chosen: bool = False
     low: float | None = None
     high: float | None = None
-    chosen: bool = False
 
 
 @dataclass(frozen=True)
 class Series:
-    """`joined`: as a line, else as points alone."""
+    """`look`: line, guide (to compare with); for pairs of thresholds passes, fails, chain, chosen, others."""
 
     name: str
-    values: Sequence[Value]
-    joined: bool = True
+    points: Sequence[Point]
+    look: str = "line"
 
 
 @dataclass(frozen=True)
-class Guide:
-    """A straight line from one place to another that the values are compared with."""
+class Axis:
+    """`unit`: percent, number, whole, or rank, where values are places in `labels`.
 
-    name: str
-    start: tuple[float, float]
-    end: tuple[float, float]
+    `low` and `high` are its ends, None where the values decide; `logarithmic`: equal ratios are equally far
+    apart, with ticks at `marks`.
+    """
+
+    title: str
+    unit: str = "percent"
+    low: float | None = None
+    high: float | None = None
+    labels: Sequence[str] = ()
+    marks: Sequence[float] = ()
+    logarithmic: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`summary` says what is drawn to whoever does not see it; `square`: both axes are equally long."""
+
+    key: str
+    title: str
+    lead: str
+    x: Axis
+    y: Axis
+    series: Sequence[Series]
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    summary: str = ""
+    notes: Sequence[str] = field(default_factory=list)
+    square: bool = False
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the script draws."""
+        return {
+            "x": asdict(self.x),
+            "y": asdict(self.y),
+            "series": [asdict(one) for one in self.series if one.points],
+        }
+
+    @property
+    def data_id(self) -> str:
+        return f"{self.key}-data"
 
 
 def in_percent(value: float) -> str:
@@ -52,133 +84,3 @@ def in_percent(value: float) -> str:
 
 def as_number(value: float) -> str:
     return f"{value:,.4g}"
-
-
-@dataclass(frozen=True)
-class Axis:
-    """`words` says a value; `logarithmic`: equal ratios are equally far apart."""
-
-    label: str
-    low: float
-    high: float
-    ticks: Sequence[float]
-    words: Callable[[float], str] = in_percent
-    logarithmic: bool = False
-
-    def share(self, value: float) -> float:
-        """Place between 0 and 1."""
-        low, high, at = self.low, self.high, value
-        if self.logarithmic:
-            low, high, at = math.log(low), math.log(high), math.log(value)
-        return (at - low) / (high - low) if high > low else 0.5
-
-
-@dataclass(frozen=True)
-class Tick:
-    at: float
-    text: str
-
-
-@dataclass(frozen=True)
-class Dot:
-    x: float
-    y: float
-    tip: str
-    chosen: bool
-    reach: str
-    """Path of the interval around it, "" without one."""
-
-
-@dataclass(frozen=True)
-class Line:
-    name: str
-    style: int
-    path: str
-    dots: list[Dot]
-
-
-@dataclass(frozen=True)
-class Chart:
-    """One figure with its words and its table, as the template draws it."""
-
-    key: str
-    title: str
-    lead: str
-    x_label: str
-    y_label: str
-    lines: list[Line]
-    guides: list[tuple[str, str]]
-    x_ticks: list[Tick]
-    y_ticks: list[Tick]
-    head: list[str]
-    rows: list[list[str]]
-    notes: list[str] = field(default_factory=list)
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = LEFT
-    right: int = WIDTH - RIGHT
-    top: int = TOP
-    bottom: int = HEIGHT - BOTTOM
-
-
-@dataclass(frozen=True)
-class Words:
-    key: str
-    title: str
-    lead: str
-    head: list[str]
-    rows: list[list[str]]
-    notes: list[str] = field(default_factory=list)
-
-
-def make_chart(words: Words, x: Axis, y: Axis, series: Sequence[Series], guides: Sequence[Guide]) -> Chart:
-    """Places everything; values outside the axes are drawn at their edge."""
-
-    def across(value: float) -> float:
-        return round(LEFT + _inside(x.share(value)) * (WIDTH - LEFT - RIGHT), 1)
-
-    def down(value: float) -> float:
-        return round(HEIGHT - BOTTOM - _inside(y.share(value)) * (HEIGHT - TOP - BOTTOM), 1)
-
-    def reach(value: Value) -> str:
-        if value.low is None or value.high is None:
-            return ""
-        return f"M{across(value.x)} {down(value.low)}V{down(value.high)}"
-
-    lines = []
-    for number, one in enumerate(series):
-        dots = [Dot(across(v.x), down(v.y), v.tip, v.chosen, reach(v)) for v in one.values]
-        path = "M" + "L".join(f"{dot.x} {dot.y}" for dot in dots) if one.joined and dots else ""
-        lines.append(Line(one.name, number % STYLES, path, dots))
-    return Chart(
-        key=words.key,
-        title=words.title,
-        lead=words.lead,
-        x_label=x.label,
-        y_label=y.label,
-        lines=lines,
-        guides=[
-            (guide.name, f"M{across(guide.start[0])} {down(guide.start[1])}"
-                         f"L{across(guide.end[0])} {down(guide.end[1])}")
-            for guide in guides
-        ],
-        x_ticks=[Tick(across(value), x.words(value)) for value in x.ticks if 0 <= x.share(value) <= 1],
-        y_ticks=[Tick(down(value), y.words(value)) for value in y.ticks],
-        head=words.head,
-        rows=words.rows,
-        notes=words.notes,
-    )  # fmt: skip
-
-
-def round_ticks(high: float, *, low: float = 0.0, count: int = 5) -> list[float]:
-    """About `count` round numbers from `low` to at least `high`."""
-    span = max(high - low, 1e-9)
-    step = 10 ** math.floor(math.log10(span / count))
-    step *= next(factor for factor in (1, 2, 2.5, 5, 10) if span / (step * factor) <= count)
-    first = math.floor(low / step + 1e-9)
-    last = math.ceil(high / step - 1e-9)
-    return [round(step * number, 10) for number in range(first, last + 1)]
-
-
-def _inside(share: float) -> float:
-    return min(max(share, 0.0), 1.0)

@@ -1,37 +1,51 @@
 """Files of labelled data."""
 
 from django.contrib import messages
-from django.http import FileResponse
+from django.http import FileResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.jobs import UNFINISHED
+from annotation.selectors.job_progress import job_progress
 from annotation.services.files import open_file
 from annotation.views.access import ProjectRequest, needs
+from routing.delivery.archive import zipped
 from routing.models import Delivery, DeliveryFile
+from routing.selectors.deliveries import DELIVER, delivery_reports
 from routing.services.states import ROUTED
+
+FILES = {
+    "labels.csv": gettext_lazy(
+        "Every item with its label, for spreadsheets. Cells that would start a formula have an apostrophe in "
+        "front."
+    ),
+    "labels.jsonl": gettext_lazy("The same for programs, one JSON object on each line, every value exact."),
+    "certificate.json": gettext_lazy("What is certified, and with which settings."),
+    "draw.jsonl": gettext_lazy(
+        "The calibration set with the labels by people and the answers of the models."
+    ),
+    "README.md": gettext_lazy("What is in the delivery, what is promised and what is not, in words."),
+}
+"""What people are told of each file."""
 
 
 @needs("deliveries.view", "GET")
 def deliveries(request: ProjectRequest) -> HttpResponseBase:
     project = request.access.project
-    found = (
-        Delivery.objects.filter(run__project=project)
-        .select_related("run", "created_by")
-        .prefetch_related("files__file")
-        .order_by("-id")
-    )
-    job = project.jobs.filter(kind="deliver_run").order_by("-id").first()
+    job = project.jobs.filter(kind=DELIVER).order_by("-id").first()
     return render(
         request,
         "routing/deliveries.html",
         {
-            "deliveries": found,
+            "reports": delivery_reports(project),
+            "file_words": FILES,
             "deliverable": project.runs.filter(state__in=ROUTED).order_by("-number").first(),
             "job": job,
             "job_unfinished": job is not None and job.state in UNFINISHED,
+            "progress": job_progress(job) if job is not None else None,
         },
     )
 
@@ -44,18 +58,48 @@ def delivery_file(request: ProjectRequest, delivery_id: int, name: str) -> HttpR
         delivery__run__project=request.access.project,
         name=name,
     )
-    prefix = f"run-{file.delivery.run.number}-delivery-{file.delivery.number}"
     try:
         content = open_file(file.file)
     except InputError:
-        messages.error(request, _("This file is no longer in the storage. Make a new delivery."))
-        return redirect("deliveries", request.access.project.slug)
+        return _lost(request)
     response = FileResponse(
         content,
         as_attachment=True,
-        filename=f"{prefix}-{file.name}",
+        filename=f"{_prefix(file.delivery)}-{file.name}",
         content_type=file.file.media_type,
     )
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Content-Length"] = str(file.file.size)
     return response
+
+
+@needs("deliveries.view", "GET")
+def delivery_zip(request: ProjectRequest, delivery_id: int) -> HttpResponseBase:
+    """All files of a delivery in one archive."""
+    delivery = get_object_or_404(
+        Delivery.objects.select_related("run"), pk=delivery_id, run__project=request.access.project
+    )
+    files = list(delivery.files.select_related("file"))
+    for entry in files:
+        try:
+            open_file(entry.file).close()
+        except InputError:  # to be told now: once the archive has begun, it could only break off
+            return _lost(request)
+    prefix = _prefix(delivery)
+    return StreamingHttpResponse(
+        zipped(files, prefix),
+        content_type="application/zip",
+        headers={
+            "Content-Disposition": f'attachment; filename="{prefix}.zip"',
+            "X-Content-Type-Options": "nosniff",
+        },
+    )
+
+
+def _prefix(delivery: Delivery) -> str:
+    return f"run-{delivery.run.number}-delivery-{delivery.number}"
+
+
+def _lost(request: ProjectRequest) -> HttpResponseBase:
+    messages.error(request, _("This file is no longer in the storage. Make a new delivery."))
+    return redirect("deliveries", request.access.project.slug)

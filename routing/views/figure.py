@@ -1,70 +1,21 @@
-"""Geometry of the figure on a run's page: which pairs of thresholds pass, and the way the chain took.
+"""The figure of the two thresholds: which pairs pass, and the way the chain took.
 
 Both axes go by rank: the scores of the calibration set are spaced evenly, since half of them often lie in a
-corner. The lowest step of each axis stands for "nothing goes to this model".
+corner. The lowest place of each axis stands for "nothing goes to this model".
 """
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from annotation.templatetags.hypac import percent
-from routing.views.charts import Tick
+from routing.views.charts import Axis, Figure, Point, Series
 
-SIZE = 420
-LEFT, TOP, RIGHT, BOTTOM = 78, 12, 14, 56
 # More cells than this in a row are thinned out: they would be smaller than the pointer.
 MOST_CELLS = 28
-TICKS = 6
-
-
-@dataclass(frozen=True)
-class Cell:
-    x: float
-    y: float
-    side: float
-    feasible: bool
-    title: str
-
-
-@dataclass(frozen=True)
-class Mark:
-    x: float
-    y: float
-    title: str
-
-
-@dataclass(frozen=True)
-class Row:
-    """The figure as a table: for a threshold of the first model the largest one of the second that passes."""
-
-    u1: str
-    u2: str
-    errors: int | None
-    saving: float | None
-    """Expected routing saving."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    width: int
-    height: int
-    left: int
-    right: int
-    top: int
-    bottom: int
-    y_label_x: int
-    bands: list[list[Cell]]
-    path: str
-    steps: list[Mark]
-    chosen: Mark | None
-    others: list[Mark]
-    x_ticks: list[Tick]
-    y_ticks: list[Tick]
-    rows: list[Row]
+MOST_STEPS = 40
 
 
 def region_figure(
@@ -76,88 +27,101 @@ def region_figure(
         return None
     scores: list[float] = region["u1"]
     keep = list(range(0, len(scores), -(-len(scores) // MOST_CELLS)))
-    side = SIZE / len(keep)
-    people = float(region["cost"][0][0])  # where nothing goes to a model
 
-    def middle(threshold: Any) -> float:
-        """Place of a threshold on an axis, in cells."""
+    def place(threshold: Any) -> float:
+        """Of a threshold on an axis, in cells."""
         score = -1.0 if threshold is None else float(threshold["u"])
         whole = max(bisect_right(scores, score) - 1, 0)
-        return min((whole / len(scores)) * len(keep) + 0.5, len(keep) - 0.5)
+        return min(whole / len(scores) * len(keep), len(keep) - 1)
 
-    def mark(pair: Sequence[Any], title: str) -> Mark:
+    def point(pair: Sequence[Any], tip: str, *, chosen: bool = False) -> Point:
         first, second = pair
         # Where nothing goes to the second model, its band ends where that of the first does.
-        across, up = middle(first), middle(first if second is None else second)
-        x, y = LEFT + across * side, TOP + SIZE - up * side
-        return Mark(round(x, 1), round(y, 1), title)
+        return Point(place(first), place(first if second is None else second), tip, chosen)
 
-    bands: list[list[Cell]] = [[] for _line in keep]
-    rows = []
-    for column, i in enumerate(keep):
-        best: int | None = None
-        for line, j in enumerate(keep):
-            if j < i:
-                continue
-            good = bool(region["feasible"][i][j])
-            best = j if good else best
-            bands[line].append(
-                Cell(
-                    round(LEFT + column * side, 1),
-                    round(TOP + SIZE - (line + 1) * side, 1),
-                    round(side, 1),
-                    good,
-                    _cell_title(region, i, j, good),
-                )
-            )
-        rows.append(
-            Row(
-                _score(scores[i]),
-                _score(scores[best]) if best is not None else "–",
-                _whole(region["errors"][i][best]) if best is not None else None,
-                1 - region["cost"][i][best] / people if best is not None else None,
-            )
-        )
+    passes, fails = _cells(region, keep)
     policies = figures["chain"]["policies"]
-    steps = [mark(policy["thresholds"], _step_title(policy)) for policy in policies]
-    others = [
-        mark(
-            row["thresholds"],
-            _("%(rule)s\nexpected routing saving %(saving)s\ndoes not hold its stated level")
-            % {"rule": titles.get(row["rule"], row["rule"]), "saving": percent(row["routing_saving"], 1)},
-        )
+    steps = policies[:: max(1, len(policies) // MOST_STEPS)]
+    labels = [_score(scores[at]) for at in keep]
+
+    def axis(title: str) -> Axis:
+        return Axis(title, "rank", -0.5, len(keep) - 0.5, labels)
+
+    return Figure(
+        key="region",
+        title=_("Which thresholds would pass"),
+        lead=_(
+            "Each square is a pair of thresholds, judged as if it were the only one. Only the chain, fixed "
+            "beforehand, gives a certificate."
+        ),
+        summary=_(
+            "Feasible region of the two thresholds. Across: the threshold of the first model; upwards: that "
+            "of the second. The line is the chain, the ring the chosen pair."
+        ),
+        x=axis(_("first model labels up to u₁")),
+        y=axis(_("second model labels up to u₂")),
+        series=[
+            Series(
+                _("chosen"),
+                [point(thresholds, _("The thresholds of this run"), chosen=True)] if thresholds else [],
+                "chosen",
+            ),
+            Series(
+                _("the chain"), [point(policy["thresholds"], _step_tip(policy)) for policy in steps], "chain"
+            ),
+            Series(
+                _("other rules"),
+                [point(row["thresholds"], _rule_tip(row, titles)) for row in _on_first_score(figures)],
+                "others",
+            ),
+            Series(_("passes its own test"), passes, "passes"),
+            Series(_("does not pass"), fails, "fails"),
+        ],
+        head=["u₁", _("largest u₂ that passes"), _("Errors observed"), _("Expected routing saving")],
+        rows=[_row(region, i, keep) for i in keep],
+        notes=[_("Other rules are shown to compare with; they do not hold their stated level.")],
+        square=True,
+    )
+
+
+def _cells(region: dict[str, Any], keep: list[int]) -> tuple[list[Point], list[Point]]:
+    """Those that pass, and those that do not, row by row from below."""
+    passes: list[Point] = []
+    fails: list[Point] = []
+    for line, j in enumerate(keep):
+        for column, i in enumerate(keep[: line + 1]):
+            good = bool(region["feasible"][i][j])
+            (passes if good else fails).append(Point(column, line, _cell_tip(region, i, j, good)))
+    return passes, fails
+
+
+def _row(region: dict[str, Any], i: int, keep: list[int]) -> list[str]:
+    """The figure as a table: for a threshold of the first model the largest one of the second that passes."""
+    best = max((j for j in keep if j >= i and region["feasible"][i][j]), default=None)
+    if best is None:
+        return [_score(region["u1"][i]), "–", "–", "–"]
+    people = float(region["cost"][0][0])  # where nothing goes to a model
+    return [
+        _score(region["u1"][i]),
+        _score(region["u2"][best]),
+        _whole(region["errors"][i][best]),
+        percent(1 - region["cost"][i][best] / people),
+    ]
+
+
+def _on_first_score(figures: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rules that put thresholds on the first score, as the axes do."""
+    return [
+        row
         for row in figures["comparisons"]
-        # Marks of the rules that put thresholds on the first score, as the axes do.
         if row["thresholds"]
         and not row.get("own_scores")
         and not row.get("refusal")
         and any(row["thresholds"])
     ]
-    return Figure(
-        width=LEFT + SIZE + RIGHT,
-        height=TOP + SIZE + BOTTOM,
-        left=LEFT,
-        right=LEFT + SIZE,
-        top=TOP,
-        bottom=TOP + SIZE,
-        y_label_x=-TOP,
-        bands=bands,
-        path=" ".join(f"{step.x},{step.y}" for step in steps),
-        steps=steps[:: max(1, len(steps) // 40)],
-        chosen=mark(thresholds, _("The thresholds of this run")) if thresholds else None,
-        others=others,
-        x_ticks=_ticks(scores, keep, lambda at: LEFT + at * side),
-        y_ticks=_ticks(scores, keep, lambda at: TOP + SIZE - at * side),
-        rows=rows,
-    )
 
 
-def _ticks(scores: list[float], keep: list[int], place: Any) -> list[Tick]:
-    every = max(1, len(keep) // TICKS)
-    return [Tick(round(place(at + 0.5), 1), _score(scores[keep[at]])) for at in range(0, len(keep), every)]
-
-
-def _cell_title(region: dict[str, Any], i: int, j: int, good: bool) -> str:
+def _cell_tip(region: dict[str, Any], i: int, j: int, good: bool) -> str:
     words = {
         "u1": _score(region["u1"][i]),
         "u2": _score(region["u2"][j]),
@@ -167,7 +131,7 @@ def _cell_title(region: dict[str, Any], i: int, j: int, good: bool) -> str:
     return _("u₁ = %(u1)s, u₂ = %(u2)s\n%(errors)s errors observed\n%(verdict)s") % words
 
 
-def _step_title(policy: dict[str, Any]) -> str:
+def _step_tip(policy: dict[str, Any]) -> str:
     words = {
         "step": policy["index"],
         "errors": _whole(policy["observed_errors"]),
@@ -176,9 +140,16 @@ def _step_title(policy: dict[str, Any]) -> str:
     return _("Step %(step)s of the chain\n%(errors)s errors observed\n%(verdict)s") % words
 
 
+def _rule_tip(row: dict[str, Any], titles: dict[str, str]) -> str:
+    return _("%(rule)s\nexpected routing saving %(saving)s\ndoes not hold its stated level") % {
+        "rule": titles.get(row["rule"], row["rule"]),
+        "saving": percent(row["routing_saving"], 1),
+    }
+
+
 def _score(value: float) -> str:
     return _("none") if value < 0 else f"{value:.3g}"
 
 
-def _whole(value: float | None) -> int | None:
-    return None if value is None else round(value)
+def _whole(value: float | None) -> str:
+    return "–" if value is None else f"{round(value):,}"

@@ -1,64 +1,61 @@
-"""The table of items, and one item."""
+"""The table of items."""
 
-from django.http import Http404
+from typing import Any
+
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.utils.http import urlencode
-from django.utils.translation import gettext_lazy as _
 
 from annotation.views.access import ProjectRequest, needs
-from routing.selectors.items import STAGES, item_history, item_rows
-
-STAGE_NAMES = {
-    "labelled": _("Labelled by a person"),
-    "unlabelled": _("Not labelled by a person"),
-    "waiting": _("Waiting for a person"),
-    "unlabelable": _("Nobody can label it"),
-}
+from routing.selectors.item_sorts import SORTS
+from routing.selectors.items_table import in_the_way, table_page, table_total
+from routing.selectors.visibility import sight_of
+from routing.services.item_changes import CHANGES, allowed
+from routing.views import item_filters as words
 
 
 @needs("items.view", "GET")
 def items(request: ProjectRequest) -> HttpResponseBase:
+    """A page of the table. How many items there are on all pages takes longer, and is asked for by it."""
     project = request.access.project
-    asked = request.GET
-    choices = list(project.choices.all())
-    filters = {
-        "q": asked.get("q", "").strip()[:200],
-        "label": asked.get("label", "") if asked.get("label") in {choice.key for choice in choices} else "",
-        "stage": asked.get("stage", "") if asked.get("stage") in STAGES else "",
+    sight = sight_of(project, request.access, run=words.run_of(request.GET))
+    asked = words.asked_of(request.GET, sight)
+    if request.htmx and "count" in request.GET:
+        total = table_total(sight, filters=asked.filters, sort=asked.sort)
+        return render(request, "routing/_items_total.html", {"total": total, "filtered": bool(asked.filters)})
+    page = table_page(
+        sight,
+        filters=asked.filters,
+        sort=asked.sort,
+        after=request.GET.get("after"),
+        before=request.GET.get("before"),
+        count=False,
+    )
+    known = words.options(sight)
+    chips = words.chips(asked, known)
+    fields = list(words.fields(asked, known, sight))
+    context: dict[str, Any] = {
+        "page": page,
+        "asked": asked,
+        "query": asked.query(),
+        "chips": chips,
+        "fields": fields,
+        "orders": words.orders(sight),
+        "columns": words.columns(sight),
+        "lists_all": SORTS[asked.sort.removeprefix("-")].lists_all,
+        "run": sight.run,
+        "runs": _runs(sight),
+        "changes": [change for change in CHANGES.values() if allowed(change, request.access, sight)],
+        "has_images": any(row.image for row in page.rows),
     }
-    page = item_rows(
-        project,
-        request.access,
-        after=_position(asked.get("after")),
-        before=_position(asked.get("before")),
-        q=filters["q"],
-        label=filters["label"] or None,
-        stage=filters["stage"] or None,
-    )
-    return render(
-        request,
-        "routing/items.html",
-        {
-            "page": page,
-            "filters": filters,
-            "filtered": any(filters.values()),
-            "query": urlencode({name: value for name, value in filters.items() if value}),
-            "choices": choices,
-            "stages": [(key, STAGE_NAMES[key]) for key in STAGES],
-            "has_images": any(row.image for row in page.rows),
-        },
-    )
+    if not page.rows and chips:
+        helpful = in_the_way(sight, asked.filters)
+        context["take_away"] = [chip for chip in chips if chip.name in helpful]
+    return render(request, "routing/items.html", context)
 
 
-@needs("items.view", "GET")
-def item(request: ProjectRequest, item_id: int) -> HttpResponseBase:
-    history = item_history(request.access.project, request.access, item_id)
-    if history is None:
-        raise Http404("no such item in this project")
-    return render(request, "routing/item.html", {"history": history, "item": history.item})
-
-
-def _position(text: str | None) -> int | None:
-    """A place in the table; what is no whole number means the beginning."""
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else None
+def _runs(sight: Any) -> list[int]:
+    """Numbers of the runs whose scores and routes can be looked at."""
+    if sight.run is None:
+        return []
+    runs = sight.project.runs.filter(certificate__isnull=False).order_by("-number")
+    return list(runs.values_list("number", flat=True))

@@ -12,8 +12,9 @@ from annotation.selectors.job_progress import job_progress
 from annotation.selectors.work import annotator_pace, waiting_for
 from annotation.views.access import ProjectRequest, needs
 from annotation.views.jobs import STOP_POLLING
-from routing.selectors.overview import Stage
+from routing.selectors.next_step import NextStep
 from routing.selectors.overview import overview as read_overview
+from routing.selectors.stages import Stage
 from routing.services.budget import stopped_at_budget
 
 SHOWN_STUCK = 20
@@ -39,18 +40,25 @@ def overview(request: ProjectRequest) -> HttpResponseBase:
             (stage, reverse(stage.url_name, kwargs=stage.url_kwargs) if _links(stage, access) else "")
             for stage in found.stages
         ],
-        "next_url": reverse(step.url_name, kwargs=step.url_kwargs) if step.url_name else "",
+        "next_url": _address(step),
         "running": [job_progress(job) for job in found.running_jobs],
         "failed": job_progress(found.failed_job) if found.failed_job else None,
         "stopped_at_budget": stopped_at_budget(found.failed_job),
         "stuck": found.stuck and queue.stuck_items(project).select_related("item__image")[:SHOWN_STUCK],
-        "item_count": project.items.count(),
+        "told_before": request.GET.get("told"),
     }
     if request.htmx:
         return render(
             request, "routing/_overview.html", context, status=200 if found.active else STOP_POLLING
         )
     return render(request, "routing/overview.html", context)
+
+
+def _address(step: NextStep) -> str:
+    if not step.url_name:
+        return ""
+    address = reverse(step.url_name, kwargs=step.url_kwargs)
+    return f"{address}#{step.fragment}" if step.fragment else address
 
 
 def _links(stage: Stage, access: Access) -> bool:

@@ -9,6 +9,7 @@ from annotation.errors import HypacError
 from annotation.views.access import ProjectRequest, needs
 from annotation.views.forms import add_error
 from routing.models import Source
+from routing.selectors.effort import hours_of
 from routing.services.runs import Outlook, outlook, start_run
 from routing.services.states import UNDER_WAY
 from routing.views.plan_form import PlanForm, suggested_m
@@ -45,7 +46,7 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
             "open_run": project.runs.filter(state__in=UNDER_WAY).first(),
             "has_items": project.items.exists(),
             "has_sources": Source.objects.filter(project=project).exists(),
-            **(_outlook(request, values) if ready and values else {}),
+            **(_outlook(request, values, form.seconds_per_label) if ready and values else {}),
         },
     )
 
@@ -56,7 +57,7 @@ def plan_outlook(request: ProjectRequest) -> HttpResponseBase:
     form = PlanForm(request.GET, project=request.access.project)
     context: dict[str, Any] = {"form": form, "problems": []}
     if form.is_valid():
-        context |= _outlook(request, form.values(), form)
+        context |= _outlook(request, form.values(), form.seconds_per_label, form)
     else:
         context["problems"] = [
             (form.fields[name].label if name in form.fields else "", " ".join(str(error) for error in errors))
@@ -65,7 +66,9 @@ def plan_outlook(request: ProjectRequest) -> HttpResponseBase:
     return render(request, "routing/_outlook_live.html", context | {"options": form.options})
 
 
-def _outlook(request: ProjectRequest, values: dict[str, Any], form: PlanForm | None = None) -> dict[str, Any]:
+def _outlook(
+    request: ProjectRequest, values: dict[str, Any], seconds: int, form: PlanForm | None = None
+) -> dict[str, Any]:
     try:
         found: Outlook = outlook(project=request.access.project, **values)
     except HypacError as error:
@@ -75,5 +78,12 @@ def _outlook(request: ProjectRequest, values: dict[str, Any], form: PlanForm | N
         return {"problems": [(label, error.message)]}
     return {
         "outlook": found,
+        "hours": hours_of(
+            labels=found.plan.expected_labels,
+            items=found.pool_size,
+            people_per_item=found.people_per_item,
+            seconds=seconds,
+        ),
+        "seconds": seconds,
         "committed_share": found.committed / found.people_only if found.people_only else None,
     }

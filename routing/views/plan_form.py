@@ -10,12 +10,16 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Project
+from annotation.templatetags.hypac import number
 from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
+from routing.selectors.effort import effort_of
 from routing.selectors.plan_options import PlanOptions, plan_options
 from routing.services.plan_fields import DEFAULT_SHARE, columns_of_probabilities
 from routing.views.budget_form import budget_field
 
 MENUS = ("target", "rule", "bound", "loss", "score")
+# Of the page alone.
+NOT_IN_PLANS = ("anyway", "seconds")
 
 
 def _described(name: str, **attrs: Any) -> dict[str, Any]:
@@ -23,8 +27,19 @@ def _described(name: str, **attrs: Any) -> dict[str, Any]:
     return {"aria-describedby": f"id_{name}_helptext id_{name}_error", **attrs}
 
 
+class ShareField(forms.DecimalField):
+    """A share between 0 and 1; "8 %" is 0.08, as the page itself says it."""
+
+    def to_python(self, value: Any) -> Decimal | None:  # type: ignore[override]  # the stubs say int
+        text = value.strip() if isinstance(value, str) else value
+        if not isinstance(text, str) or not text.endswith("%"):
+            return super().to_python(value)
+        number = super().to_python(text.removesuffix("%").strip())
+        return None if number is None else number.scaleb(-2)
+
+
 def _share(name: str, **options: Any) -> forms.DecimalField:
-    return forms.DecimalField(
+    return ShareField(
         max_digits=9,
         decimal_places=8,
         localize=False,
@@ -77,13 +92,19 @@ class PlanForm(forms.Form):
         "epsilon",
         label=_("At most this share of wrong labels"),
         initial=Decimal("0.05"),
-        help_text=_("0.05 means that at most 5 % of the delivered labels may be wrong."),
+        help_text=_(
+            "0.05 means that at most 5 % of the delivered labels may be wrong. The lower it is, the more "
+            "items go to people."
+        ),
     )
     alpha = _share(
         "alpha",
         label=_("Accepted risk that this does not hold"),
         initial=Decimal("0.05"),
-        help_text=_("0.05: of a hundred such draws at most five may lead to a wrong promise."),
+        help_text=_(
+            "0.05: of a hundred such draws at most five may lead to a wrong promise. The lower it is, the "
+            "more labels the calibration needs."
+        ),
     )
     target = forms.CharField(label=_("What the promise is about"), initial=DEFAULT_TARGET, required=False)
     m = forms.IntegerField(
@@ -97,7 +118,7 @@ class PlanForm(forms.Form):
         label=_("Share of the drawn items that people are asked about"),
         initial=Decimal("0.9"),
         required=False,
-        help_text=_("0.9: people label about nine of ten drawn items."),
+        help_text=_("0.9: people label about nine of ten drawn items. Fewer cost less and tell less."),
     )
     p_column = forms.ChoiceField(
         label=_("or the column that holds each item's own"),
@@ -123,6 +144,13 @@ class PlanForm(forms.Form):
     score = forms.CharField(label=_("Uncertainty of the first source"), initial="", required=False)
     score_params = ParametersField("score_params", label=_("Parameters of the score"))
     budget = budget_field()
+    seconds = forms.IntegerField(
+        label=_("Seconds that a person needs for a label"),
+        min_value=1,
+        max_value=36_000,
+        required=False,
+        widget=forms.TextInput(attrs=_described("seconds", inputmode="numeric", autocomplete="off")),
+    )
     anyway = forms.BooleanField(
         label=_("Start anyway: people will label everything"),
         required=False,  # asked for only where nothing can be certified; see `ask_whether_anyway`
@@ -132,11 +160,29 @@ class PlanForm(forms.Form):
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.project = project
+        self.effort = effort_of(project)
+        self.fields["seconds"].initial = self.effort.seconds
+        self.fields["seconds"].help_text = self._about_seconds()
         offered, chosen = columns_of_probabilities(project), self["p_column"].value()
         if chosen in project.columns and chosen not in offered:
             offered.append(chosen)  # the service says what is wrong with it
         columns = [("", _("One share for all items")), *((name, name) for name in offered)]
         self.fields["p_column"].choices = columns  # type: ignore[attr-defined]
+
+    def _about_seconds(self) -> str:
+        """Whether it was measured here, since the hours are worth no more than that."""
+        about: Any = _("An assumption: too few labels have been timed here.")
+        if self.effort.labels:
+            about = format_lazy(
+                _("Measured here: the median of the newest {count} labels."), count=number(self.effort.labels)
+            )
+        return f"{about} {_('For the hours alone; the plan does not depend on it.')}"
+
+    @property
+    def seconds_per_label(self) -> int:
+        """What was typed, else what was measured or is assumed."""
+        given = self.cleaned_data.get("seconds") if self.is_bound and self.is_valid() else None
+        return int(given or self.effort.seconds)
 
     @property
     def options(self) -> PlanOptions:
@@ -156,12 +202,12 @@ class PlanForm(forms.Form):
 
     def values(self) -> dict[str, Any]:
         """Arguments of `outlook` and `start_run`: what was left out is left to its default."""
-        named = {name: value for name, value in self.cleaned_data.items() if name != "anyway"}
+        named = {name: value for name, value in self.cleaned_data.items() if name not in NOT_IN_PLANS}
         return {name: value for name, value in named.items() if value not in (None, "")}
 
     def initial_values(self) -> dict[str, Any]:
         """The same of a form that nobody has filled in yet."""
-        named = {name: field for name, field in self.fields.items() if name != "anyway"}
+        named = {name: field for name, field in self.fields.items() if name not in NOT_IN_PLANS}
         given = {name: self.get_initial_for_field(field, name) for name, field in named.items()}
         return {name: value for name, value in given.items() if value not in (None, "")}
 

@@ -8,34 +8,20 @@ from django.utils.translation import ngettext
 from annotation.templatetags.hypac import percent
 from routing.selectors.runs import PolicyRow, Reliability, RunReport
 from routing.services.figures import THIS_RUN
-from routing.views.charts import (
-    Axis,
-    Chart,
-    Guide,
-    Series,
-    Value,
-    Words,
-    as_number,
-    in_percent,
-    make_chart,
-    round_ticks,
-)
+from routing.views.charts import Axis, Figure, Point, Series, as_number, in_percent
 
 
-def run_charts(report: RunReport) -> list[Chart]:
+def run_charts(report: RunReport) -> list[Figure]:
     """Those for which the analysis stored what they need; older analyses stored less."""
     charts = [_risk(report), _savings(report), _reliability(report)]
     return [chart for chart in charts if chart is not None]
 
 
-def _risk(report: RunReport) -> Chart | None:
+def _risk(report: RunReport) -> Figure | None:
     if len(report.chain) < 2:
         return None
-    epsilon = float(report.run.epsilon)
-    ticks = round_ticks(max(max(row.upper_bound for row in report.chain), epsilon))
-    last = report.chain[-1].index
+    epsilon, last = float(report.run.epsilon), report.chain[-1].index
     say = in_percent if report.binary else as_number
-    steps = [step for step in round_ticks(last) if step % 1 == 0]
 
     def tip(row: PolicyRow) -> str:
         return _(
@@ -50,13 +36,31 @@ def _risk(report: RunReport) -> Chart | None:
             "verdict": _verdict(row),
         }
 
-    words = Words(
+    limit = _("at most allowed (epsilon): %(epsilon)s") % {"epsilon": say(epsilon)}
+    return Figure(
         key="risk",
         title=_("Risk along the chain"),
         lead=_(
             "Each step of the chain lets the models label a little more. Its upper bound is that of the step "
             "alone; the test along the chain, and not this curve, decides what the certificate says."
         ),
+        x=Axis(_("step of the chain"), "whole", 0, last),
+        y=Axis(
+            _("share of wrong labels") if report.binary else _("mean loss"),
+            "percent" if report.binary else "number",
+            0,
+        ),
+        series=[
+            Series(
+                _("upper bound"),
+                [Point(row.index, row.upper_bound, tip(row), row.chosen) for row in report.chain],
+            ),
+            Series(
+                _("observed"),
+                [Point(row.index, row.estimate, tip(row), row.chosen) for row in report.chain],
+            ),
+            _guide(_("epsilon"), limit, (0, epsilon), (last, epsilon)),
+        ],
         head=[_("Step"), _("Observed"), _("Upper bound"), _("Expected routing saving"), _("Outcome")],
         rows=[
             [
@@ -68,26 +72,23 @@ def _risk(report: RunReport) -> Chart | None:
             ]
             for row in report.chain
         ],
-    )
-    return make_chart(
-        words,
-        Axis(_("step of the chain"), 0, last, steps, as_number),
-        Axis(_("share of wrong labels") if report.binary else _("mean loss"), 0, ticks[-1], ticks, say),
-        [
-            Series(
-                _("upper bound"),
-                [Value(row.index, row.upper_bound, tip(row), chosen=row.chosen) for row in report.chain],
-            ),
-            Series(
-                _("observed"),
-                [Value(row.index, row.estimate, tip(row), chosen=row.chosen) for row in report.chain],
-            ),
-        ],
-        [Guide(_("epsilon"), (0, epsilon), (last, epsilon))],
+        notes=[
+            _(
+                "Observed: among the items that people were asked about. In the delivered data these carry "
+                "the labels that people gave and count as right, so the upper bound can lie below."
+            )
+        ]
+        if report.run.target == report.run.Target.DATASET
+        else [],
     )
 
 
-def _savings(report: RunReport) -> Chart | None:
+def _guide(name: str, tip: str, *ends: tuple[float, float]) -> Series:
+    """A straight line that the values are compared with."""
+    return Series(name, [Point(x, y, tip) for x, y in ends], "guide")
+
+
+def _savings(report: RunReport) -> Figure | None:
     stored = report.saving_by_epsilon
     if not stored:
         return None
@@ -96,26 +97,13 @@ def _savings(report: RunReport) -> Chart | None:
     names[THIS_RUN] = _("this run's rule")
     own = float(report.run.epsilon)
     values = [value for point in points for value in point["values"].values()]
-    ticks = round_ticks(max(*values, 0.01), low=min(0.0, *values))
-    series = [
-        Series(
-            name,
-            [
-                Value(
-                    point["epsilon"],
-                    point["values"][rule],
-                    f"{name}\n"
-                    + _("epsilon %(epsilon)s: expected routing saving %(saving)s")
-                    % {"epsilon": percent(point["epsilon"], 2), "saving": percent(point["values"][rule], 1)},
-                    chosen=rule == THIS_RUN and point["epsilon"] == own,
-                )
-                for point in points
-                if rule in point["values"]
-            ],
-        )
-        for rule, name in names.items()
-    ]
-    words = Words(
+    low, high = min(0.0, *values), max(*values, 0.01)
+
+    def tip(name: str, epsilon: float, saving: float) -> str:
+        words = _("epsilon %(epsilon)s: expected routing saving %(saving)s")
+        return f"{name}\n" + words % {"epsilon": percent(epsilon, 2), "saving": percent(saving, 1)}
+
+    return Figure(
         key="savings",
         title=_("Saving against epsilon"),
         lead=_(
@@ -123,6 +111,38 @@ def _savings(report: RunReport) -> Chart | None:
             "%(own)s, is certified, and whoever picks another one from this figure is promised nothing."
         )
         % {"own": percent(own, 4)},
+        x=Axis(
+            _("at most allowed (epsilon)"),
+            low=points[0]["epsilon"],
+            high=points[-1]["epsilon"],
+            marks=[point["epsilon"] for point in points if _is_power(point["epsilon"] / own)],
+            logarithmic=True,
+        ),
+        y=Axis(_("expected routing saving")),
+        series=[
+            *(
+                Series(
+                    name,
+                    [
+                        Point(
+                            point["epsilon"],
+                            point["values"][rule],
+                            tip(name, point["epsilon"], point["values"][rule]),
+                            chosen=rule == THIS_RUN and point["epsilon"] == own,
+                        )
+                        for point in points
+                        if rule in point["values"]
+                    ],
+                )
+                for rule, name in names.items()
+            ),
+            _guide(
+                _("the run's epsilon"),
+                _("the run's epsilon: %(own)s") % {"own": percent(own, 4)},
+                (own, low),
+                (own, high),
+            ),
+        ],
         head=[_("Epsilon"), *names.values()],
         rows=[
             [
@@ -138,15 +158,6 @@ def _savings(report: RunReport) -> Chart | None:
             )
         ],
     )
-    low, high = points[0]["epsilon"], points[-1]["epsilon"]
-    marks = [point["epsilon"] for point in points if _is_power(point["epsilon"] / own)]
-    return make_chart(
-        words,
-        Axis(_("epsilon"), low, high, marks, logarithmic=True),
-        Axis(_("expected routing saving"), ticks[0], ticks[-1], ticks),
-        series,
-        [Guide(_("the run's epsilon"), (own, ticks[0]), (own, ticks[-1]))],
-    )
 
 
 def _own(epsilon: str, own: bool) -> str:
@@ -158,11 +169,11 @@ def _is_power(ratio: float) -> bool:
     return any(abs(ratio / 2**power - 1) < 0.01 for power in range(-3, 4))
 
 
-def _reliability(report: RunReport) -> Chart | None:
+def _reliability(report: RunReport) -> Figure | None:
     if not report.reliability:
         return None
 
-    def value(one: Reliability, row: dict[str, Any]) -> Value:
+    def point(one: Reliability, row: dict[str, Any]) -> Point:
         items = ngettext("%(n)s item", "%(n)s items", row["count"]) % {"n": row["count"]}
         text = _("%(name)s, %(items)s\nsure to %(confidence)s\nright %(accuracy)s") % {
             "name": one.name,
@@ -170,18 +181,24 @@ def _reliability(report: RunReport) -> Chart | None:
             "confidence": percent(row["confidence"], 1),
             "accuracy": percent(row["accuracy"], 1),
         }
-        return Value(row["confidence"], row["accuracy"], text, row.get("low"), row.get("high"))
+        return Point(row["confidence"], row["accuracy"], text, low=row.get("low"), high=row.get("high"))
 
-    words = Words(
+    return Figure(
         key="reliability",
         title=_("How well the scores know"),
         lead=_(
             "Asked items by how sure a model was of them: on the diagonal it is right as often as it says. "
             "The guarantee needs no such thing; a better score saves more."
         ),
+        x=Axis(_("how sure it was (1 − U)"), low=0, high=1),
+        y=Axis(_("how often it was right"), low=0, high=1),
+        series=[
+            *(Series(one.name, [point(one, row) for row in one.bins]) for one in report.reliability),
+            _guide(_("as sure as right"), _("as sure as right"), (0, 0), (1, 1)),
+        ],
         head=[_("Source"), _("Sure to"), _("Right"), _("Items")],
         rows=[
-            [one.name, percent(row["confidence"], 1), percent(row["accuracy"], 1), str(row["count"])]
+            [one.name, percent(row["confidence"], 1), percent(row["accuracy"], 1), f"{row['count']:,}"]
             for one in report.reliability
             for row in one.bins
         ],
@@ -191,14 +208,7 @@ def _reliability(report: RunReport) -> Chart | None:
             for one in report.reliability
         ]
         + ([_("Bars: 95 % interval of each share.")] if report.binary else []),
-    )
-    ticks = [0, 0.2, 0.4, 0.6, 0.8, 1]
-    return make_chart(
-        words,
-        Axis(_("how sure it was (1 − U)"), 0, 1, ticks),
-        Axis(_("how often it was right"), 0, 1, ticks),
-        [Series(one.name, [value(one, row) for row in one.bins]) for one in report.reliability],
-        [Guide(_("as sure as right"), (0, 0), (1, 1))],
+        square=True,
     )
 
 

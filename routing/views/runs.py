@@ -10,19 +10,21 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
 from annotation.errors import HypacError
-from annotation.models import User
+from annotation.models import Job, User
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.forms import add_error
 from annotation.views.jobs import STOP_POLLING
 from routing.models import Certificate, Run
 from routing.selectors.failed_jobs import failed_job_of
+from routing.selectors.labelling import run_labelling
 from routing.selectors.model_money import model_money
-from routing.selectors.runs import run_report
+from routing.selectors.runs import RunReport, run_progress, run_report
 from routing.services import deliveries as delivery_service
 from routing.services import runs as service
 from routing.services.budget import set_budget, stopped_at_budget
-from routing.services.states import CANCELLABLE, UNDER_WAY
+from routing.services.states import BUSY, CANCELLABLE, UNDER_WAY
 from routing.views.budget_form import BudgetForm
+from routing.views.charts import Figure
 from routing.views.figure import region_figure
 from routing.views.run_charts import run_charts
 
@@ -44,40 +46,54 @@ def run(request: ProjectRequest, number: int) -> HttpResponseBase:
 
 
 def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponseBase:
+    if request.htmx and request.GET.get("state") != found.state:
+        # The progress alone is asked for again and again; a new state changes the whole page.
+        response = HttpResponse(status=STOP_POLLING)
+        response.headers["HX-Refresh"] = "true"
+        return response
+    if request.htmx:
+        live = _live(request, found, run_progress(found))
+        status = 200 if live["polls"] else STOP_POLLING
+        return render(request, "routing/_run_progress.html", live, status=status)
     report = run_report(found)
-    certificate = Certificate.objects.filter(run=found).first()
-    busy = found.state in (Run.State.PREPARING, Run.State.CALIBRATING, Run.State.ANALYSING, Run.State.ROUTING)
-    failed = failed_job_of(found.project, found) if busy and request.access.allows("jobs.view") else None
-    context: dict[str, Any] = {
-        "run": found,
-        "report": report,
+    certificate = report.certificate
+    context: dict[str, Any] = _live(request, found, report) | {
         "certificate": certificate,
-        "figure": region_figure(certificate.figures, certificate.thresholds, report.rule_titles)
-        if certificate
-        else None,
-        "charts": run_charts(report) if certificate else [],
-        "polls": busy or found.state == Run.State.LABELLING,
+        "charts": _charts(report, certificate) if certificate else [],
         "run_states": dict(Run.State.choices),
         "can_be_cancelled": found.state in CANCELLABLE,
-        "delivered": found.deliveries.exists(),
-        "failed_job": failed if failed and "run" in failed.params else None,
-        "stopped_at_budget": stopped_at_budget(failed),
-        "money": model_money(found) if found.state != Run.State.CANCELLED else None,
         "budget_form": form
         if found.state in CANCELLABLE
         and found.state != Run.State.LABELLING
         and request.access.allows("runs.edit")
         else None,
     }
-    if request.htmx:
-        # The progress alone is asked for again and again; a new state changes the whole page.
-        if request.GET.get("state") != found.state:
-            response = HttpResponse(status=STOP_POLLING)
-            response.headers["HX-Refresh"] = "true"
-            return response
-        status = 200 if context["polls"] else STOP_POLLING
-        return render(request, "routing/_run_progress.html", context, status=status)
     return render(request, "routing/run.html", context)
+
+
+def _live(request: ProjectRequest, found: Run, report: RunReport) -> dict[str, Any]:
+    """What the part of the page needs that is asked for again and again."""
+    failed = (
+        failed_job_of(found.project, found)
+        if found.state in BUSY and request.access.allows("jobs.view")
+        else None
+    )
+    money = model_money(found) if found.state != Run.State.CANCELLED else None
+    work = money.work if money else None
+    paused = work is not None and work.job.state == Job.State.PAUSED
+    labelling = run_labelling(found, report.progress, report.routed_progress)
+    waits = labelling is not None and not labelling.left
+    return {
+        "run": found,
+        "report": report,
+        "polls": found.state in UNDER_WAY and not failed and not paused and not waits,
+        "poll_seconds": 10 if labelling else 3,
+        "labelling": labelling,
+        "delivered": found.deliveries.exists(),
+        "failed_job": failed if failed and "run" in failed.params else None,
+        "stopped_at_budget": stopped_at_budget(failed),
+        "money": money,
+    }
 
 
 @needs("runs.edit", "POST")
@@ -150,6 +166,11 @@ def _run(request: ProjectRequest, number: int) -> Run:
     return get_object_or_404(
         Run.objects.select_related("project"), project=request.access.project, number=number
     )
+
+
+def _charts(report: RunReport, certificate: Certificate) -> list[Figure]:
+    region = region_figure(certificate.figures, certificate.thresholds, report.rule_titles)
+    return [*([region] if region else []), *run_charts(report)]
 
 
 def _certificate(request: ProjectRequest, number: int) -> Certificate:

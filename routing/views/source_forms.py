@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
-from django.utils.text import format_lazy
+from django.utils.text import capfirst, format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from annotation.errors import HypacError
@@ -15,6 +15,7 @@ from annotation.views.forms import price_field
 from routing import backends
 from routing.backends.recorded import PARAMS as RECORDED
 from routing.core.costs import COSTS, PEOPLE_TOKENS, Cost, Price
+from routing.core_words import said
 from routing.models import ModelPrice, Source
 from routing.views import llm_fields
 
@@ -76,10 +77,10 @@ def price_text_field(price: Price) -> forms.CharField:
         "" if price.default is None else " " + _("Left empty: %(price)s.") % {"price": f"{price.default:f}"}
     )
     return forms.CharField(
-        label=price.title[:1].upper() + price.title[1:],
+        label=capfirst(said(price.title)),
         required=False,
         max_length=40,
-        help_text=price.summary + default,
+        help_text=said(price.summary) + default,
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
 
@@ -126,7 +127,7 @@ class SourceForm(forms.Form):
     )
     cost_function = forms.ChoiceField(
         label=_("How its labels are charged"),
-        choices=[(cost.name, cost.title) for cost in COSTS],
+        choices=lambda: [(cost.name, said(cost.title)) for cost in COSTS],
         initial="flat",
         required=False,
         widget=forms.Select(attrs={"data-shows": "cost_function"}),
@@ -233,7 +234,7 @@ class SourceForm(forms.Form):
         """Each way of counting in words, with the fields of its prices."""
         for cost in COSTS:
             # Not the cost itself: it can be called, and templates call what they can.
-            words = {"name": cost.name, "title": cost.title, "summary": cost.summary}
+            words = {"name": cost.name, "title": said(cost.title), "summary": said(cost.summary)}
             yield {
                 **words,
                 "fields": [self[price.name] for price in cost.prices if price.name in self.fields],
@@ -254,12 +255,12 @@ def charged(source: Source | ModelPrice) -> str:
     if cost is None:
         return source.cost_function
     given = {
-        price.title: source.prices.get(price.name, price.default)
+        said(price.title): source.prices.get(price.name, price.default)
         for price in cost.prices
         if cost.name != "flat"
     }
     told = [f"{title} {Decimal(value):,f}" for title, value in given.items() if value is not None]
-    return f"{cost.title}: {', '.join(told)}" if told else cost.title
+    return f"{said(cost.title)}: {', '.join(told)}" if told else said(cost.title)
 
 
 def counted(name: str | None = None) -> list[Cost]:

@@ -17,8 +17,10 @@ from routing.selectors.tries import cost_of_tries
 from routing.services.prompts import PROMPTED
 from routing.services.source_warnings import warnings_of
 from routing.services.sources import available_models, delete_source, move_source, save_source
+from routing.services.suggested_sources import add_suggested, suggested_sources
 from routing.views.llm_fields import PARAMS, preset_values
 from routing.views.source_forms import BACKENDS, PeopleForm, SourceForm, charged
+from routing.views.suggested_form import SuggestedForm
 
 
 @needs("sources.edit", "GET", "POST")
@@ -34,6 +36,32 @@ def sources(request: ProjectRequest) -> HttpResponseBase:
         else:
             messages.success(request, _("Saved."))
             return redirect("sources", project.slug)
+    return _list(request, people, SuggestedForm(suggestions=suggested_sources(project)))
+
+
+@needs("sources.edit", "POST")
+def source_suggested(request: ProjectRequest) -> HttpResponseBase:
+    """Add the models whose answers came with the data."""
+    project = request.access.project
+    form = SuggestedForm(request.POST, suggestions=suggested_sources(project))
+    if form.is_valid():
+        try:
+            added = add_suggested(project=project, user=request.user, prices=form.prices())
+        except HypacError as error:
+            form.add_refusal(error)
+        else:
+            names = ", ".join(source.name for source in added)
+            messages.success(request, _("Added, in this order: %(names)s.") % {"names": names})
+            for source in added:
+                for warning in warnings_of(source):
+                    messages.warning(request, warning)
+            return redirect("sources", project.slug)
+    people = PeopleForm(initial={"human_cost": f"{project.human_cost.normalize():f}"})
+    return _list(request, people, form)
+
+
+def _list(request: ProjectRequest, people: PeopleForm, suggested: SuggestedForm) -> HttpResponseBase:
+    project = request.access.project
     rows = Source.objects.filter(project=project).order_by("position")
     return render(
         request,
@@ -45,6 +73,7 @@ def sources(request: ProjectRequest) -> HttpResponseBase:
             "prompted": PROMPTED,
             "charges": {source.pk: charged(source) for source in rows},
             "people": people,
+            "suggested": suggested,
             "cost_of_tries": cost_of_tries(project),
             "step": "sources",
         },

@@ -1,12 +1,29 @@
 """The administration opens, and leaves facts alone."""
 
+from datetime import timedelta
+
 import pytest
 from django.apps import apps
 from django.contrib import admin
 from django.urls import reverse
+from django.utils import timezone
 
 from annotation import append_only, queue
-from annotation.models import AuditEvent, Choice, Draft, Job, JobProblem, Label, Project, Skip, WorkItem
+from annotation.models import (
+    AuditEvent,
+    Choice,
+    Comment,
+    Draft,
+    Invitation,
+    Job,
+    JobProblem,
+    Label,
+    Project,
+    Settlement,
+    Skip,
+    WorkBatch,
+    WorkItem,
+)
 from tests.factories import make_image_items, make_items, make_project, make_user
 
 # Choices are shown inside the page of their project.
@@ -30,6 +47,17 @@ def rows(db) -> None:
     queue.skip(user=user, work_item_id=task.work_item.pk, token=task.token, reason="other")
     Draft.objects.create(work_item=WorkItem.objects.first(), user=user, value="cat")
     JobProblem.objects.create(job=Job.objects.create(project=project, kind="import"), where="x", message="y")
+    Settlement.objects.create(
+        batch=WorkBatch.objects.get(), item=items[0], value="cat", method=Settlement.Method.MAJORITY
+    )
+    Comment.objects.create(item=items[0], author=user, text="torn")
+    Invitation.objects.create(
+        project=project,
+        role="annotator",
+        token_hash="0" * 64,
+        expires_at=timezone.now() + timedelta(days=1),
+        created_by=user,
+    )
     assert Skip.objects.exists()
 
 
@@ -66,7 +94,8 @@ def test_a_superuser_lets_people_in_and_the_audit_trail_says_so(client, superuse
     assert client.post(path, fields).status_code == 302
     assert client.get(reverse("overview", args=[project.slug])).status_code == 200
     event = project.audit_events.get(action="member.added")
-    assert (event.actor, event.target, event.data) == (superuser, "user:root", {"role": "owner"})
+    assert (event.actor, event.target) == (superuser, "user:root")
+    assert event.data == {"role": "owner", "user": superuser.pk}
     assert "already exists" in client.post(path, fields).content.decode()
     gone = make_user("gone", is_active=False)
     assert "errorlist" in client.post(path, {**fields, "user": gone.pk}).content.decode()

@@ -66,7 +66,14 @@ def test_an_import_goes_on_where_its_worker_was_killed(tmp_path) -> None:
     assert outcome == {
         "finished": True,
         "state": "done",
-        "result": {"added": 2700, "already_there": 0, "problems": 300, "duplicates": 29},
+        "result": {
+            "added": 2700,
+            "already_there": 0,
+            "problems": 300,
+            "duplicates": 29,
+            "positions": [[0, 2699]],  # each chunk behind the one before, across both kills
+            "columns": ["id", "text"],
+        },
         "items": 2700,
         "positions": 2700,
         "problems": 329,

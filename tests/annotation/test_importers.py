@@ -1,6 +1,7 @@
 """What each file format yields: rows, problems with their places, and errors that end the reading."""
 
 import io
+import json
 import zipfile
 
 import pytest
@@ -59,7 +60,7 @@ class TestDelimited:
             (b"a,b\n1,\x002\n", "line 2", "NUL"),
             (b'a,b\n1,2\n3,"open\n4,5\n', "line 3", "quotation marks"),
             (b'a,b\n1,"x"y\n', "line 2", "quotation marks"),
-            ("a,b\n1,2\n".encode("utf-16"), "line 1", "UTF-16"),
+            ("a,b\n1,2\n".encode("utf-16") + b"x", "line 3", "begins as UTF-16, and this is not"),
         ],
     )
     def test_what_cannot_be_read_on_names_the_line(self, content: bytes, where: str, message: str) -> None:
@@ -84,6 +85,89 @@ class TestDelimited:
     def test_skipping_goes_on_where_it_stopped(self) -> None:
         content = "a\n1\n2\n3\n"
         assert read("csv", content, skip=1) == read("csv", content)[1:]
+
+    def test_utf_16_long_headers_and_many_columns(self) -> None:
+        rows = "".join(f"{n};\u0a0d é {n}\r\n" for n in range(20_000))  # 0A and 0D, and no line's end
+        found = read("csv", f"id;text\r\n{rows}".encode("utf-16"))
+        assert found[-1] == Row("line 20001", "data.x:20001", {"id": "19999", "text": "\u0a0d é 19999"})
+        assert found == read("csv", f"id;text\r\n{rows}")
+        names = [f"{'name ' * 63}{number:05d}" for number in range(500)]
+        (row,) = read("csv", ",".join(f'"{name}"' for name in names) + "\n" + "1," * 499 + "1\n")
+        assert isinstance(row, Row)
+        assert {len(name) for name in row.columns} == {320}
+        assert list(row.columns) == names
+
+    def test_where_utf_16_ends_is_named(self) -> None:
+        content = "a,b\n1,2\n3,4\n".encode("utf-16") + b"\x00\xd8\x00\x00"  # half of a pair
+        with pytest.raises(InputError, match="begins as UTF-16") as raised:
+            read("csv", content)
+        assert raised.value.where == "line 4"
+
+
+class TestPlainLines:
+    def test_each_line_is_an_item(self) -> None:
+        assert read("lines", '\ufeffone, two\r\n \n"three\n') == [
+            Row("line 1", "data.x:1", {"text": "one, two"}),
+            Row("line 3", "data.x:3", {"text": '"three'}),
+        ]
+
+    def test_empty_and_too_long(self, settings) -> None:
+        with pytest.raises(InputError, match="empty"):
+            read("lines", "\n \n")
+        settings.HYPAC_MAX_CELL_CHARACTERS = 3
+        assert [type(row) for row in read("lines", "abc\nabcd\nab\n")] == [Row, Problem, Row]
+        assert read("lines", "a\nb\nc\n", skip=2)[0].where == "line 3"
+
+
+class TestJsonList:
+    LIST = ' [{"s": "a \\" ], { \\\\", "n": 1.50},\n\n {"s": "b",\n "o": [1, {"k": "}"}]} ,\n5, {"s": ""}]\n'
+
+    def test_entries_are_read_as_lines_of_json_lines_are(self) -> None:
+        first, second, number, last = read("json", self.LIST)
+        assert first == Row("line 1, entry 1", "data.x:1", {"s": 'a " ], { \\', "n": "1.50"})
+        assert second == Row("line 3, entry 2", "data.x:2", {"s": "b", "o": '[1, {"k": "}"}]'})
+        assert isinstance(number, Problem)
+        assert number.where == "line 5, entry 3"
+        assert last == Row("line 5, entry 4", "data.x:4", {"s": ""})
+
+    @pytest.mark.parametrize("block", [1, 2, 3, 5, 7, 64])
+    def test_wherever_a_block_ends(self, monkeypatch, block: int) -> None:
+        whole = read("json", self.LIST)
+        monkeypatch.setattr("annotation.importers.json_list.BLOCK", block)
+        assert read("json", self.LIST) == whole
+        rows = [{"id": str(n), "text": f'{n} "é\\" [\u20ac]'} for n in range(50)]
+        for indent in (None, 2):
+            text = json.dumps(rows, indent=indent, ensure_ascii=indent is None)
+            assert [row.columns for row in read("json", text) if isinstance(row, Row)] == rows
+
+    @pytest.mark.parametrize(
+        ("content", "where", "message"),
+        [
+            ("[", "line 1", "never closed"),
+            ('[{"a": "x"},\n{"a": "x]', "line 2", "never closed"),
+            ('[{"a": 1}]\n[', "line 2", "after the end"),
+            ('[\n"a"}]', "line 1", "without its {"),
+            ("[]", "data.x", "no entries"),
+            ('x [{"a": 1}]', "line 1", "begins with ["),
+            (b'[{"a": "1"},\n\n{"a": "\xe9"}]', "line 3", "not UTF-8"),
+            (b'[{"a": "\0"}]', "line 1", "NUL"),
+        ],
+    )
+    def test_what_cannot_be_read_on_names_the_line(self, content, where: str, message: str) -> None:
+        with pytest.raises(InputError) as raised:
+            read("json", content)
+        assert raised.value.where == where
+        assert message in raised.value.message
+
+    def test_caps(self, settings) -> None:
+        settings.HYPAC_MAX_CELL_CHARACTERS = 10
+        good, bad = read("json", json.dumps([{"a": "x" * 10}, {"a": "x" * 11}]))
+        assert (type(good), type(bad)) == (Row, Problem)
+        with pytest.raises(InputError, match="longer than"):
+            read("json", json.dumps([{"a": "x" * 200_000}]))
+        settings.HYPAC_MAX_IMPORT_ROWS = 2
+        with pytest.raises(InputError, match="more than 2 rows"):
+            read("json", '[{"a": 1}, {"a": 1}, {"a": 1}]')
 
 
 class TestJsonLines:

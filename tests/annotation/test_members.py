@@ -1,9 +1,11 @@
 """Who belongs to a project."""
 
 import pytest
+from django.utils import timezone
 
-from annotation.errors import ConflictError, InputError
-from annotation.models import AuditEvent, Membership, Project, User
+from annotation import queue
+from annotation.errors import ConflictError, InputError, NotAllowedError
+from annotation.models import AuditEvent, Label, Membership, Project, User, WorkItem
 from annotation.permissions import EVERYBODY, ROLES_BY_ACTION, access_to
 from annotation.services import members
 from tests.factories import add_member, make_project, make_user
@@ -90,11 +92,75 @@ def test_roles_change_and_members_go_with_a_trace(project) -> None:
     user = add_member(project, "annotator")
     members.change_role(project=project, actor=project.created_by, user=user, role="manager")
     assert access_to(user, project.slug).role == "manager"
-    assert AuditEvent.objects.get(action="member.role_changed").data == {"from": "annotator", "to": "manager"}
+    changed = AuditEvent.objects.get(action="member.role_changed")
+    assert changed.data == {"from": "annotator", "to": "manager", "user": user.pk}
     members.remove_member(project=project, actor=project.created_by, user=user)
     assert access_to(user, project.slug) is None
     with pytest.raises(ConflictError, match="no member"):
         members.remove_member(project=project, actor=project.created_by, user=user)
+
+
+class TestActive:
+    def test_somebody_who_is_not_active_labels_nothing_and_gives_back_what_they_hold(self, desk) -> None:
+        ann, project = desk.ann, desk.project
+        label = desk.submit(desk.claim())
+        held = desk.claim()
+        members.set_active(project=project, actor=project.created_by, user=ann, active=False)
+        assert access_to(ann, project.slug) is None
+        held.work_item.refresh_from_db()
+        assert held.work_item.state == WorkItem.State.OPEN
+        with pytest.raises(NotAllowedError):
+            desk.claim()
+        assert Label.objects.get() == label
+        members.set_active(project=project, actor=project.created_by, user=ann, active=True)
+        assert desk.claim().work_item == held.work_item
+        events = AuditEvent.objects.filter(action__contains="activated").order_by("id")
+        assert [event.action for event in events] == ["member.deactivated", "member.activated"]
+
+    def test_nobody_waits_for_somebody_who_is_not_active(self, desk) -> None:
+        desk.skip(desk.claim())
+        assert not queue.stuck_items(desk.project).exists()
+        members.set_active(project=desk.project, actor=desk.project.created_by, user=desk.ben, active=False)
+        assert queue.stuck_items(desk.project).count() == 1
+
+    def test_the_last_active_owner_stays(self, project) -> None:
+        owner = project.created_by
+        second = add_member(project, "owner")
+        arguments = {"project": project, "actor": owner}
+        members.set_active(user=second, active=False, **arguments)
+        for end in (
+            lambda: members.set_active(user=owner, active=False, **arguments),
+            lambda: members.remove_member(user=owner, **arguments),
+            lambda: members.change_role(user=owner, role="viewer", **arguments),
+        ):
+            with pytest.raises(ConflictError, match="only owner"):
+                end()
+        members.set_active(user=second, active=True, **arguments)
+        members.set_active(user=owner, active=False, **arguments)
+        assert access_to(owner, project.slug) is None
+
+
+class TestLimits:
+    def test_they_are_kept_and_told(self, project) -> None:
+        user = add_member(project)
+        arguments = {"project": project, "actor": project.created_by, "user": user}
+        members.set_limits(max_labels=100, max_per_day=10, **arguments)
+        members.set_limits(max_labels=100, max_per_day=None, **arguments)
+        membership = Membership.objects.get(user=user)
+        assert (membership.max_labels, membership.max_per_day) == (100, None)
+        events = AuditEvent.objects.filter(action="member.limits_changed")
+        assert [event.data for event in events] == [
+            {"max_per_day": [10, None]}, {"max_labels": [None, 100], "max_per_day": [None, 10]}
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize("limit", [-1, members.LARGEST_LIMIT + 1])
+    def test_a_bad_one_is_refused(self, project, limit) -> None:
+        with pytest.raises(InputError) as raised:
+            members.set_limits(
+                project=project, actor=project.created_by, user=project.created_by,
+                max_labels=None, max_per_day=limit,
+            )  # fmt: skip
+        assert raised.value.where == "max_per_day"
 
 
 class TestAccess:
@@ -105,6 +171,16 @@ class TestAccess:
         allowed = {action for action in ROLES_BY_ACTION if annotator.allows(action)}
         assert allowed == {"project.view", "label"}
         assert annotator.actions["runs_edit"] is False
+
+    def test_nothing_changes_in_an_archived_project(self, project) -> None:
+        project.archived_at = timezone.now()
+        project.save()
+        access = access_to(project.created_by, project.slug)
+        possible = {action for action in ROLES_BY_ACTION if access.allows(action)}
+        assert {action for action in possible if not action.endswith(".view")} == {
+            "members.edit", "project.archive", "project.duplicate", "project.delete"
+        }  # fmt: skip
+        assert {"items.view", "runs.view", "deliveries.view"} <= possible
 
     def test_only_known_roles_stand_in_the_table(self) -> None:
         assert set().union(*ROLES_BY_ACTION.values()) == EVERYBODY == set(Membership.Role.values)

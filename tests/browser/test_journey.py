@@ -66,7 +66,7 @@ def test_the_stages_move_from_plan_to_delivery(page: Page, log_in: Callable[[str
     expect(page.get_by_text("The analysis has begun.")).to_be_visible()
     work()
     expect(page.get_by_text("What is certified")).to_be_visible(timeout=10_000)
-    expect(page.locator("svg.chart").first).to_be_visible()
+    expect(page.locator(".figure canvas").first).to_be_visible()
     page.get_by_role("button", name="Route").click()
     work()
     world.label()

@@ -9,7 +9,9 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from annotation.models import Label, Project, WorkItem
+from annotation.services.comments import add_comment
 from annotation.services.files import store_file
+from annotation.services.invitations import create_invitation
 from routing.models import Delivery, DeliveryFile, ModelPrice
 from tests.factories import PASSWORD, add_member, make_image_items, make_project, make_user
 from tests.routing.worlds import World, make_world
@@ -22,13 +24,20 @@ LABELLERS = {"owner", "manager", "reviewer", "annotator"}
 NOT_ANNOTATORS = {"owner", "manager", "reviewer", "viewer"}
 SEERS = {"owner", "manager", "viewer"}
 OWNERS = {"owner"}
+REVIEWERS = {"owner", "manager", "reviewer"}
 
 # name of the address: ({method: roles that may}, other parts of the address)
 PAGES: dict[str, dict[str, set[str]]] = {
     "overview": {"GET": EVERYBODY},
+    "project_manage": {"GET": LEADERS},
+    "project_archive": {"POST": LEADERS},
+    "project_unarchive": {"POST": LEADERS},
+    "project_duplicate": {"POST": LEADERS},
+    "project_delete": {"POST": OWNERS},
     "project_settings": {"GET": LEADERS, "POST": LEADERS},
     "import_upload": {"GET": LEADERS, "POST": LEADERS},
     "import_mapping": {"GET": LEADERS, "POST": LEADERS},
+    "import_undo": {"POST": LEADERS},
     "image": {"GET": EVERYBODY},
     "annotate": {"GET": LABELLERS},
     "annotate_submit": {"POST": LABELLERS},
@@ -37,11 +46,26 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "annotate_undo": {"POST": LABELLERS},
     "annotate_heartbeat": {"POST": LABELLERS},
     "annotate_release": {"POST": LABELLERS},
+    "annotate_ahead": {"POST": LABELLERS},
+    "annotate_flag": {"POST": LABELLERS},
+    "annotate_shortcuts": {"POST": LABELLERS},
     "work_decide": {"POST": LEADERS},
+    "agreement": {"GET": NOT_ANNOTATORS},
+    "review": {"GET": LABELLERS - {"annotator"}},
+    "review_decide": {"POST": LABELLERS - {"annotator"}},
+    "review_count": {"GET": LABELLERS - {"annotator"}},
+    "review_flags": {"GET": LABELLERS - {"annotator"}},
+    "flag_resolve": {"POST": LABELLERS - {"annotator"}},
     "members": {"GET": NOT_ANNOTATORS},
     "member_add": {"POST": OWNERS},
     "member_create": {"POST": OWNERS},
+    "member": {"GET": NOT_ANNOTATORS},
     "member_role": {"POST": OWNERS},
+    "member_limits": {"POST": OWNERS},
+    "member_active": {"POST": OWNERS},
+    "member_reset": {"POST": OWNERS},
+    "invitation_new": {"POST": OWNERS},
+    "invitation_revoke": {"POST": OWNERS},
     "member_remove": {"POST": OWNERS},
     "jobs": {"GET": NOT_ANNOTATORS},
     "job": {"GET": NOT_ANNOTATORS},
@@ -53,8 +77,14 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "job_try_now": {"POST": LEADERS},
     "audit": {"GET": LEADERS},
     "items": {"GET": NOT_ANNOTATORS},
+    "items_change": {"POST": REVIEWERS},
+    "items_changed": {"GET": REVIEWERS},
+    "items_change_undo": {"POST": REVIEWERS},
     "item": {"GET": NOT_ANNOTATORS},
+    "item_comment": {"POST": REVIEWERS},
+    "item_flag_resolve": {"POST": REVIEWERS},
     "sources": {"GET": LEADERS, "POST": LEADERS},
+    "source_suggested": {"POST": LEADERS},
     "source_new": {"GET": LEADERS, "POST": LEADERS},
     "source_edit": {"GET": LEADERS, "POST": LEADERS},
     "source_delete": {"POST": LEADERS},
@@ -75,9 +105,11 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "run_budget": {"POST": LEADERS},
     "run_deliver": {"POST": LEADERS},
     "run_certificate": {"GET": NOT_ANNOTATORS},
+    "run_certificate_page": {"GET": NOT_ANNOTATORS},
     "run_draw": {"GET": SEERS},
     "deliveries": {"GET": SEERS},
     "delivery_file": {"GET": SEERS},
+    "delivery_zip": {"GET": SEERS},
 }
 # Of the programming interface. Each project address answers OPTIONS as well, and says nothing there.
 API: dict[str, dict[str, set[str]]] = {
@@ -112,11 +144,18 @@ SIGNED_IN: dict[str, set[str]] = {
     "project_list": {"GET"},
     "project_new": {"GET", "POST"},
     "logout": {"POST"},
+    "account": {"GET", "POST"},
     "password": {"GET", "POST"},
     "api_projects": {"GET", "POST"},
     "api_model_presets": {"GET"},
 }
-PUBLIC: dict[str, set[str]] = {"login": {"GET", "POST"}, "health": {"GET"}}
+PUBLIC: dict[str, set[str]] = {
+    "login": {"GET", "POST"},
+    "password_reset": {"GET", "POST"},
+    "join": {"GET", "POST"},
+    "join_link": {"GET"},
+    "health": {"GET"},
+}
 
 
 Found = tuple[tuple[str, ...], URLPattern]
@@ -157,8 +196,14 @@ def arguments(world: World) -> dict[str, object]:
         "sha256": image.sha256,
         "work_item_id": WorkItem.objects.first().pk,
         "user_id": world.annotators[0].pk,
+        "invitation_id": create_invitation(
+            project=world.project, actor=world.manager, role="annotator", max_uses=1, days=1
+        )[0].pk,
         "job_id": world.project.jobs.first().pk,
         "item_id": world.project.items.first().pk,
+        "comment_id": add_comment(
+            item=world.project.items.first(), author=world.manager, text="odd", is_flag=True
+        ).pk,
         "source_id": world.project.sources.first().pk,
         "price_id": ModelPrice.objects.create(
             project=world.project, name="small", cost_function="tokens", prices={"per_token": "1"}
@@ -250,7 +295,7 @@ def test_pages_without_a_project() -> None:
     for name, allowed in {**SIGNED_IN, **PUBLIC}.items():
         for method in METHODS:
             somebody.force_login(user)
-            path = reverse(name)
+            path = address(name, {"uidb64": "MQ", "token": "no-such-token"})
             anonymous = nobody.generic(method, path).status_code
             known = somebody.generic(method, path).status_code
             possible = ("GET" if method == "HEAD" else method) in allowed

@@ -32,7 +32,7 @@ def test_a_label_is_stored_and_the_next_item_comes(annotator, url) -> None:
     assert answer.url == url("annotate")
     following = annotator.get(answer.url).content.decode()
     assert "Saved: cat" in following
-    assert "You have labelled 1 today" in following
+    assert 'Labelled today: <b data-count="today">1</b>' in following
     assert fields(following)["work_item"] != data["work_item"]
     label = Label.objects.get()
     assert (label.value, label.lead_time_ms) == ("cat", 1234)

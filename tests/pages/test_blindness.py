@@ -1,7 +1,9 @@
 """Before the analysis no page tells anybody what a model said, nor which items were drawn, nor for what."""
 
 import io
+import json
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -67,6 +69,29 @@ def test_calibration_and_routed_items_look_the_same() -> None:
     after.routed(m=40)
     assert 'data-state="item"' in skeleton(before)
     assert skeleton(before) == skeleton(after)
+
+
+def test_what_is_held_ahead_says_nothing_but_the_item_either() -> None:
+    def cards(world: World) -> list[dict[str, Any]]:
+        client = client_as(world, "annotator")
+        path = reverse("annotate_ahead", args=[world.project.slug])
+        return client.post(path, {"holding": ""}).json()["ahead"]
+
+    before = make_world(60)
+    before.start(m=40)
+    before.do("prepare_run")
+    after = make_world(60)
+    after.routed(m=40)
+    shapes = []
+    for world in (before, after):
+        held = cards(world)
+        assert len(held) == 3
+        body = json.dumps(held).lower()
+        for word in (*SECRET, "calibrat", "routed", "predict", "score", "suggest", "priority", "batch"):
+            assert word.lower() not in body, word
+        assert all(card["given"] is None and card["note"] == "" for card in held)
+        shapes.append([(sorted(card), re.sub(r"\d+", "", card["html"])) for card in held])
+    assert shapes[0] == shapes[1]
 
 
 @pytest.mark.parametrize("role", ["owner", "manager", "reviewer", "viewer"])

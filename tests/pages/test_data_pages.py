@@ -48,7 +48,7 @@ class TestImport:
         assert "one" in text(owner.get(answer.url))
 
     @pytest.mark.parametrize(
-        ("content", "words"), [(b"", "empty"), (b"\xff\xfe\x00\x01bin,\x00", "UTF-8"), (b"text\n", "no rows")]
+        ("content", "words"), [(b"", "empty"), (b"\xff\xfe\x00\xd8bin,\x00", "UTF-8"), (b"text\n", "no rows")]
     )
     def test_a_file_that_cannot_be_read_says_why(self, owner, project, content: bytes, words: str) -> None:
         assert words in text(self.upload(owner, project, content))
@@ -59,8 +59,8 @@ class TestImport:
 
     def test_the_format_is_told_in_words(self, owner, project) -> None:
         files = [
-            (b"id,text\na,one\n", "CSV table"),
-            (b"id\ttext\na\tone\n", "TSV table"),
+            (b"id,text\na,one\n", "CSV table, commas between cells"),
+            (b"id\ttext\na\tone\n", "TSV table, tabs between cells"),
             (b'{"text": "one"}\n', "JSON Lines"),
             (make_zip({"a.png": make_image()}), "Images in a zip archive"),
         ]
@@ -80,13 +80,14 @@ class TestImport:
     def test_problems_are_listed_and_can_be_downloaded(self, owner, project) -> None:
         job = Job.objects.create(project=project, kind="import", state="done", result={"problems": 2})
         JobProblem.objects.create(job=job, where="line 3", message="=cmd()")
-        JobProblem.objects.create(job=job, where="line 7", message=HOSTILE)
+        JobProblem.objects.create(job=job, where="line 7, column “=a”", message=HOSTILE)
         page = text(owner.get(reverse("job", args=[project.slug, job.pk])))
         assert "2 problems" in page
         assert "<script>alert" not in page
         answer = owner.get(reverse("job_problems", args=[project.slug, job.pk]))
         lines = b"".join(answer.streaming_content).decode().splitlines()
-        assert lines[:2] == ["where,problem", "line 3,'=cmd()"]
+        assert lines[:2] == ["line,column,where,problem", "3,,line 3,'=cmd()"]
+        assert lines[2].startswith('7,\'=a,"line 7, column “=a”",')
 
 
 class TestTooLarge:

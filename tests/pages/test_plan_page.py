@@ -1,10 +1,12 @@
 """The plan page without a browser: menus, parameters, refusals beside their field, and the live parts."""
 
 import re
+from decimal import Decimal
 
 import pytest
 from django.urls import reverse
 
+from annotation import queue
 from annotation.models import Choice, Item
 from routing.models import Run
 from routing.views.plan_form import PlanForm
@@ -70,6 +72,20 @@ def test_a_refusal_stands_beside_its_field_and_keeps_what_was_chosen(client, wor
     assert re.search(r'value="binomial"[^>]*checked', page)
     assert re.search(r'value="multi_chain"[^>]*checked', page)
     assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"), [("8 %", "0.08"), (" 2.5% ", "0.025"), ("8 \N{NO-BREAK SPACE}%", "0.08")]
+)
+def test_a_share_may_be_typed_in_percent(typed, read) -> None:
+    form = PlanForm({**PLAN, "epsilon": typed}, project=make_project())
+    assert form.is_valid(), form.errors
+    assert form.cleaned_data["epsilon"] == Decimal(read)
+
+
+@pytest.mark.parametrize("typed", ["%", "x %", "5 %%", "nan %"])
+def test_what_is_no_share_in_percent_is_said_so(typed) -> None:
+    assert "epsilon" in PlanForm({**PLAN, "epsilon": typed}, project=make_project()).errors
 
 
 def test_the_live_parts_follow_what_is_chosen(client, world) -> None:
@@ -197,3 +213,33 @@ def test_a_project_without_a_source_has_no_scores_to_choose(client_of) -> None:
     page = client_of(project.created_by).get(reverse("plan", args=[project.slug])).content.decode()
     assert "There is no model yet." in page
     assert 'type="radio" name="score"' not in page
+
+
+def test_hours_are_told_beside_money_and_named_as_assumed_or_measured(client, world) -> None:
+    outlook = element(live(client, world, **PLAN | {"m": "100", "seconds": "36"}), "outlook")
+    assert re.search(r"People, calibration\s+720.00\W+USD\s+54 min", outlook)  # 90 labels of 36 s
+    assert re.search(r"People for everything\s+1,200.00\W+USD\s+1 h 30 min", outlook)
+    assert "36 s for a label, which is assumed" in outlook
+    assert "assumption" in element(page_of(client, world), "id_seconds_helptext")
+    world.start(m=40)
+    world.do("prepare_run")
+    user = world.annotators[0]
+    for number in range(12):
+        task = queue.claim(project=world.project, user=user)
+        queue.submit(
+            user=user,
+            work_item_id=task.work_item.pk,
+            token=task.token,
+            value="cat",
+            idempotency_key=f"timed-{number}",
+            lead_time_ms=7_000 if number % 3 else 90_000,
+        )
+    page = page_of(client, world)
+    assert "Measured here" in element(page, "id_seconds_helptext")
+    assert re.search(r'name="seconds" value="7"', page)
+
+
+def test_seconds_that_cannot_be_are_refused_and_no_part_of_the_plan(client, world) -> None:
+    assert element(live(client, world, **PLAN | {"seconds": "0"}), "id_seconds_error")
+    answer = client.post(reverse("plan", args=[world.project.slug]), PLAN | {"seconds": "20", "anyway": "on"})
+    assert answer.status_code == 302

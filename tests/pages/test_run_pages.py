@@ -1,9 +1,13 @@
 """Pages of a run: plan, jobs, run, deliveries."""
 
 import io
+import json
+import re
 
 import pytest
 from django.core.files.storage import default_storage
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from annotation import queue
@@ -111,8 +115,9 @@ class TestRun:
         run = world.complete(m=120)
         client = client_of(world.manager)
         page = text(client.get(reverse("run", args=[world.project.slug, run.number])))
-        for words in ("What is certified", "Net saving", "does not hold its stated level", "svg viewBox",
-                      "The same as a table", "Ledger", "Every item has its label."):  # fmt: skip
+        for words in ("What is certified", "Net saving", "does not hold its stated level",
+                      "canvas data-figure", "The same as a table", "Ledger",
+                      "Every item has its label."):  # fmt: skip
             assert words in page, words
         downloaded = client.get(reverse("run_certificate", args=[world.project.slug, run.number]))
         assert downloaded.content.decode() == run.certificate.document
@@ -136,7 +141,9 @@ class TestRun:
         assert report.chain_name == "without a pilot, by uncertainty alone (assumed)"
         page = text(client_of(world.manager).get(reverse("run", args=[world.project.slug, run.number])))
         assert f"{percent(report.expected_routing_saving)} were expected" in page
-        assert f"expected routing saving {percent(report.expected_routing_saving, 1)}" in page
+        drawn = json.loads(re.search(r'id="risk-data"[^>]*>(.*?)</script>', page)[1])
+        tip = next(point["tip"] for point in drawn["series"][0]["points"] if point["chosen"])
+        assert f"expected routing saving {percent(report.expected_routing_saving, 1)}" in tip
         for word in ("Expected cost per item", "Mean cost per item", "cost after calibration", "* the run"):
             assert word not in page
 
@@ -155,7 +162,9 @@ class TestRun:
 
     def test_a_new_state_reloads_the_whole_page(self, client_of) -> None:
         world = make_world(60)
-        run = world.calibrated(m=40)
+        run = world.start(m=40)
+        world.do("prepare_run")
+        world.label(limit=4)
         client = client_of(world.manager)
         url = reverse("run", args=[world.project.slug, run.number])
         part = client.get(url, {"state": "calibrating"}, headers={"HX-Request": "true"})
@@ -165,6 +174,52 @@ class TestRun:
         assert '<div id="run-paid">' in text(client.get(url))
         part = client.get(url, {"state": "preparing"}, headers={"HX-Request": "true"})
         assert part.headers["HX-Refresh"] == "true"
+
+    def test_a_run_that_is_calibrated_leads_to_labelling_and_names_who_is_at_work(self, client_of) -> None:
+        world = make_world(60)
+        world.start(m=40)
+        world.do("prepare_run")
+        world.label(limit=4)
+        assert queue.claim(project=world.project, user=world.annotators[0])
+        client = client_of(world.manager)
+        url = reverse("run", args=[world.project.slug, 1])
+        page = text(client.get(url))
+        assert f'<a role="button" href="{reverse("annotate", args=[world.project.slug])}">Label</a>' in page
+        assert "4 labels in the last hour" in page
+        assert f"<bdi>{world.annotators[0].username}</bdi>" in page
+        assert 'hx-trigger="every 10s"' in page
+        world.finish()
+
+    def test_what_is_asked_for_again_leaves_out_what_the_analysis_found(self, client_of) -> None:
+        world = make_world(60)
+        world.routed(m=40)
+        client = client_of(world.manager)
+        url = reverse("run", args=[world.project.slug, 1])
+        with CaptureQueriesContext(connection) as queries:
+            assert "What was paid so far" in text(
+                client.get(url, {"state": "labelling"}, headers={"HX-Request": "true"})
+            )
+        for table in ("routing_prediction", "routing_certificate", "routing_route"):
+            assert not [one["sql"] for one in queries if f'FROM "{table}"' in one["sql"]], table
+
+    def test_nothing_is_asked_for_again_while_a_run_is_paused(self, client_of) -> None:
+        world = make_world(60)
+        world.start(m=40)
+        client = client_of(world.manager)
+        url = reverse("run", args=[world.project.slug, 1])
+        assert 'hx-trigger="every 3s"' in text(client.get(url))
+        world.project.jobs.update(state="paused")
+        assert 'hx-trigger="every' not in text(client.get(url))
+
+    def test_amounts_that_are_no_money_have_no_hundredths(self, client_of) -> None:
+        world = make_world(60, human_cost="1808")
+        type(world.project).objects.update(currency="tokens")
+        world.project.refresh_from_db()
+        world.calibrated(m=40)
+        page = text(client_of(world.manager).get(reverse("run", args=[world.project.slug, 1])))
+        assert "1,808\N{NO-BREAK SPACE}tokens" in page
+        assert "1808 tokens" not in page
+        assert "1,808.00" not in page
 
     def test_the_work_of_a_run_leads_to_its_run(self, client_of) -> None:
         world = make_world(60)

@@ -26,7 +26,8 @@ def test_the_losses_that_suit_are_offered_and_the_first_is_taken(client_of, answ
     page = html.unescape(client.get(url).content.decode())
     assert re.findall(r'name="loss" value="(\w+)"', page) == offered
     assert re.findall(r'name="loss" value="(\w+)"[^>]* checked', page) == offered[:1]
-    refusal = {"long_text": NO_EMBEDDINGS, "code": NO_LOSS}.get(answers.task_type)
+    refusals = {"long_text": str(NO_EMBEDDINGS), "code": str(NO_LOSS)}
+    refusal = refusals.get(answers.task_type)
     answer = client.post(url, PLAN)
     if refusal is None:
         assert answer.status_code == 302, html.unescape(answer.content.decode())

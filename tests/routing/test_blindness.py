@@ -5,12 +5,14 @@ from django.contrib.auth.models import Permission
 
 from annotation import hooks, queue
 from annotation.errors import ConflictError
+from annotation.models import User
 from annotation.permissions import access_to
 from annotation.services.members import add_member as service_add
-from annotation.services.members import change_role, remove_member
+from annotation.services.members import change_role, remove_member, set_active
 from annotation.services.projects import ChoiceSpec, set_choices
 from routing.models import DrawItem
-from routing.selectors.items import item_history, item_rows
+from routing.selectors.item_history import item_history
+from routing.selectors.items_table import item_rows
 from routing.selectors.runs import run_report
 from routing.services.runs import analyse, cancel_run
 from tests.factories import add_member, make_user
@@ -29,8 +31,8 @@ def test_nobody_sees_predictions_scores_draw_or_labels_before_the_analysis():
         assert all(
             (row.label, row.annotator, row.uncertainty, row.routed_to) == (None,) * 4 for row in page.rows
         )
-        assert item_rows(world.project, access, stage="labelled").total == 0
-        assert item_rows(world.project, access, label="cat").total == 0
+        assert item_rows(world.project, access, filters={"stage": "labelled"}).total.count == 0
+        assert item_rows(world.project, access, filters={"label": "cat"}).total.count == 0
         asked = DrawItem.objects.filter(draw__run=run, asked=True)[0].item_id
         history = item_history(world.project, access, asked)
         assert not history.predictions
@@ -90,6 +92,20 @@ def test_whoever_lost_the_role_after_the_analysis_cannot_either():
     for user in (after, removed):
         assert "the role that you had then" in hooks.blind_objection(world.project, user)
         assert queue.claim(project=world.project, user=user) is None
+
+
+def test_neither_another_name_nor_a_pause_makes_anybody_forget_what_they_saw():
+    world = make_world(200)
+    seer = add_member(world.project, "manager")
+    world.complete(m=40)
+    people = {"project": world.project, "actor": world.manager, "user": seer}
+    set_active(active=False, **people)
+    change_role(role="annotator", **people)
+    set_active(active=True, **people)
+    User.objects.filter(pk=seer.pk).update(username="somebody-else")
+    seer.refresh_from_db()
+    _next_run(world)
+    assert "the role that you had then" in hooks.blind_objection(world.project, seer)
 
 
 def test_whoever_can_see_predictions_in_the_administration_cannot_either():

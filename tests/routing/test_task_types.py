@@ -19,7 +19,8 @@ from routing.core.losses import LossUnavailableError, make_loss
 from routing.core.verify import main as verify
 from routing.embeddings import EMBEDDER
 from routing.models import ItemScore, Prediction, Run
-from routing.selectors.items import item_history, item_rows
+from routing.selectors.item_history import item_history
+from routing.selectors.items_table import item_rows
 from routing.selectors.plan_options import plan_options
 from routing.services.plan_losses import LOSSES_BY_TASK, NO_EMBEDDINGS, loss_of, losses_of_project
 from routing.services.runs import analyse, route
@@ -162,7 +163,7 @@ def test_items_are_found_by_one_of_several_labels_and_told_in_names():
     world.complete(m=30)
     world.project.choices.filter(key="emu").update(name="Emu")
     access = access_to(world.manager, world.project.slug)
-    rows = item_rows(world.project, access, label="emu", size=200).rows
+    rows = item_rows(world.project, access, filters={"human": "emu"}, size=200).rows
     assert rows
     for row in rows:
         assert "emu" in row.label

@@ -24,3 +24,10 @@ def test_workers_that_label_at_once(postgres_site: Site) -> None:
     assert found["labelled_items"] == found["first_labels"] == 120
     assert found["people"] > 1
     assert found["seen"]["expired"] > 0
+
+
+def test_single_looks_into_the_queue_are_not_compiled(postgres_site: Site) -> None:
+    show = (
+        "from django.db import connection as c; k = c.cursor(); k.execute('show jit'); print(k.fetchone()[0])"
+    )
+    assert postgres_site.manage("shell", "--no-imports", "-c", show).split()[-1] == "off"

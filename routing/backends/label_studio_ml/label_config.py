@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import InputError
 from annotation.models import Project
 from routing.backends.context import TaskSpec
@@ -56,13 +58,15 @@ def label_config(task: TaskSpec, given: str = "") -> LabelConfig:
         if tag.get("name") and not tag.get("toName") and (match := _VARIABLE.match(tag.get("value") or ""))
     }
     if not fields:
-        raise _wrong('No tag shows anything of an item, as <Text name="text" value="$text"/> does.')
+        raise _wrong(_('No tag shows anything of an item, as <Text name="text" value="$text"/> does.'))
     wanted = CONTROLS.get(task.task_type, ())
     asking = next(
         (tag for tag in root.iter() if tag.tag in wanted and tag.get("name") and tag.get("toName")), None
     )
     if asking is None:
-        raise _wrong(f"This project needs a tag {' or '.join(wanted)} with a name and toName.")
+        raise _wrong(
+            _("This project needs a tag %(names)s with a name and toName.") % {"names": " or ".join(wanted)}
+        )
     return LabelConfig(xml, fields, asking.get("name") or "", asking.tag)
 
 
@@ -84,15 +88,17 @@ def made_from(task: TaskSpec) -> str:
 
 def _parsed(xml: str) -> ET.Element:
     if len(xml) > MAX_CHARACTERS:
-        raise _wrong(f"It has more than {MAX_CHARACTERS:,} characters.")
+        raise _wrong(
+            _("It has more than %(max_characters)s characters.") % {"max_characters": f"{MAX_CHARACTERS:,}"}
+        )
     if "<!" in re.sub(r"<!--.*?-->", "", xml, flags=re.DOTALL):
-        raise _wrong("It needs no <!DOCTYPE>, <!ENTITY> or <![CDATA[; leave them out.")
+        raise _wrong(_("It needs no <!DOCTYPE>, <!ENTITY> or <![CDATA[; leave them out."))
     try:
         return ET.fromstring(xml)  # noqa: S314 - entities cannot be declared: see above
     except (ET.ParseError, ValueError, RecursionError) as error:
         place = getattr(error, "position", None)
         where = f" (line {place[0]}, column {place[1] + 1})" if place else ""
-        raise _wrong(f"It is no XML{where}.") from None
+        raise _wrong(_("It is no XML%(where)s.") % {"where": where}) from None
 
 
 def _wrong(sentence: str) -> InputError:

@@ -5,6 +5,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import InputError
 
 Params = Mapping[str, Any]
@@ -20,7 +22,10 @@ def number(params: Params, name: str, low: float, high: float) -> float | None:
     except (TypeError, ValueError, OverflowError):
         found = math.nan
     if not low <= found <= high:
-        raise InputError(f"This must be a number from {low:g} to {high:g}.", where=name)
+        raise InputError(
+            _("This must be a number from %(low)s to %(high)s.") % {"low": f"{low:g}", "high": f"{high:g}"},
+            where=name,
+        )
     return found
 
 
@@ -28,7 +33,11 @@ def whole(params: Params, name: str, low: int, high: int) -> int | None:
     """A whole number from `low` to `high`, or None. Raises InputError naming the param."""
     found = number(params, name, low, high)
     if found is not None and found != int(found):
-        raise InputError(f"This must be a whole number from {low:,} to {high:,}.", where=name)
+        raise InputError(
+            _("This must be a whole number from %(low)s to %(high)s.")
+            % {"low": f"{low:,}", "high": f"{high:,}"},
+            where=name,
+        )
     return None if found is None else int(found)
 
 
@@ -50,7 +59,7 @@ def flag(params: Params, name: str, default: bool) -> bool:
         "no": False,
     }
     if str(value).lower() not in known:
-        raise InputError("This must be true or false.", where=name)
+        raise InputError(_("This must be true or false."), where=name)
     return known[str(value).lower()]
 
 
@@ -58,7 +67,7 @@ def one_of(params: Params, name: str, known: Sequence[str]) -> str:
     """One of `known`, the first where nothing is given. Raises InputError naming the param."""
     value = params.get(name) or known[0]
     if value not in known:
-        raise InputError(f"This must be one of {', '.join(known)}.", where=name)
+        raise InputError(_("This must be one of %(names)s.") % {"names": ", ".join(known)}, where=name)
     return str(value)
 
 
@@ -73,5 +82,5 @@ def json_object(params: Params, name: str) -> dict[str, Any] | None:
         except (ValueError, RecursionError):
             value = None
     if not isinstance(value, dict):
-        raise InputError('This must be a JSON object such as {"stop": ["\\n"]}.', where=name)
+        raise InputError(_('This must be a JSON object such as {"stop": ["\\n"]}.'), where=name)
     return value

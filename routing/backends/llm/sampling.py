@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import InputError
 from routing.backends.base import text_param
 from routing.backends.context import TaskSpec
@@ -98,25 +100,28 @@ def read_sampling(params: Mapping[str, Any], spec: TaskSpec) -> Sampling:
     structured = one_of(params, "structured", STRUCTURED)
     if structured == "choice" and spec.task_type != "single_choice":
         raise InputError(
-            "Only the answer to a single choice can be held to the labels; take json, regex or none.",
+            _("Only the answer to a single choice can be held to the labels; take json, regex or none."),
             where="structured",
         )
     regex, schema = text_param(dict(params), "regex"), json_object(params, "schema")
     if structured == "regex" and not regex:
-        raise InputError("Give the regular expression that answers have to match.", where="regex")
+        raise InputError(_("Give the regular expression that answers have to match."), where="regex")
     if regex and structured != "regex":
-        raise InputError("This only counts where structured is regex.", where="regex")
+        raise InputError(_("This only counts where structured is regex."), where="regex")
     if schema is not None and structured != "json":
-        raise InputError("This only counts where structured is json.", where="schema")
+        raise InputError(_("This only counts where structured is json."), where="schema")
     logprobs = flag(params, "logprobs", True)
     usual = TOP_LOGPROBS if spec.task_type == "single_choice" else 1
     samples = whole(params, "samples", 1, MOST_SAMPLES) or 1
     sample_temperature = number(params, "sample_temperature", 0, 2)
     if sample_temperature is not None and samples < 2:
-        raise InputError("This only counts where several samples are drawn.", where="sample_temperature")
+        raise InputError(_("This only counts where several samples are drawn."), where="sample_temperature")
     if samples > 1 and number(params, "temperature", 0, 2) == 0 and sample_temperature is None:
         raise InputError(
-            "At temperature 0 all samples are alike. Set a sample_temperature above 0, or the temperature.",
+            _(
+                "At temperature 0 all samples are alike. Set a sample_temperature above 0, or the "
+                "temperature."
+            ),
             where="samples",
         )
     return Sampling(

@@ -6,6 +6,8 @@ from functools import cached_property
 from threading import Event
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.backends.base import Answer, Answered, BackendError, digest, shortened
@@ -65,7 +67,7 @@ class OpenAIApi:
         if self._context.served and not served:
             # What a proxy answers while the server behind it is down (404, a page of HTML) looks like that.
             raise BackendError(
-                "The server gives no list of models now, as it did when the source was saved.",
+                _("The server gives no list of models now, as it did when the source was saved."),
                 permanent=False,
             )
         return digest(

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import InputError
 from annotation.net import GuardedClient, NetError, NetResponse
 from routing.backends.base import BackendError
@@ -33,10 +35,13 @@ def served_model(params: Params, api_key: str) -> dict[str, Any]:
             raise InputError(error.message, where="url") from None
         raise BackendError(f"The model server cannot be reached: {error.message}", permanent=False) from None
     if response.status in (401, 403):
-        raise InputError(f"The server refuses the API key ({response.status}).", where="api_key")
+        raise InputError(
+            _("The server refuses the API key (%(status)s).") % {"status": response.status}, where="api_key"
+        )
     if response.status >= 500 or response.status == 429:
         raise BackendError(
-            f"The model server does not answer now (status {response.status}).", permanent=False
+            _("The model server does not answer now (status %(status)s).") % {"status": response.status},
+            permanent=False,
         )
     entries = _entries(response)
     if entries is None:
@@ -47,7 +52,11 @@ def served_model(params: Params, api_key: str) -> dict[str, Any]:
             return _identity(entry)
     known = ", ".join(entry["id"][:60] for entry in entries[:LISTED]) or "none"
     more = f" and {len(entries) - LISTED} more" if len(entries) > LISTED else ""
-    raise InputError(f"The server does not list this model; it lists {known}{more}.", where="model")
+    raise InputError(
+        _("The server does not list this model; it lists %(known)s%(more)s.")
+        % {"known": known, "more": more},
+        where="model",
+    )
 
 
 class Signature:
@@ -72,10 +81,13 @@ class Signature:
                 return name
             expected = self._name or self._asked
         raise BackendError(
-            f"The server now answers as {name[:80]!r}, and not as {expected[:80]!r}: another model is behind "
-            "this address. Items that the right one has answered are kept. Start the right model again, or "
-            "make a source of the other one. If it is the right one by another name, enter that name "
-            "(answers_as)."
+            _(
+                "The server now answers as %(name)r, and not as %(expected)r: another model is "
+                "behind this address. Items that the right one has answered are kept. Start the "
+                "right model again, or make a source of the other one. If it is the right one by "
+                "another name, enter that name (answers_as)."
+            )
+            % {"name": name[:80], "expected": expected[:80]}
         )
 
     def _plausible(self, name: str) -> bool:
@@ -135,4 +147,6 @@ def _hint_at_v1(params: Params, api_key: str) -> None:
     except NetError:
         return
     if found is not None:
-        raise InputError(f"The server's list of models is at {params.url}/v1: enter that.", where="url")
+        raise InputError(
+            _("The server's list of models is at %(url)s/v1: enter that.") % {"url": params.url}, where="url"
+        )

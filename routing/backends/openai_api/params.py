@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import InputError
 from annotation.net import check_url
 from routing.backends.base import refuse_unknown, text_param
@@ -66,14 +68,18 @@ def read_params(params: dict[str, Any], spec: TaskSpec) -> Params:
     text_param(params, "preset")
     model = text_param(params, "model", required=True).strip()
     if len(model) > 200:
-        raise InputError("A model's name has at most 200 characters.", where="model")
+        raise InputError(_("A model's name has at most 200 characters."), where="model")
     extra = json_object(params, "extra") or {}
     if taken := sorted(OWN.intersection(extra)):
-        raise InputError(f"{taken[0]!r} has a field of its own, or cannot be set.", where="extra")
+        raise InputError(
+            _("%(taken)r has a field of its own, or cannot be set.") % {"taken": taken[0]}, where="extra"
+        )
     for name in TOKEN_LIMITS:
         limit = extra.get(name, 1)
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise InputError(f"{name} must be a whole number of at least 1.", where="extra")
+            raise InputError(
+                _("%(name)s must be a whole number of at least 1.") % {"name": name}, where="extra"
+            )
     return Params(
         url=_base(text_param(params, "url", required=True)),
         model=model,
@@ -98,5 +104,5 @@ def _base(url: str) -> str:
     """The address that /chat/completions follows; it may be given with that, or with the list of models."""
     checked = check_url(url.strip(), where="url")
     if "?" in checked:
-        raise InputError("Leave out what follows the question mark.", where="url")
+        raise InputError(_("Leave out what follows the question mark."), where="url")
     return re.sub(r"(?:/chat/completions|(?<=/v1)/models)?/*\Z", "", checked)

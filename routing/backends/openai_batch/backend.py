@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.backends.base import Answer, Answered, BackendError, digest, in_chunks, shortened, text_param
@@ -50,12 +52,12 @@ class OpenAIBatch(OpenAIApi):
         sampling = self._params.sampling
         if sampling.verbalized:
             raise InputError(
-                "A batch holds one call for each item: an answer cannot be asked about in it.",
+                _("A batch holds one call for each item: an answer cannot be asked about in it."),
                 where="verbalized",
             )
         if sampling.sample_temperature is not None:
             raise InputError(
-                "A batch holds one call for each item, at one temperature.", where="sample_temperature"
+                _("A batch holds one call for each item, at one temperature."), where="sample_temperature"
             )
 
     @property
@@ -147,18 +149,21 @@ class _Chunk:
         )
         if self._open and server is None:
             raise BackendError(
-                f"{len(self._open):,} items have no answer in the files that were read. Write their "
-                "calls with `manage.py write_batch`, have them answered, and read the file "
-                "with `manage.py read_batch`."
+                _(
+                    "%(count)s items have no answer in the files that were read. Write their calls "
+                    "with `manage.py write_batch`, have them answered, and read the file with "
+                    "`manage.py read_batch`."
+                )
+                % {"count": f"{len(self._open):,}"}
             )
-        for _ in range(ROUNDS):
+        for _round in range(ROUNDS):
             if not self._open or server is None:
                 return
             waiting = self._under_way(server)
             waiting += self._sent(
                 server, {key for key in self._open if all(key not in ids for _, ids in waiting)}
             )
-            for batch, _ in waiting:
+            for batch, _keys in waiting:
                 yield from self._waited_for(server, batch)
         reasons = [
             (item, self._last.get(key, "no result came back")) for key, (item, _) in self._open.items()
@@ -206,12 +211,16 @@ class _Chunk:
             return
         if batch.status == "failed":
             raise BackendError(
-                f"The server refused the batch {batch.id}: {batch.problem or 'it does not say why'}."
+                _("The server refused the batch %(id)s: %(problem)s.")
+                % {"id": batch.id, "problem": batch.problem or "it does not say why"}
             )
         if batch.status == "cancelled":
             raise BackendError(
-                f"The batch {batch.id} was cancelled at the server. What it had answered is stored; start "
-                "the job again to have the rest asked for."
+                _(
+                    "The batch %(id)s was cancelled at the server. What it had answered is stored; "
+                    "start the job again to have the rest asked for."
+                )
+                % {"id": batch.id}
             )
 
     def _given(self, results: Iterable[Result]) -> Iterator[list[Answered]]:

@@ -8,6 +8,8 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar
 
+from django.utils.translation import gettext as _
+
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.backends.base import Answer, Answered, BackendError, digest, refuse_unknown, text_param
@@ -65,7 +67,9 @@ class Vllm:
         self.concurrency = whole(params, "concurrency", 1, 4096) or DEFAULT_CONCURRENCY
         self.template_options = json_object(params, "template_options") or {}
         if refused := sorted(set(self.template_options) & {"tokenize", "return_dict", "chat_template"}):
-            raise InputError(f"{refused[0]} cannot be set here.", where="template_options")
+            raise InputError(
+                _("%(refused)s cannot be set here.") % {"refused": refused[0]}, where="template_options"
+            )
         sampling = read_sampling(params, self.context.task)
         # Always seeded: the same item has to get the same answer in whatever batch it comes.
         self.sampling = replace(sampling, seed=sampling.seed or 0)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from routing.backends.base import BackendError, digest
@@ -52,13 +53,14 @@ def model_files(name: str, revision: str) -> ModelFiles:
         return _on_the_hub(name, revision)
     if revision:
         raise InputError(
-            "Only a model of the hub has a revision; a folder is known by its files.", where="revision"
+            _("Only a model of the hub has a revision; a folder is known by its files."), where="revision"
         )
     # The name may only ever mean a folder in that folder: no separators, no leading dot.
     if not NAME.match(name) or name not in available_models():
         known = ", ".join(available_models()) or "none yet"
         raise InputError(
-            f"There is no model {name[:100]!r} in the server's folder HYPAC_VLLM_MODELS; there is: {known}.",
+            _("There is no model %(name)r in the server's folder HYPAC_VLLM_MODELS; there is: %(known)s.")
+            % {"name": name[:100], "known": known},
             where="model",
         )
     return ModelFiles(name, str(Path(settings.HYPAC_VLLM_MODELS) / name))
@@ -69,12 +71,13 @@ def _on_the_hub(name: str, revision: str) -> ModelFiles:
     if not HUB_NAME.match(name) or not any(fnmatchcase(name, pattern) for pattern in allowed):
         known = ", ".join(allowed) or "none"
         raise InputError(
-            f"This server may not fetch {name[:100]!r} from the hub; its HYPAC_VLLM_HUB allows: {known}.",
+            _("This server may not fetch %(name)r from the hub; its HYPAC_VLLM_HUB allows: %(known)s.")
+            % {"name": name[:100], "known": known},
             where="model",
         )
     if not COMMIT.match(revision):
         raise InputError(
-            "Name the commit on the hub (40 hexadecimal digits): a branch may change under a run.",
+            _("Name the commit on the hub (40 hexadecimal digits): a branch may change under a run."),
             where="revision",
         )
     return ModelFiles(name, name, revision)
@@ -87,7 +90,8 @@ def folder_digest(folder: Path) -> str:
         parts = {file.name: _file_digest(file, *_touched(file)) for file in files}
     except OSError as error:
         raise BackendError(
-            f"The files of the model {folder.name!r} cannot be read: {error.strerror}."
+            _("The files of the model %(folder)r cannot be read: %(strerror)s.")
+            % {"folder": folder.name, "strerror": error.strerror}
         ) from error
     return digest(files=parts)
 

@@ -67,7 +67,7 @@ def price_of(price: Price, prices: Mapping[str, Decimal]) -> Decimal:
     """The price among ``prices``, or its default; raises `CostError` where there is none that can be used."""
     value = prices.get(price.name, price.default)
     if value is None:
-        raise CostError(f"the {price.title} is needed ({price.name!r})", price.name)
+        raise CostError(f"the {price.title} is needed", price.name)
     if not value.is_finite() or value < 0:
         raise CostError(f"the {price.title} must be a number of at least 0, not {value}", price.name)
     if value and not -MAGNITUDE <= value.adjusted() <= MAGNITUDE:

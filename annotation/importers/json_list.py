@@ -1,0 +1,145 @@
+"""One JSON list of objects, however its lines are broken: [{...}, {...}]."""
+
+import codecs
+import re
+from collections.abc import Iterator
+from typing import IO
+
+from django.utils.translation import gettext as _
+
+from annotation.errors import InputError
+from annotation.importers.base import Problem, ReadThrough, Record, Row, cell_problem, check_row_count
+from annotation.importers.jsonl import columns_of
+from annotation.importers.text import BLOCK, longest_row, without_marks
+
+# What matters in order to find where an entry ends; inside of a string only its end does.
+_MARKS = re.compile(r'["{}\[\],]')
+_IN_STRING = re.compile(r'"|\\.|\\\Z', re.DOTALL)
+
+
+class JsonList(ReadThrough):
+    """Entries are cut out by their brackets and read one by one, as lines of JSON Lines are. One that is no
+    object is a problem of its own; where brackets or quotation marks do not fit together, reading ends.
+    """
+
+    name = "json"
+    title = "JSON list of objects"
+    holds_images = False
+
+    def _records(self, file: IO[bytes], file_name: str) -> Iterator[Record]:
+        number = 0
+        for number, (line, entry) in enumerate(_Entries(file), 1):
+            # Many entries may stand on one line.
+            where = f"line {line}, entry {number}"
+            check_row_count(number, where)
+            try:
+                columns = columns_of(entry)
+            except ValueError as error:
+                yield Problem(where, _("This entry cannot be used: %(error)s") % {"error": error})
+                continue
+            if problem := cell_problem(columns):
+                yield Problem(where, problem)
+            else:
+                yield Row(where, f"{file_name}:{number}", columns)
+        if not number:
+            raise InputError(_("The list has no entries."), where=file_name)
+
+
+class _Entries:
+    """Iterates over the texts of the entries, each with the line on which it starts.
+
+    The file may be one long line, so that it is read in blocks. Raises InputError with the line where the
+    list cannot be taken apart.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = without_marks(file)
+        self._line = 1
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        depth, in_string, escaped = 0, False, False
+        parts: list[str] = []
+        length, longest = 0, longest_row()
+        start = 1
+        blocks = self._blocks()
+        for block in blocks:
+            begin = counted = 0
+            place = int(escaped)
+            escaped = False
+            while found := (_IN_STRING if in_string else _MARKS).search(block, place):
+                place, mark = found.end(), found.group()
+                if in_string:
+                    in_string = mark != '"'
+                    escaped = mark == "\\"
+                elif depth == 0 and (mark != "[" or block[begin : found.start()].strip()):
+                    raise self._error(_("A JSON list begins with [."))
+                elif mark == '"':
+                    in_string = True
+                elif mark in "{[":
+                    depth += 1
+                    if depth == 1:
+                        begin = place
+                elif depth > 1:
+                    depth -= mark in "}]"
+                elif mark == "}":
+                    raise self._error(_("There is a } without its {."))
+                else:
+                    parts.append(block[begin : found.start()])
+                    text = "".join(parts)
+                    self._line += block.count("\n", counted, place)
+                    counted = place
+                    if text.strip() or mark == ",":
+                        yield start + _blank_lines(text), text.strip()
+                    parts, length, begin, start = [], 0, place, self._line
+                    if mark == "]":
+                        self._expect_nothing(block[place:], blocks)
+                        return
+            self._line += block.count("\n", counted)
+            if depth:
+                parts.append(block[begin:])
+                length += len(block) - begin
+                if length > longest:
+                    raise InputError(
+                        _(
+                            "The entry that starts here is longer than %(longest)s characters. Is a "
+                            "quotation mark never closed? Otherwise raise HYPAC_MAX_CELL_CHARACTERS."
+                        )
+                        % {"longest": f"{longest:,}"},
+                        where=f"line {start}",
+                    )
+            elif block[begin:].strip():
+                raise self._error(_("A JSON list begins with [."))
+        start += _blank_lines("".join(parts))
+        raise InputError(_("The list is never closed: what starts here has no end."), where=f"line {start}")
+
+    def _blocks(self) -> Iterator[str]:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        while True:
+            raw = self._file.read(BLOCK)
+            try:
+                block = decoder.decode(raw, final=not raw)
+            except UnicodeDecodeError as error:
+                self._line += raw[: error.start].count(b"\n")
+                raise self._error(
+                    _("This is not UTF-8. Save the file as UTF-8 and import it again.")
+                ) from None
+            if "\0" in block:
+                raise self._error(_("There is a NUL character, which no text has."))
+            if block:
+                yield block
+            elif not raw:
+                return
+
+    def _expect_nothing(self, rest: str, blocks: Iterator[str]) -> None:
+        for text in (rest, *blocks):
+            self._line += _blank_lines(text)
+            if text.strip():
+                raise self._error(_("There is something after the end of the list."))
+
+    def _error(self, message: str) -> InputError:
+        return InputError(message, where=f"line {self._line}")
+
+
+def _blank_lines(text: str) -> int:
+    """Ends of lines before the first character that is not blank."""
+    return text[: len(text) - len(text.lstrip())].count("\n")

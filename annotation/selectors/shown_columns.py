@@ -1,0 +1,14 @@
+"""Which imported columns people see of the items of a project."""
+
+from annotation.jobs import UNFINISHED
+from annotation.models import Project
+from annotation.services.imports import IMPORT, Mapping
+
+
+def shown_columns(project: Project) -> set[str]:
+    """Columns that any import shows, or has begun to: as a text or among the fields of its items."""
+    shown: set[str] = set()
+    for job in project.jobs.filter(kind=IMPORT):
+        if job.state in UNFINISHED or (job.result.get("added") and not job.result.get("removed")):
+            shown.update(Mapping.of(job.params).shown)
+    return shown

@@ -1,0 +1,92 @@
+"""What an import would do, told before it is started. Nothing is stored."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from annotation.importers import registry
+from annotation.importers.base import Problem, Record
+from annotation.models import Item, StoredFile
+from annotation.services.files import open_file
+from annotation.services.import_rows import Candidate, candidate_of, known_to, sort_out
+from annotation.services.imports import Mapping
+
+# A file up to so many bytes is read to its end; of a larger one, and of images, only the first rows.
+QUICK_BYTES = 4 * 1024**2
+FIRST_ROWS = 10_000
+FIRST_IMAGES = 50
+CHUNK = 1_000
+SHOWN_PROBLEMS = 5
+
+
+@dataclass
+class Check:
+    """Counts as an import has them; `whole`: they are of the whole file, else of its first rows.
+
+    `first` is the first row that can become an item, as an Item that is not stored.
+    """
+
+    rows: int = 0
+    new: int = 0
+    already_there: int = 0
+    duplicates: int = 0
+    unusable: int = 0
+    whole: bool = True
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    first: Item | None = None
+
+
+def check_import(*, stored_file: StoredFile, mapping: Mapping, format_name: str) -> Check:
+    """Raises InputError where the file cannot be read on; the import would say the same."""
+    importer = registry.get(format_name)
+    most = FIRST_IMAGES if importer.holds_images else FIRST_ROWS
+    check = Check()
+    with open_file(stored_file) as file:
+        records = importer.records(file, stored_file.original_name)
+        if importer.holds_images or stored_file.size > QUICK_BYTES:
+            _add(check, stored_file, mapping, islice(records, most))
+            check.whole = next(records, None) is None
+        else:
+            _add(check, stored_file, mapping, records)
+    return check
+
+
+def _add(check: Check, stored_file: StoredFile, mapping: Mapping, records: Iterable[Record]) -> None:
+    project = stored_file.project
+    known: dict[str, str] = {}
+    twins: dict[str, str] = {}
+    columns = dict.fromkeys(project.columns)
+    for chunk in _chunks(records):
+        candidates = []
+        for record in chunk:
+            check.rows += 1
+            made = (
+                (record.where, record.message)
+                if isinstance(record, Problem)
+                else candidate_of(record, mapping)
+            )
+            if isinstance(made, Candidate):
+                candidates.append(made)
+            else:
+                _unusable(check, [made])
+        stored, twins_stored = known_to(project, candidates)
+        known, twins = stored | known, twins_stored | twins
+        found = sort_out(candidates, known=known, twins=twins, columns=columns, mapping=mapping)
+        check.new += len(found.new)
+        check.already_there += found.already_there
+        check.duplicates += len(found.notes)
+        _unusable(check, found.problems)
+        if check.first is None and candidates:
+            first = candidates[0]
+            check.first = Item(project=project, text=first.text, fields=first.fields)
+
+
+def _chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
+    records = iter(records)
+    while chunk := list(islice(records, CHUNK)):
+        yield chunk
+
+
+def _unusable(check: Check, problems: list[tuple[str, str]]) -> None:
+    check.unusable += len(problems)
+    check.problems += problems[: max(SHOWN_PROBLEMS - len(check.problems), 0)]

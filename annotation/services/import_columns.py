@@ -1,0 +1,149 @@
+"""What the columns of a file seem to hold, read from its first rows."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from annotation.models import Project
+
+ID_NAMES = ("id", "external_id", "item_id", "uid", "uuid", "key", "index", "idx")
+TEXT_NAMES = (
+    "text", "content", "sentence", "review", "question", "prompt", "comment", "body", "document", "message",
+    "abstract", "title",
+)  # fmt: skip
+# A column with one of these words in its name is taken for answers, by models or by people.
+ANSWER_WORDS = frozenset({
+    "label", "labels", "labelled", "labeled", "gold", "truth", "annotation", "annotations", "annotated",
+    "class", "y", "pred", "preds", "prediction", "predictions", "predicted", "conf", "confidence",
+    "confidences", "score", "scores", "prob", "probs", "proba", "probability", "probabilities", "logit",
+    "logits", "logprob", "logprobs", "uncertainty", "entropy", "tokens", "model", "llm",
+})  # fmt: skip
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_NUMBER = re.compile(r"(?=.*\d)[+-]?(?:\d+(?:[,\s]\d{3})*|\d*)(?:[.,]\d+)?(?:[eE][+-]?\d+)?\s*%?")
+_DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ]\d{1,2}:\d{2}.*)?|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})"
+)
+_IMAGE = re.compile(r".+\.(?:png|jpe?g|gif|webp|bmp)", re.IGNORECASE)
+MOST_CATEGORIES = 20
+LONGEST_CATEGORY = 60
+# Characters on average from which a text is called long.
+LONG = 200
+
+
+@dataclass(frozen=True)
+class Column:
+    """`kind` is empty, number, date, image, category, text or long_text; `distinct` counts its values.
+
+    `answers` says that it seems to hold answers, by its name; `labels` that its values are the project's
+    labels; `model_output` that a source or a run of the project names it.
+    """
+
+    name: str
+    kind: str
+    distinct: int
+    characters: int
+    answers: bool = False
+    labels: bool = False
+    model_output: bool = False
+
+    @property
+    def may_be_shown(self) -> bool:
+        """Whether it can be shown to people at all: not what a source of the project reads as an answer."""
+        return not self.model_output
+
+    @property
+    def suspicious(self) -> bool:
+        """People who label would see an answer in it."""
+        return self.answers or self.labels or self.model_output
+
+    @property
+    def words(self) -> str:
+        if self.kind == "category":
+            words = ngettext("category, %(count)d value", "category, %(count)d values", self.distinct)
+            return words % {"count": self.distinct}
+        return {
+            "empty": _("empty"),
+            "number": _("number"),
+            "date": _("date"),
+            "image": _("name of an image"),
+            "text": _("text"),
+            "long_text": _("long text"),
+        }[self.kind]
+
+
+def read_columns(
+    names: Sequence[str], sample: Sequence[Mapping[str, str]], project: Project, model_output: frozenset[str]
+) -> list[Column]:
+    """One entry for each name, in their order. `sample` are the first rows."""
+    labels = {word.strip().casefold() for pair in project.choices.values_list("key", "name") for word in pair}
+    found = []
+    for name in names:
+        values = [value for row in sample if (value := row.get(name, "").strip())]
+        distinct = set(values)
+        found.append(
+            Column(
+                name=name,
+                kind=_kind(values, distinct),
+                distinct=len(distinct),
+                characters=sum(map(len, values)),
+                answers=not ANSWER_WORDS.isdisjoint(word.lower() for word in _WORD.findall(name)),
+                labels=bool(labels and values) and {value.casefold() for value in distinct} <= labels,
+                model_output=name in model_output,
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The columns that are chosen for people at first, "" for none, and why, in a sentence each."""
+
+    id_column: str
+    text_column: str
+    about_id: str
+    about_text: str
+
+
+def propose(columns: Sequence[Column], sample: Sequence[Mapping[str, str]]) -> Proposal:
+    """The id is a column that is named as one and names every row of the sample once. The text is chosen by
+    its name, else it is the column with most text; never one that seems to hold answers.
+    """
+    about_id = ""
+    id_column = _by_name(columns, ID_NAMES)
+    values = [row.get(id_column, "") for row in sample]
+    if id_column and ("" in values or len(set(values)) < len(values)):
+        about_id = _("“%(name)s” is not proposed: in the first rows it is empty, or there twice.") % {
+            "name": id_column
+        }
+        id_column = ""
+    elif id_column:
+        about_id = _("“%(name)s” is proposed: it tells the first rows apart.") % {"name": id_column}
+    free = [column for column in columns if column.name != id_column and not column.suspicious]
+    longest = max(free, key=lambda column: column.characters, default=None)
+    if named := _by_name(free, TEXT_NAMES):
+        about_text = _("“%(name)s” is proposed for its name.") % {"name": named}
+    elif longest:
+        about_text = _("“%(name)s” is proposed: it holds the most text.") % {"name": longest.name}
+    else:
+        about_text = _("Nothing is proposed, as all columns seem to hold answers.")
+    return Proposal(id_column, named or (longest.name if longest else ""), about_id, about_text)
+
+
+def _by_name(columns: Sequence[Column], names: Sequence[str]) -> str:
+    lower = {column.name.strip().lower(): column.name for column in reversed(columns)}
+    return next((lower[name] for name in names if name in lower), "")
+
+
+def _kind(values: Sequence[str], distinct: set[str]) -> str:
+    if not values:
+        return "empty"
+    for pattern, kind in ((_NUMBER, "number"), (_DATE, "date"), (_IMAGE, "image")):
+        if all(map(pattern.fullmatch, values)):
+            return kind
+    repeated = 2 * len(distinct) <= len(values) and len(distinct) <= MOST_CATEGORIES
+    if repeated and max(map(len, distinct)) <= LONGEST_CATEGORY:
+        return "category"
+    return "long_text" if sum(map(len, values)) > LONG * len(values) else "text"

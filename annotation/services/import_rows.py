@@ -1,0 +1,151 @@
+"""From a row of a file to what can become an item. Nothing is stored here."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from django.utils.translation import gettext as _
+
+from annotation.importers.base import MAX_COLUMNS, Image, Row
+from annotation.models import Item, Project
+from annotation.services.files import Content
+from annotation.services.imports import Mapping
+from annotation.services.items import fields_hash, fields_text, text_hash
+
+MAX_ID = Item._meta.get_field("external_id").max_length or 255
+# So much of a cell is repeated in what is said about it.
+SHOWN = 60
+
+
+@dataclass
+class Candidate:
+    """A row that can become an item."""
+
+    where: str
+    external_id: str
+    columns: dict[str, str]
+    content_hash: str
+    text: str = ""
+    fields: list[tuple[str, str]] = field(default_factory=list)
+    image: Content | None = None
+    media_type: str = ""
+
+
+@dataclass
+class Sorted:
+    """What becomes of some rows. `notes` are about rows that are added all the same."""
+
+    new: list[Candidate] = field(default_factory=list)
+    already_there: int = 0
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+
+def candidate_of(
+    row: Row, mapping: Mapping, keep: Callable[[Image], Content] | None = None
+) -> Candidate | tuple[str, str]:
+    """The item that a row makes; where it makes none, where that lies and what is wrong and to do.
+
+    `keep` puts an image into the storage; without it nothing is kept, and the candidate has no image.
+    """
+    external_id = row.name
+    if column := mapping.id_column:
+        if column not in row.columns:
+            return _missing(row, column)
+        external_id = row.columns[column].strip()
+        if not external_id:
+            return _at(row, column), _("It is empty, so the item has no id. Fill it in.")
+    if len(external_id) > MAX_ID:
+        return _at(row, column), _(
+            "“%(value)s” has %(length)d characters; an item's id has at most %(most)d. Shorten it, or choose "
+            "another column."
+        ) % {"value": _shown(external_id), "length": len(external_id), "most": MAX_ID}
+    if "\0" in external_id:
+        return _at(row, column), _("The item's id contains a NUL character. Take it out.")
+    if row.image is not None:
+        image = keep(row.image) if keep else None
+        digest = image.sha256 if image else hashlib.sha256(row.image.content).hexdigest()
+        return Candidate(
+            row.where, external_id, row.columns, digest, image=image, media_type=row.image.media_type
+        )
+    if mapping.field_columns:
+        fields = [(name, row.columns.get(name, "")) for name in mapping.field_columns]
+        if not any(value.strip() for _name, value in fields):
+            return row.where, _("All columns that people see are empty: there is nothing to label.")
+        text, digest = fields_text(fields), fields_hash(fields)
+        return Candidate(row.where, external_id, row.columns, digest, text, fields)
+    column = mapping.text_column
+    if column not in row.columns:
+        return _missing(row, column)
+    text = row.columns[column]
+    if not text.strip():
+        return _at(row, column), _("It is empty: there is nothing to label. Fill it in, or drop the row.")
+    return Candidate(row.where, external_id, row.columns, text_hash(text), text)
+
+
+def sort_out(
+    candidates: Iterable[Candidate],
+    *,
+    known: dict[str, str],
+    twins: dict[str, str],
+    columns: dict[str, None],
+    mapping: Mapping,
+) -> Sorted:
+    """Tell new rows from those that are there and those that cannot be added.
+
+    `known` has the content hash of each id that is there, `twins` an id for each content hash, `columns` the
+    names of the project's columns: all three grow with what is new.
+    """
+    found = Sorted()
+    for candidate in candidates:
+        if (stored_hash := known.get(candidate.external_id)) is not None:
+            if stored_hash == candidate.content_hash:
+                found.already_there += 1
+            else:
+                words = _(
+                    "There is an item “%(name)s” with other content already. Items do not change: give this "
+                    "one another id."
+                ) % {"name": _shown(candidate.external_id)}
+                found.problems.append((_at(candidate, mapping.id_column), words))
+            continue
+        if not columns.keys() >= candidate.columns.keys():
+            if len(columns | dict.fromkeys(candidate.columns)) > MAX_COLUMNS:
+                words = _(
+                    "With this row's columns the project would have more than %(most)d columns. Drop some."
+                ) % {"most": MAX_COLUMNS}
+                found.problems.append((candidate.where, words))
+                continue
+            columns |= dict.fromkeys(candidate.columns)
+        known[candidate.external_id] = candidate.content_hash
+        twin = twins.setdefault(candidate.content_hash, candidate.external_id)
+        if twin != candidate.external_id:
+            words = _("Added, but it has the same content as the item “%(name)s”.") % {"name": _shown(twin)}
+            found.notes.append((candidate.where, words))
+        found.new.append(candidate)
+    return found
+
+
+def known_to(project: Project, candidates: list[Candidate]) -> tuple[dict[str, str], dict[str, str]]:
+    """Of the project's items: id -> content hash, and content hash -> id, as far as these rows ask."""
+    items = project.items.all()
+    ids = items.filter(external_id__in=[candidate.external_id for candidate in candidates]).order_by()
+    twins = items.filter(content_hash__in={candidate.content_hash for candidate in candidates})
+    return (
+        dict(ids.values_list("external_id", "content_hash")),
+        dict(twins.order_by("-position").values_list("content_hash", "external_id")),
+    )
+
+
+def _missing(row: Row, column: str) -> tuple[str, str]:
+    return _at(row, column), _("This row has no such column. Add it, or drop the row.")
+
+
+def _at(row: Row | Candidate, column: str) -> str:
+    """Where something is: the line, and of a table the column."""
+    if not column:
+        return row.where
+    return _("%(line)s, column “%(column)s”") % {"line": row.where, "column": _shown(column)}
+
+
+def _shown(value: str) -> str:
+    return value if len(value) <= SHOWN else f"{value[:SHOWN]}…"

@@ -1,0 +1,216 @@
+"""Links with which people join a project by themselves, and get an account if they have none.
+
+Whoever has the link may use it, as often as it says. The token is in the link alone: the database has its
+SHA-256, the audit trail has the number of the invitation.
+"""
+
+import hashlib
+import secrets
+from datetime import timedelta
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from annotation.errors import ConflictError, InputError
+from annotation.models import AuditEvent, Invitation, Membership, Project, User
+from annotation.permissions import ROLES_BY_ACTION
+from annotation.services import audit
+from annotation.services.members import check_role, checked_user, join, save_new
+
+MAX_USES = 1000
+MAX_DAYS = 90
+OPEN, USED_UP, EXPIRED, REVOKED, SENDER_GONE, ARCHIVED = (
+    "open",
+    "used_up",
+    "expired",
+    "revoked",
+    "sender_gone",
+    "archived",
+)
+STATES_IN_WORDS = {
+    OPEN: gettext_lazy("Open"),
+    USED_UP: gettext_lazy("Used up"),
+    EXPIRED: gettext_lazy("Expired"),
+    REVOKED: gettext_lazy("Revoked"),
+    SENDER_GONE: gettext_lazy("Its sender may no longer invite"),
+    ARCHIVED: gettext_lazy("The project is archived"),
+}
+_REFUSALS = {
+    USED_UP: gettext_lazy("This invitation has been used up. Ask whoever sent it for a new one."),
+    EXPIRED: gettext_lazy("This invitation has expired. Ask whoever sent it for a new one."),
+    REVOKED: gettext_lazy("This invitation has been taken back. Ask whoever sent it for a new one."),
+    SENDER_GONE: gettext_lazy(
+        "Whoever sent this invitation may no longer invite people to this project. Ask another owner for "
+        "a new one."
+    ),
+    ARCHIVED: gettext_lazy("This project is archived, and nobody joins it any more."),
+}
+
+
+def create_invitation(
+    *, project: Project, actor: User, role: str, max_uses: int, days: int, note: str = ""
+) -> tuple[Invitation, str]:
+    """A link for `max_uses` people that holds for `days` days. Returns the token, which is stored nowhere.
+
+    Only owners get here (`members.edit`); so nobody hands out a role that they could not give otherwise.
+    Raises InputError whose `where` names the field.
+    """
+    check_role(role)
+    if not 1 <= max_uses <= MAX_USES:
+        raise InputError(
+            _("An invitation is for 1 to %(most)s people.") % {"most": MAX_USES}, where="max_uses"
+        )
+    if not 1 <= days <= MAX_DAYS:
+        raise InputError(_("An invitation holds for 1 to %(most)s days.") % {"most": MAX_DAYS}, where="days")
+    if len(note) > 200:
+        raise InputError(_("A note has at most 200 characters."), where="note")
+    token = secrets.token_urlsafe(32)
+    with transaction.atomic():
+        invitation = Invitation.objects.create(
+            project=project,
+            role=role,
+            token_hash=digest(token),
+            note=note.strip(),
+            max_uses=max_uses,
+            expires_at=timezone.now() + timedelta(days=days),
+            created_by=actor,
+        )
+        audit.record(
+            project=project,
+            actor=actor,
+            action="invitation.made",
+            target=f"invitation:{invitation.pk}",
+            data={"role": role, "max_uses": max_uses, "days": days},
+        )
+    return invitation, token
+
+
+def revoke_invitation(*, invitation: Invitation, actor: User) -> None:
+    """Take a link back; who has joined with it stays. Twice has one effect."""
+    with transaction.atomic():
+        if Invitation.objects.filter(pk=invitation.pk, revoked_at__isnull=True).update(
+            revoked_at=timezone.now()
+        ):
+            audit.record(
+                project=invitation.project,
+                actor=actor,
+                action="invitation.revoked",
+                target=f"invitation:{invitation.pk}",
+            )
+
+
+def find_invitation(token: str) -> Invitation | None:
+    """The invitation of a link, in whatever state."""
+    # Compared by the database as a digest: the time that takes says nothing about the token.
+    found = Invitation.objects.filter(token_hash=digest(token)).select_related("project", "created_by")
+    return found.first()
+
+
+def state_of(invitation: Invitation) -> str:
+    """Whether somebody can join with it now: OPEN, or what stands against it."""
+    if invitation.revoked_at is not None:
+        return REVOKED
+    if invitation.uses >= invitation.max_uses:
+        return USED_UP
+    if invitation.expires_at <= timezone.now():
+        return EXPIRED
+    if invitation.project.archived_at is not None:
+        return ARCHIVED
+    # An owner who was sent away does not come back through a link that they made before.
+    may_invite = Membership.objects.filter(
+        project=invitation.project_id,
+        user=invitation.created_by_id,
+        user__is_active=True,
+        is_active=True,
+        role__in=ROLES_BY_ACTION["members.edit"],
+    )
+    return OPEN if may_invite.exists() else SENDER_GONE
+
+
+def refusal(invitation: Invitation) -> str:
+    """Why nobody can join with it, in words; "" where somebody can."""
+    return str(_REFUSALS.get(state_of(invitation), ""))
+
+
+def accept(*, invitation: Invitation, user: User) -> Membership:
+    """Join with an account. Raises ConflictError where the invitation does not hold, and for a member."""
+    if reason := _objection(invitation, user):
+        raise ConflictError(reason)
+    with transaction.atomic():
+        _use(invitation)
+        try:
+            membership = join(project=invitation.project, actor=user, user=user, role=invitation.role)
+        except InputError as error:
+            raise ConflictError(error.message) from None
+        _record(invitation, user)
+    return membership
+
+
+def accept_with_new_account(
+    *, invitation: Invitation, username: str, password: str, email: str = ""
+) -> Membership:
+    """Make an account and join, both or nothing. Raises InputError whose `where` names the field, and
+    ConflictError where the invitation does not hold.
+    """
+    if reason := refusal(invitation):
+        raise ConflictError(reason)
+    user = checked_user(username=username, email=email, password=password)
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise InputError(" ".join(error.messages), where="password") from None
+    with transaction.atomic():
+        _use(invitation)
+        save_new(user)
+        membership = join(project=invitation.project, actor=user, user=user, role=invitation.role)
+        _record(invitation, user)
+    return membership
+
+
+def digest(token: str) -> str:
+    """What is stored of a token. It has 256 random bits, so that a plain SHA-256 cannot be guessed back."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _objection(invitation: Invitation, user: User) -> str:
+    if reason := refusal(invitation):
+        return reason
+    removed = AuditEvent.objects.filter(
+        project=invitation.project,
+        action="member.removed",
+        data__user=user.pk,
+        created_at__gte=invitation.created_at,
+    )
+    if removed.exists():
+        return _(
+            "You were removed from this project after this invitation was made. Ask an owner to add you."
+        )
+    return ""
+
+
+def _use(invitation: Invitation) -> None:
+    """Count one use, unless there is none left by now: of two people at the last place, one is told so."""
+    used = Invitation.objects.filter(
+        pk=invitation.pk,
+        uses__lt=F("max_uses"),
+        revoked_at__isnull=True,
+        expires_at__gt=timezone.now(),
+    ).update(uses=F("uses") + 1)
+    if not used:
+        invitation.refresh_from_db()
+        raise ConflictError(refusal(invitation) or str(_REFUSALS[USED_UP]))
+
+
+def _record(invitation: Invitation, user: User) -> None:
+    audit.record(
+        project=invitation.project,
+        actor=user,
+        action="invitation.used",
+        target=f"invitation:{invitation.pk}",
+        data={"role": invitation.role, "user": user.pk},
+    )

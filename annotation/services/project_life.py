@@ -1,0 +1,102 @@
+"""Putting a project away, getting it back, and making another one like it."""
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation import jobs, queue
+from annotation.errors import ConflictError
+from annotation.hooks import project_duplicated
+from annotation.models import Job, Membership, Project, User, WorkItem
+from annotation.services import audit
+from annotation.services.choices import ChoiceSpec
+from annotation.services.projects import create_project
+from annotation.values import CHOICE_TYPES
+
+# What a copy takes over; label, items and all that follows from them it does not.
+COPIED = ("text_format", "overlap", "overlap_share", "consensus")
+
+
+def archive_project(*, project: Project, actor: User) -> Project:
+    """From now on the project can be looked at and not changed (`annotation.permissions` says what is left).
+    Items that people hold go back to the queue. Twice has one effect.
+
+    Raises ConflictError while a job is unfinished.
+    """
+    with transaction.atomic():
+        locked = Project.objects.select_for_update().get(pk=project.pk)
+        if locked.archived_at is None:
+            refuse_unfinished_jobs(locked)
+            locked.archived_at = timezone.now()
+            locked.save(update_fields=["archived_at"])
+            held = WorkItem.objects.filter(batch__project=project, state=WorkItem.State.LEASED)
+            for user in User.objects.filter(pk__in=held.values("leased_to")):
+                queue.release_all(project=locked, user=user)
+            audit.record(project=locked, actor=actor, action="project.archived")
+    project.archived_at = locked.archived_at
+    return project
+
+
+def unarchive_project(*, project: Project, actor: User) -> Project:
+    """Take a project out of the archive: everything goes on where it stopped. Twice has one effect."""
+    with transaction.atomic():
+        if Project.objects.filter(pk=project.pk, archived_at__isnull=False).update(archived_at=None):
+            audit.record(project=project, actor=actor, action="project.unarchived")
+    project.archived_at = None
+    return project
+
+
+def duplicate_project(*, project: Project, actor: User, name: str, with_members: bool = False) -> Project:
+    """A new project with the settings, labels, guidelines and sources of this one; no items, runs or keys.
+
+    `actor` is its owner. `with_members` takes the active members over, with their roles and limits; so it is
+    asked of owners alone by whoever calls. Raises InputError whose `where` names the field.
+    """
+    choices = [
+        ChoiceSpec(choice.name, key=choice.key, hotkey=choice.hotkey, color=choice.color)
+        for choice in project.choices.all()
+    ]
+    with transaction.atomic():
+        copy = create_project(
+            user=actor,
+            name=name,
+            task_type=project.task_type,
+            choices=choices if project.task_type in CHOICE_TYPES else (),
+            guidelines=project.guidelines,
+            currency=project.currency,
+            human_cost=project.human_cost,
+            lease_seconds=project.lease_seconds,
+        )
+        for field in COPIED:
+            setattr(copy, field, getattr(project, field))
+        copy.save(update_fields=COPIED)
+        if with_members:
+            others = project.memberships.filter(is_active=True, user__is_active=True).exclude(user=actor)
+            Membership.objects.bulk_create(
+                Membership(
+                    project=copy,
+                    user_id=membership.user_id,
+                    role=membership.role,
+                    max_labels=membership.max_labels,
+                    max_per_day=membership.max_per_day,
+                )
+                for membership in others
+            )
+        project_duplicated(project, copy, actor)
+        audit.record(
+            project=copy,
+            actor=actor,
+            action="project.duplicated",
+            data={"from": project.slug, "with_members": with_members},
+        )
+    return copy
+
+
+def refuse_unfinished_jobs(project: Project) -> None:
+    """Call it with the project's row locked (`jobs.enqueue` waits for it). Raises ConflictError."""
+    job = Job.objects.filter(project=project, state__in=jobs.UNFINISHED).first()
+    if job is not None:
+        raise ConflictError(
+            _("%(job)s is not finished. Wait until it is, or cancel it first.")
+            % {"job": jobs.kind(job.kind).title}
+        )

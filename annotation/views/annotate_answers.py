@@ -1,0 +1,86 @@
+"""Reading what the page on which people label has sent."""
+
+from typing import Any
+
+from django.http import Http404
+from django.utils.translation import gettext as _
+
+from annotation.errors import InputError
+from annotation.models import Label, Project
+from annotation.views.access import ProjectRequest
+
+# A page that was open for longer measured something else than the time somebody looked at an item.
+LONGEST_LEAD_TIME_MS = 24 * 3600 * 1000
+MOST_HELD = 50
+"""Items of which one request can say that the page holds them: far more than it ever does."""
+
+
+def answer_of(request: ProjectRequest) -> dict[str, Any]:
+    lead_time = request.POST.get("lead_time_ms", "")
+    measured = int(lead_time) if lead_time.isascii() and lead_time.isdigit() and len(lead_time) < 12 else None
+    value = value_of(request)
+    if isinstance(value, list) and bool(value) == (request.POST.get("none") == "yes"):
+        raise InputError(
+            _("You ticked labels and said that none of them fits. Give one of the two answers.")
+            if value
+            else _("Tick each label that fits, or say that none of them does."),
+            where="value",
+        )
+    return {
+        "value": value,
+        "idempotency_key": request.POST.get("idempotency_key", ""),
+        "lead_time_ms": min(measured, LONGEST_LEAD_TIME_MS) if measured is not None else None,
+        "comment": request.POST.get("comment", "").strip(),
+    }
+
+
+def value_of(request: ProjectRequest) -> str | list[str]:
+    """The answer as it was sent; of several choices a list."""
+    if request.access.project.task_type != Project.TaskType.MULTIPLE_CHOICE:
+        return request.POST.get("value", "")
+    return request.POST.getlist("value")
+
+
+def holding(request: ProjectRequest) -> set[int] | None:
+    """The work items that the page has; None where it has none and wants to be shown what is next."""
+    if (data := request.POST.get("holding")) is None:
+        return None
+    return {whole(part) for part in data.split(",")[:MOST_HELD] if part}
+
+
+def held_ahead(request: ProjectRequest) -> list[tuple[int, str]]:
+    """Work items behind the one that is shown, each with the token of its lease."""
+    parts = (part.partition(":") for part in request.POST.get("ahead", "").split(",")[:MOST_HELD] if part)
+    return [(whole(number), token) for number, _colon, token in parts]
+
+
+def work_item_id(request: ProjectRequest) -> int:
+    """The work item that the form names, if it is one of this project."""
+    number = whole(request.POST.get("work_item", ""))
+    if not request.access.project.work_batches.filter(work_items=number).exists():
+        raise Http404("no such work item in this project")
+    return number
+
+
+def own_label(request: ProjectRequest, number: str) -> Label:
+    label = _own_labels(request).filter(pk=whole(number)).first()
+    if label is None:
+        raise Http404("no such label of this person, or a newer version of it")
+    return label
+
+
+def newest_label(request: ProjectRequest, work_item: int) -> Label | None:
+    """What the person has answered to a work item so far."""
+    return _own_labels(request).filter(work_item=work_item).first()
+
+
+def _own_labels(request: ProjectRequest) -> Any:
+    return Label.objects.select_related("work_item__batch", "item__image", "item__project").filter(
+        annotator=request.user, item__project=request.access.project, superseded_by__isnull=True
+    )
+
+
+def whole(text: str | None) -> int:
+    if not text or not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise Http404("not a number")
+    return int(text)

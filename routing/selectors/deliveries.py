@@ -1,0 +1,66 @@
+"""What each delivery of a project holds, and whether what its certificate says still stands."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from annotation.models import Job, Project
+from routing.models import Delivery, DeliveryFile
+
+DELIVER = "deliver_run"
+
+
+@dataclass(frozen=True)
+class DeliveryReport:
+    """`reasons` and `sources` count rows without and with a label; they and `partial`, whether people were
+    still at work, are None for a delivery whose job is gone or older than these counts.
+    """
+
+    delivery: Delivery
+    files: Sequence[DeliveryFile]
+    certified: bool
+    sentence: str
+    certificate_id: str
+    broken_by: list[str]
+    reasons: list[tuple[str, int]] | None
+    sources: list[tuple[str, int]] | None
+    partial: bool | None
+
+    @property
+    def labelled(self) -> int:
+        return self.delivery.rows - self.delivery.blanks
+
+
+def delivery_reports(project: Project) -> list[DeliveryReport]:
+    """Newest first."""
+    deliveries = (
+        Delivery.objects.filter(run__project=project)
+        .select_related("run__certificate", "created_by")
+        .prefetch_related("files__file")
+        .order_by("-id")
+    )
+    results = project.jobs.filter(kind=DELIVER, state=Job.State.DONE).values_list("result", flat=True)
+    by_delivery = {result["delivery"]: result for result in results if "delivery" in result}
+    return [_report(delivery, by_delivery.get(delivery.pk, {})) for delivery in deliveries]
+
+
+def _report(delivery: Delivery, result: dict[str, object]) -> DeliveryReport:
+    run = delivery.run
+    return DeliveryReport(
+        delivery=delivery,
+        files=list(delivery.files.all()),
+        certified=run.certificate.certified,
+        sentence=str(json.loads(run.certificate.document)["result"]["sentence"]),
+        certificate_id=run.certificate.sha256,
+        broken_by=[reason for reason in run.invalid_reason.split("\n") if reason],
+        reasons=_counted(result.get("by_reason")),
+        sources=_counted(result.get("by_source")),
+        partial=bool(result["partial"]) if "partial" in result else None,
+    )
+
+
+def _counted(counts: object) -> list[tuple[str, int]] | None:
+    """The largest first."""
+    if not isinstance(counts, dict):
+        return None
+    return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))

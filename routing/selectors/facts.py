@@ -1,0 +1,70 @@
+"""What the stages of a project and its next step are told from, read once for both."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from annotation import jobs, queue
+from annotation.models import Job, Project
+from annotation.permissions import Access
+from annotation.queue import BatchProgress
+from routing.models import Delivery, Run
+from routing.selectors.failed_jobs import failed_job_of
+from routing.services.states import State
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`failed` is what ended badly and still waits; `jobs` are the unfinished ones by kind."""
+
+    project: Project
+    access: Access
+    run: Run | None
+    runs: list[Run]
+    items: int
+    sources: int
+    calibration: BatchProgress | None
+    routed: BatchProgress | None
+    jobs: dict[str, Job]
+    failed: Job | None
+    delivery: Delivery | None
+
+    @property
+    def here(self) -> dict[str, Any]:
+        return {"slug": self.project.slug}
+
+    @property
+    def run_here(self) -> dict[str, Any]:
+        return {"slug": self.project.slug, "number": self.run.number if self.run else 0}
+
+    @property
+    def state(self) -> str:
+        return self.run.state if self.run else ""
+
+    def has_failed(self, kind: str) -> bool:
+        return self.failed is not None and self.failed.kind == kind
+
+
+def read_facts(access: Access) -> Facts:
+    """`run` is the newest that was not cancelled."""
+    project = access.project
+    runs = list(
+        project.runs.select_related("calibration_batch__project", "routed_batch__project").order_by("-number")
+    )
+    run = next((run for run in runs if run.state != State.CANCELLED), None)
+    return Facts(
+        project=project,
+        access=access,
+        run=run,
+        runs=runs,
+        items=project.items.count(),
+        sources=project.sources.count(),
+        calibration=_progress(run and run.calibration_batch),
+        routed=_progress(run and run.routed_batch),
+        jobs={job.kind: job for job in project.jobs.filter(state__in=jobs.UNFINISHED).order_by("id")},
+        failed=failed_job_of(project, run),
+        delivery=Delivery.objects.filter(run=run).first() if run else None,
+    )
+
+
+def _progress(batch: Any) -> BatchProgress | None:
+    return queue.batch_progress(batch) if batch else None

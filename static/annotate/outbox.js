@@ -1,0 +1,125 @@
+// Answers on their way: kept in this browser, sent one after the other in the order in which they were given.
+// Each has a key of its own, so that it may arrive any number of times and counts once.
+(() => {
+  "use strict";
+  const labelling = (window.labelling = window.labelling || {});
+  const FIRST_WAIT_MS = 2000;
+  const LONGEST_WAIT_MS = 15000;
+  const LONGEST_REQUEST_MS = 30000; // what is not answered by then is taken for lost
+  const MOST_OF_A_LAST_REQUEST = 60000; // bytes that a browser still sends for a page that is being closed
+
+  labelling.csrf = () => {
+    const cookie = document.cookie.match(/(?:^|; )csrftoken=([^;]+)/);
+    return cookie ? cookie[1] : (document.querySelector("input[name=csrfmiddlewaretoken]") || {}).value || "";
+  };
+
+  // Send a form; without fields, ask for the page's part. What comes: {html}, {data}, or {trouble: lost | refused |
+  // forbidden | loggedOut | otherPerson | notTaken}. A request that is the `last` of a page is sent though the page is closed.
+  labelling.send = async (url, fields = null, { last = false } = {}) => {
+    const body = fields && new URLSearchParams(fields);
+    let response;
+    try {
+      response = await fetch(url, {
+        method: body ? "POST" : "GET",
+        body,
+        redirect: "manual",
+        signal: AbortSignal.timeout(LONGEST_REQUEST_MS),
+        keepalive: last && body.toString().length < MOST_OF_A_LAST_REQUEST,
+        headers: { "HX-Request": "true", "HX-Target": "task", ...(body && { "X-CSRFToken": labelling.csrf() }) },
+      });
+      if (response.type === "opaqueredirect") return { trouble: "loggedOut" };
+      if (response.ok) {
+        const isJson = (response.headers.get("Content-Type") || "").startsWith("application/json");
+        if (!isJson) return { html: await response.text() };
+        const data = await response.json();
+        return data.outcome === "other_person" ? { trouble: "otherPerson" } : { data };
+      }
+    } catch {
+      return { trouble: "lost" };
+    }
+    if (response.status >= 500 || response.status === 429) return { trouble: "refused" };
+    return { trouble: response.status === 403 ? "forbidden" : "notTaken", status: response.status };
+  };
+
+  // `withEach` gives further fields at the time of sending. `on` hears of what happens: changed(), arrived(entry,
+  // outcome), troubled(trouble), notTaken(entry, status).
+  labelling.outbox = ({ name, withEach, on }) => {
+    const store = labelling.store(name, []);
+    let underWay = null; // {key, done: promise}
+    let open = true;
+    let timer = 0;
+    let wait = FIRST_WAIT_MS;
+
+    const entries = () => {
+      const kept = store.read();
+      return Array.isArray(kept) ? kept : [];
+    };
+
+    function write(list) {
+      store.write(list);
+      on.changed();
+    }
+
+    function push(entry) {
+      write([...entries(), entry]);
+    }
+
+    // `push` and `replace` keep the answer; `send` sends what is kept.
+    // Put `entry` in the place of the one with this key; false where that one is on its way or gone.
+    function replace(key, entry) {
+      if (isUnderWay(key) || !entries().some((one) => one.key === key)) return false;
+      write(entries().map((one) => (one.key === key ? entry : one)));
+      return true;
+    }
+
+    function remove(key) {
+      write(entries().filter((one) => one.key !== key));
+    }
+
+    const isUnderWay = (key) => underWay !== null && (key === undefined || underWay.key === key);
+
+    function send() {
+      window.clearTimeout(timer);
+      const first = entries()[0];
+      if (underWay || !open || !first) return;
+      underWay = { key: first.key, done: attempt(first) };
+      on.changed();
+    }
+
+    async function attempt(entry) {
+      const outcome = await labelling.send(entry.url, [...entry.fields, ...withEach(entry)], { last: true });
+      underWay = null;
+      const { trouble } = outcome;
+      if (trouble && trouble !== "notTaken") {
+        timer = window.setTimeout(send, wait);
+        wait = Math.min(wait * 1.5, LONGEST_WAIT_MS);
+        on.changed();
+        return on.troubled(trouble);
+      }
+      wait = FIRST_WAIT_MS;
+      remove(entry.key);
+      // The next one is on its way before anything is made of this answer.
+      send();
+      if (trouble) on.notTaken(entry, outcome.status);
+      else on.arrived(entry, outcome);
+    }
+
+    // Try now; resolves once nothing is on its way, with whether everything has been sent.
+    async function flush() {
+      send();
+      while (underWay) {
+        const { key, done } = underWay;
+        await done;
+        if (entries().some((entry) => entry.key === key)) break; // that one did not get through
+      }
+      return entries().length === 0;
+    }
+
+    window.addEventListener("online", send);
+    return {
+      push, replace, remove, send, flush, isUnderWay, entries,
+      isLasting: store.isLasting,
+      close: () => { open = false; window.clearTimeout(timer); },
+    };
+  };
+})();

@@ -1,0 +1,22 @@
+// One window of a person labels in a project at a time: the one that was opened last. So no item is shown twice,
+// and one queue of answers has one sender.
+(() => {
+  "use strict";
+  const labelling = (window.labelling = window.labelling || {});
+
+  // `stop` is called in a window when another one has begun.
+  labelling.onlyHere = (name, stop) => {
+    if (!("BroadcastChannel" in window)) return;
+    const me = labelling.randomKey();
+    const channel = new BroadcastChannel(name);
+    channel.addEventListener("message", ({ data }) => {
+      if (data === me) return;
+      channel.close();
+      stop();
+    });
+    channel.postMessage(me);
+    window.addEventListener("pageshow", (event) => {
+      if (event.persisted) window.location.reload(); // it came back from the browser's memory, its items did not
+    });
+  };
+})();

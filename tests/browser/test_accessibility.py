@@ -1,0 +1,255 @@
+"""Every page against WCAG 2.2 AA, as far as a machine can tell: by axe-core, light and dark, wide and narrow.
+
+The pages are those of the table in tests/pages/test_access.py, so a page that is added is looked at here.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import axe_playwright_python
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+from playwright.sync_api import Page
+from pytest_django.live_server_helper import LiveServer
+
+from annotation import queue
+from annotation.models import Project, User
+from annotation.services.invitations import create_invitation
+from annotation.services.password_links import reset_link
+from routing.services.runs import analyse
+from tests.factories import add_member, make_image_items, make_project, make_user
+from tests.pages import test_access
+from tests.routing.worlds import NUMBERS, SETS, World, make_world
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+# A project with everything in it, and the parts of addresses that lead to its things.
+world = test_access.world
+arguments = test_access.arguments
+
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+# The narrowest window in which nothing may need scrolling sideways (WCAG 1.4.10), in CSS pixels.
+NARROW = 320
+# What is asked of axe again where the colours are others, and where the page is narrow.
+COLOURS, PLACES = ["color-contrast", "link-in-text-block"], ["target-size", "scrollable-region-focusable"]
+
+LOOK = """async (only) => {
+  await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+  const run = only ? {type: "rule", values: only} : {type: "tag", values: TAGS};
+  const found = await axe.run(document, {runOnly: run, resultTypes: ["violations"]});
+  const said = (node) => [...node.any, ...node.all, ...node.none].map((check) => check.message).join("; ");
+  const shown = (node) => `${node.html.slice(0, 160)} [${said(node).slice(0, 200)}]`;
+  return found.violations.map((rule) =>
+    `${rule.id} (${rule.nodes.length}): ${rule.help}: ${rule.nodes.slice(0, 3).map(shown).join(" | ")}`);
+}""".replace("TAGS", str(TAGS))
+
+# Colours are looked at as they come to be, not on their way there.
+STILL = """() => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync("*, ::before, ::after { transition: none !important; animation: none !important; }");
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+}"""
+SEND = "part => { const form = part.form ?? part; form.noValidate = true; form.requestSubmit(); }"
+
+
+class Looker:
+    """Opens pages as one person after the other, and keeps what is wrong with them."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        self.address = address
+        self.client = Client()
+        self.wrong: list[str] = []
+        self.seen: set[str] = set()
+
+    def be(self, user: User) -> None:
+        self.client.force_login(user)
+        name = settings.SESSION_COOKIE_NAME
+        cookie = {"name": name, "value": self.client.cookies[name].value, "url": self.address}
+        self.page.context.clear_cookies()
+        self.page.context.add_cookies([cookie])
+
+    def open(self, path: str) -> bool:
+        """Whether there is a whole page; parts of pages, files and ways on to other pages are none."""
+        answer = self.client.get(path)
+        if answer.status_code == 302 or "text/html" not in answer.headers.get("Content-Type", ""):
+            return False
+        if answer.streaming or b"<html" not in answer.content:
+            return False
+        self.page.goto(path)
+        return True
+
+    def look(self, path: str, title: str = "") -> None:
+        """Open a page and look at it: wide and light, wide and dark, narrow."""
+        if self.open(path):
+            self.look_here(title or path)
+
+    def look_here(self, title: str) -> None:
+        page = self.page
+        self.seen.add(title)
+        page.evaluate(STILL)
+        page.evaluate(AXE)
+        self._note(title, page.evaluate(LOOK, None))
+        page.emulate_media(color_scheme="dark")
+        self._note(f"{title}, dark", page.evaluate(LOOK, COLOURS))
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size({"width": NARROW, "height": 800})
+        self._note(f"{title}, narrow", page.evaluate(LOOK, PLACES))
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if width > NARROW:
+            self.wrong.append(f"{title}: {width} px wide in a window of {NARROW}")
+        page.set_viewport_size({"width": 1280, "height": 800})
+
+    def send_empty(self, path: str, title: str, *, form: str = "main form[method=post]") -> None:
+        """Send a form as it is, without the browser's own checks, and look at what comes back."""
+        self.page.goto(path)
+        self.send(form)
+        self.look_here(title)
+
+    def send(self, field_or_form: str) -> None:
+        """Send a form, whole or by htmx, without the browser's own checks."""
+        with self.page.expect_response(lambda answer: answer.request.method == "POST"):
+            self.page.locator(field_or_form).first.evaluate(SEND)
+        self.page.wait_for_load_state("networkidle")
+
+    def judge(self) -> None:
+        assert self.seen
+        assert not self.wrong, "\n".join(self.wrong)
+
+    def _note(self, title: str, found: Iterable[str]) -> None:
+        self.wrong += [f"{title}: {words}" for words in found]
+
+
+@pytest.fixture
+def looker(page: Page, live_server: LiveServer) -> Looker:
+    return Looker(page, live_server.url)
+
+
+MATH = replace(NUMBERS, task_type="math")
+
+
+def of(project: Project, *names: str, **parts: object) -> list[str]:
+    return [reverse(name, kwargs={"slug": project.slug, **parts}) for name in names]
+
+
+def test_every_page_of_a_project_that_has_everything(
+    looker: Looker, world: World, arguments: dict[str, object]
+) -> None:
+    looker.be(world.manager)
+    for name, table in test_access.PAGES.items():
+        if "GET" in table:
+            looker.look(test_access.address(name, arguments), name)
+    looker.judge()
+    assert len(looker.seen) > 20
+
+
+def test_every_page_without_a_project(looker: Looker) -> None:
+    project = make_project()
+    member = add_member(project)
+    owner = project.created_by
+    invitation = create_invitation(project=project, actor=owner, role="annotator", max_uses=1, days=1)[1]
+    uid, token = reset_link(project=project, actor=owner, user=member)
+    parts = {"join_link": {"token": invitation}, "password_reset": {"uidb64": uid, "token": token}}
+    for name, methods in test_access.PUBLIC.items():
+        # Where a link of its own leads to is looked at: a link keeps its secret for the page behind it.
+        if "GET" in methods and name != "health":
+            looker.page.goto(reverse(name, kwargs=parts.get(name, {})))
+            looker.look_here(name)
+    looker.send_empty(reverse("login"), "login with an error")
+    looker.be(make_user())
+    for name, methods in test_access.SIGNED_IN.items():
+        if "GET" in methods:
+            looker.look(reverse(name), name)
+    looker.page.goto("/nowhere/")
+    looker.look_here("404")
+    looker.judge()
+
+
+def test_a_project_with_nothing_in_it(looker: Looker) -> None:
+    project = make_project()
+    looker.be(project.created_by)
+    pages = ("overview", "annotate", "items", "sources", "plan", "runs", "deliveries", "jobs", "prices")
+    for path in of(project, *pages):
+        looker.look(path)
+    looker.judge()
+
+
+def test_a_run_on_its_way(looker: Looker) -> None:
+    """Waiting, being labelled, ready, analysed, complete: as a manager and as an annotator see it."""
+    world = make_world(60)
+    project, annotator = world.project, world.annotators[0]
+
+    def look(state: str) -> None:
+        for user, names in ((world.manager, ("overview", "jobs")), (annotator, ("overview", "annotate"))):
+            looker.be(user)
+            for path in of(project, *names):
+                looker.look(path, f"{path} {state}")
+            if user == world.manager:
+                looker.look(*of(project, "run", number=run.number), f"run {state}")
+
+    run = world.start(m=40)
+    look("waiting")
+    world.do("prepare_run")
+    world.label(limit=5)
+    look("being labelled")
+    queue.release_all(project=project, user=annotator)
+    world.finish()
+    look("ready")
+    analyse(run=run, user=world.manager)
+    world.do("analyse_run")
+    look("analysed")
+    looker.judge()
+
+
+def test_a_complete_run(looker: Looker) -> None:
+    world = make_world(60)
+    run = world.complete(m=40)
+    looker.be(world.manager)
+    for path in [*of(world.project, "overview", "items"), *of(world.project, "run", number=run.number)]:
+        looker.look(path)
+    looker.judge()
+
+
+def test_each_kind_of_answer(looker: Looker) -> None:
+    for answers in (SETS, NUMBERS, MATH):
+        world = make_world(30, answers=answers)
+        world.start(m=20)
+        world.do("prepare_run")
+        looker.be(world.annotators[0])
+        looker.look(*of(world.project, "annotate"), f"annotate {answers.task_type}")
+    looker.judge()
+
+
+def test_forms_that_are_refused(looker: Looker) -> None:
+    world = make_world(30)
+    project = world.project
+    make_image_items(project, 1)
+    looker.be(world.manager)
+    looker.send_empty(reverse("project_new"), "project_new")
+    looker.send_empty(reverse("password"), "password")
+    for name in ("source_new", "import_upload", "prices"):
+        looker.send_empty(*of(project, name), name)
+    looker.page.goto(*of(project, "plan"))
+    looker.page.locator("[name=epsilon]").fill("2")
+    looker.page.wait_for_load_state("networkidle")
+    looker.send("[name=epsilon]")
+    looker.look_here("plan")
+    looker.page.goto(*of(project, "project_settings"))
+    looker.page.locator("[name=name]").first.fill("")
+    looker.send("[name=name]")
+    looker.look_here("project_settings")
+    looker.judge()
+
+
+def test_an_annotator_and_a_viewer(looker: Looker, world: World, arguments: dict[str, object]) -> None:
+    pages = ("overview", "annotate", "run", "items", "item", "members")
+    for role in ("annotator", "viewer"):
+        looker.be(add_member(world.project, role))
+        for name in pages:
+            if role in test_access.PAGES[name]["GET"]:
+                looker.look(test_access.address(name, arguments), f"{name} as {role}")
+    looker.judge()

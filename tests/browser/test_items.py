@@ -1,0 +1,69 @@
+"""The table of items in a real browser: ticking, changing what was ticked, taking it back, on a phone."""
+
+import pytest
+from django.conf import settings
+from django.contrib.sessions.backends.db import SessionStore
+from playwright.sync_api import BrowserContext, Page, expect
+
+from annotation.models import Comment, Project
+from tests.factories import make_items, make_project
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def project() -> Project:
+    project = make_project(choices=("cat", "dog"))
+    make_items(project, [f"{'red' if n % 2 else 'blue'} {n}" for n in range(12)])
+    return project
+
+
+@pytest.fixture
+def table(context: BrowserContext, page: Page, project: Project) -> Page:
+    user, session = project.created_by, SessionStore()
+    session.update(
+        {
+            "_auth_user_id": str(user.pk),
+            "_auth_user_backend": "django.contrib.auth.backends.ModelBackend",
+            "_auth_user_hash": user.get_session_auth_hash(),
+        }
+    )
+    session.save()
+    cookie = {"name": settings.SESSION_COOKIE_NAME, "value": str(session.session_key)}
+    context.add_cookies([{**cookie, "domain": "localhost", "path": "/"}])
+    page.goto(f"/projects/{project.slug}/items/")
+    return page
+
+
+def test_ticked_items_are_flagged_and_it_is_taken_back(table: Page) -> None:
+    boxes = table.locator('input[name="item"]')
+    boxes.nth(1).click()
+    boxes.nth(4).click(modifiers=["Shift"])
+    expect(table.locator("#ticked")).to_have_text("4 ticked")
+    table.get_by_label("All on this page").check()
+    expect(table.locator("#ticked")).to_have_text("12 ticked")
+    table.get_by_label("All on this page").uncheck()
+    boxes.nth(2).check()
+    table.get_by_label("What to do with them").select_option("flag")
+    table.get_by_role("button", name="Go on…").click()
+    table.get_by_label("Comment").fill("odd")
+    table.get_by_role("button", name="Yes, for 1 item").click()
+    expect(table.locator("#messages")).to_contain_text("Done: 1 item.")
+    assert Comment.objects.get().item.external_id == "t2"
+    table.get_by_role("link", name="Take it back").click()
+    table.get_by_role("button", name="Take it back").click()
+    expect(table.locator("#messages")).to_contain_text("Taken back.")
+    assert Comment.objects.filter(resolved_at__isnull=False).count() == 1
+
+
+def test_filters_leave_a_short_address_and_fit_a_phone(table: Page) -> None:
+    table.set_viewport_size({"width": 320, "height": 700})
+    table.get_by_label("Search in names and texts").fill("red")
+    table.get_by_role("button", name="Show").click()
+    expect(table.locator(".chips li")).to_have_count(1)
+    assert table.url.endswith("/items/?q=red"), "empty filters and the usual order are not in the address"
+    assert table.evaluate("document.documentElement.scrollWidth") == 320
+    table.get_by_label("All on this page").check()
+    expect(table.locator("#ticked")).to_have_text("6 ticked")
+    table.get_by_role("link", name="Take away the filter").click()
+    expect(table.locator('input[name="item"]')).to_have_count(12)

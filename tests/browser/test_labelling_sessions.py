@@ -1,0 +1,123 @@
+"""Whose answers they are, in a real browser: sessions that end, others who log in, a second window."""
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import BrowserContext, Page, expect
+
+from annotation import queue
+from annotation.models import Draft, Label, Skip, WorkItem
+from tests.browser.test_labelling import annotator, ask, open_page, project, ready, shown
+from tests.browser.test_labelling_outbox import give, held, nothing_kept
+from tests.factories import PASSWORD, add_member, make_items
+
+__all__ = ["annotator", "open_page", "project"]
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def log_in(page: Page, username: str) -> None:
+    page.locator("[name=username]").fill(username)
+    page.locator("[name=password]").fill(PASSWORD)
+    page.keyboard.press("Enter")
+
+
+def test_a_session_that_ended_is_told_and_its_answers_go_out_after_logging_in(
+    open_page, context: BrowserContext, project, annotator
+) -> None:
+    ask(project, make_items(project, 5))
+    page = open_page(annotator)
+    held(page, 2)
+    context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+    first, second = give(page, "1", "2")
+    expect(page.locator("#connection")).to_contain_text("You have been logged out")
+    assert Label.objects.count() == 0
+    page.locator("#connection a").click()
+    log_in(page, annotator.username)
+    ready(page)
+    nothing_kept(page)
+    assert dict(Label.objects.values_list("item__text", "value")) == {first: "cat", second: "dog"}
+
+
+def test_somebody_else_in_the_same_browser_does_not_send_them(open_page, context, project, annotator) -> None:
+    ask(project, make_items(project, 5))
+    page = open_page(annotator)
+    held(page, 2)
+    other = add_member(project, "annotator")
+    context.clear_cookies()
+    second = context.new_page()
+    second.goto("/login/")
+    log_in(second, other.username)
+    expect(second.get_by_role("button", name="Log out")).to_be_visible()
+    give(page, "1")
+    expect(page.locator("#connection")).to_contain_text("Somebody else has logged in")
+    assert not Label.objects.exists()
+    assert not Draft.objects.exists()
+    # Logging in again needs the other one to log out first, which is offered where the link leads.
+    page.locator("#connection a").click()
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+    assert "/annotate/" not in page.url
+
+
+def test_a_page_takes_and_takes_back_nothing_of_somebody_else_in_the_same_browser(
+    open_page, context, project, annotator
+) -> None:
+    ask(project, make_items(project, 5))
+    other = add_member(project, "annotator")
+    task = queue.claim(project=project, user=other)
+    queue.skip(user=other, work_item_id=task.work_item.pk, token=task.token, reason="unclear")
+    page = open_page(annotator)
+    held(page, 2)
+    context.clear_cookies()
+    second = context.new_page()
+    second.goto("/login/")
+    log_in(second, other.username)
+    expect(second.get_by_role("button", name="Log out")).to_be_visible()
+    page.keyboard.press("u")
+    expect(page.locator("#connection")).to_contain_text("Somebody else has logged in")
+    assert Skip.objects.get().cleared_at is None
+    assert not WorkItem.objects.filter(leased_to=other).exists()
+
+
+def test_a_page_without_work_shows_none_of_somebody_elses(open_page, context, project, annotator) -> None:
+    page = open_page(annotator)
+    expect(page.get_by_role("heading", name="Nothing to label yet")).to_be_visible()
+    other = add_member(project, "annotator")
+    ask(project, make_items(project, 2))
+    context.clear_cookies()
+    second = context.new_page()
+    second.goto("/login/")
+    log_in(second, other.username)
+    expect(second.get_by_role("button", name="Log out")).to_be_visible()
+    # It looks for work by itself, and is loaded again as the page of who is logged in now.
+    expect(page.locator("#task-area")).to_have_attribute("data-person", str(other.pk), timeout=10_000)
+    ready(page)
+    page.keyboard.press("1")
+    expect(page.locator("#said")).to_contain_text("Saved: cat")
+    assert Label.objects.get().annotator == other
+
+
+def test_only_the_window_that_was_opened_last_labels(open_page, context, project, annotator) -> None:
+    ask(project, make_items(project, 6))
+    page = open_page(annotator)
+    held(page, 2)
+    context.route("**/annotate/submit/", lambda route: route.fulfill(status=503, body="later"))
+    (first,) = give(page, "1")
+    second = shown(page)
+    expect(page.locator("#connection")).to_be_visible()
+    context.unroute("**/annotate/submit/")
+    other = context.new_page()
+    other.goto(page.url)
+    expect(page.get_by_role("alert").get_by_text("in another window now")).to_be_visible()
+    ready(other)
+    expect(other.locator("#item-text")).to_have_text(second)
+    expect(other.locator("#unsent")).to_be_hidden()
+    page.keyboard.press("2")
+    give(other, "2")
+    expect(other.locator("#said")).to_contain_text("Saved: dog")
+    assert list(Label.objects.order_by("pk").values_list("item__text", "value")) == [
+        (first, "cat"),
+        (second, "dog"),
+    ]
+    assert WorkItem.objects.filter(state="leased").count() <= 3
+    page.get_by_role("button", name="Label here").click()
+    ready(page)
+    expect(other.get_by_text("in another window now")).to_be_visible()

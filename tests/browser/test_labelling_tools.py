@@ -1,0 +1,215 @@
+"""What helps to label, in a real browser: drafts, comments, flags, zoom, guidelines, the clock."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from annotation.models import Comment, Label, User, WorkItem
+from tests.browser.test_labelling import annotator, ask, open_page, project, ready, shown
+from tests.browser.test_labelling_outbox import held
+from tests.factories import add_member, make_image, make_image_items, make_items, make_project
+
+__all__ = ["annotator", "open_page", "project"]
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def texts(request):
+    """A project whose answers are short texts."""
+    project = make_project(task_type="short_text", choices=())
+    ask(project, make_items(project, 4))
+    return project
+
+
+def open_other(open_page, page: Page, other) -> User:
+    """Log somebody in and open the labelling page of this project instead of the usual one."""
+    user = add_member(other)
+    open_page(user)
+    page.goto(f"/projects/{other.slug}/annotate/")
+    ready(page)
+    return user
+
+
+def test_what_was_typed_is_there_after_a_reload_and_goes_to_no_other_item(open_page, page, texts) -> None:
+    open_other(open_page, page, texts)
+    field = page.get_by_label("Your answer", exact=True)
+    page.keyboard.type("half an ans")
+    page.wait_for_timeout(500)
+    page.reload()
+    ready(page)
+    expect(field).to_have_value("half an ans")
+    held(page, 2)
+    field.press("End")
+    page.keyboard.type("wer")
+    page.keyboard.press("Enter")
+    ready(page)
+    expect(field).to_have_value("")
+    expect(page.locator("#said")).to_contain_text("Saved: half an answer")
+    page.keyboard.type("next")
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    expect(page.locator("#task")).to_have_attribute("data-state", "correcting")
+    expect(field).to_have_value("half an answer")
+    ready(page)
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(page.locator("#task")).to_have_attribute("data-state", "item")
+    expect(field).to_have_value("next")
+
+
+def test_a_comment_goes_with_the_answer(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 3))
+    page = open_page(annotator)
+    ready(page)
+    page.keyboard.press("c")
+    page.keyboard.type("1 is near, 2 too")
+    page.keyboard.press("Escape")
+    page.keyboard.press("2")
+    expect(page.locator("#said")).to_contain_text("Saved: dog")
+    assert Label.objects.get().comment == "1 is near, 2 too"
+    expect(page.locator("#answer-comment")).to_have_value("")
+
+
+def test_a_flag_is_set_by_key_and_the_item_stays(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 3))
+    page = open_page(annotator)
+    ready(page)
+    text = shown(page)
+    page.keyboard.press("f")
+    page.keyboard.type("Two cats?")
+    page.keyboard.press("Enter")
+    expect(page.locator("#said")).to_contain_text("Flagged")
+    assert shown(page) == text
+    flag = Comment.objects.get()
+    assert (flag.text, flag.is_flag, flag.item.text) == ("Two cats?", True, text)
+
+
+def test_single_keys_can_be_switched_off(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 3))
+    page = open_page(annotator)
+    ready(page)
+    page.keyboard.press("?")
+    page.get_by_role("button", name="Switch single keys off").click()
+    expect(page.get_by_text("Single keys do nothing any more")).to_be_visible()
+    ready(page)
+    for key in "12us?":
+        page.keyboard.press(key)
+    page.wait_for_timeout(300)
+    expect(page.get_by_role("heading", name="Shortcuts")).to_be_hidden()
+    assert not Label.objects.exists()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator("#said")).to_contain_text("Saved: cat")
+
+
+def test_one_label_among_many_is_found(open_page, page) -> None:
+    many = make_project(choices=[*(f"label {n}" for n in range(20)), "crème brûlée", "crumble"])
+    ask(many, make_items(many, 3))
+    open_other(open_page, page, many)
+    page.keyboard.press("/")
+    page.keyboard.type("creme")
+    expect(page.locator("#label-form .choice:visible")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.locator("#said")).to_contain_text("Saved: crème brûlée")
+    ready(page)
+    expect(page.locator("#label-form .choice:visible")).to_have_count(22)
+    page.keyboard.press("/")
+    page.keyboard.type("no such")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(page.locator("#label-form .choice:visible")).to_have_count(22)
+    assert Label.objects.count() == 1
+
+
+def test_an_image_is_made_larger_and_moved(open_page, project, annotator) -> None:
+    ask(project, make_image_items(project, [make_image(n, size=(300, 200)) for n in range(3)]))
+    page = open_page(annotator)
+    ready(page)
+    image = page.locator("#item-image")
+
+    def width() -> float:
+        box = image.bounding_box()
+        assert box
+        return box["width"]
+
+    before = width()
+    page.keyboard.press("z")
+    assert width() > 2 * before
+    box = page.locator(".item-image").bounding_box()
+    assert box
+    at = page.locator(".item-image").evaluate("box => box.scrollLeft")
+    page.mouse.move(box["x"] + 200, box["y"] + 100)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 100, box["y"] + 60)
+    page.mouse.up()
+    assert page.locator(".item-image").evaluate("box => box.scrollLeft") == at + 100
+    page.keyboard.press("-")
+    page.keyboard.press("-")
+    page.keyboard.press("-")
+    assert width() == before
+    page.keyboard.press("+")
+    assert width() > before
+    page.keyboard.press("1")
+    expect(page.locator("#said")).to_contain_text("Saved")
+    assert width() == before
+
+
+def test_guidelines_stand_beside_the_item_and_stay_there(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 3))
+    page = open_page(annotator)
+    ready(page)
+
+    def beside() -> bool:
+        stage, guidelines = (page.locator(name).bounding_box() for name in ("#stage", "#guidelines"))
+        assert stage
+        assert guidelines
+        return guidelines["x"] >= stage["x"] + stage["width"]
+
+    assert not beside()
+    page.keyboard.press("g")
+    assert beside()
+    page.reload()
+    ready(page)
+    assert beside()
+    page.keyboard.press("g")
+    assert not beside()
+
+
+@pytest.mark.parametrize(("waits", "counted"), [(30, 30), (200, 60)])
+def test_the_clock_stands_still_when_nobody_does_anything(
+    open_page, page, project, annotator, waits, counted
+) -> None:
+    ask(project, make_items(project, 3))
+    page.clock.install()
+    open_page(annotator)
+    page.clock.run_for(1000)
+    ready(page)
+    page.mouse.move(100, 100)
+    page.clock.run_for(waits * 1000)
+    page.keyboard.press("1")
+    page.clock.run_for(1000)
+    expect(page.locator("#said")).to_contain_text("Saved: cat")
+    assert abs(Label.objects.get().lead_time_ms - counted * 1000) < 3000
+
+
+def test_nothing_moves_from_item_to_item(open_page, project, annotator) -> None:
+    ask(project, make_items(project, ["short", "long " * 300, "two\nlines"] * 3))
+    page = open_page(annotator)
+    held(page, 2)
+    ready(page)
+    place = page.get_by_role("button", name="cat").bounding_box()
+    for _ in range(6):
+        ready(page)
+        page.keyboard.press("1")
+        assert page.get_by_role("button", name="cat").bounding_box() == place
+    expect(page.locator("#said")).to_contain_text("Saved")
+
+
+def test_what_is_said_aloud_waits_for_a_pause(open_page, project, annotator) -> None:
+    ask(project, make_items(project, 6))
+    page = open_page(annotator)
+    held(page, 2)
+    for _ in range(3):
+        ready(page)
+        page.keyboard.press("1")
+    expect(page.locator("#announce")).to_contain_text("Next item: text")
+    assert WorkItem.objects.filter(state="done").count() == 3
