@@ -1,0 +1,169 @@
+"""How long a page of the table of items takes, in a table: each order, each filter, and ten pairs of them.
+
+    .venv/bin/python benchmarks/items.py [--items 100000] [--repeat 15]             (SQLite)
+    .venv/bin/python -m tests.servers postgres -- .venv/bin/python benchmarks/items.py --items 1000000
+
+It asks for what the page shows: the rows of one page with their delivered labels, and apart from that the
+bounded count, which the page fetches when it is there.
+The project is made up (items_world.py): one label in a hundred is rare, one item in a thousand is flagged,
+one in a hundred has a twin. "Page" is the first one, "deep" one from the middle. Each pass asks anew.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--repeat", type=int, default=15)
+    parser.add_argument("--only", default="", help="measure only lines with this in their name")
+    parser.add_argument("--plans", action="store_true", help="print the plan of the slowest query of a line")
+    return parser.parse_args()
+
+
+# --- What is measured ---------------------------------------------------------------------------------------
+
+
+def lines(project: Any) -> list[tuple[str, dict[str, str], str]]:
+    """(name, filters, order) of everything that is measured."""
+    from routing.selectors.item_sorts import NAMES
+
+    ann = str(project.memberships.filter(role="annotator").first().user_id)
+    filters = {
+        "none": {},
+        "q=name": {"q": "t777"},
+        "q=rare word": {"q": "nowhere"},
+        **{
+            f"stage={name}": {"stage": name}
+            for name in ("labelled", "unlabelled", "waiting", "stuck", "disputed")
+        },
+        "stage=unlabelable": {"stage": "unlabelable"},
+        "by=person": {"by": "person"},
+        "by=1": {"by": "1"},
+        "by=2": {"by": "2"},
+        "by=nobody": {"by": "nobody"},
+        "sent=2": {"sent": "2"},
+        "label=cat": {"label": "cat"},
+        "label=emu (rare)": {"label": "emu"},
+        "human=emu (rare)": {"human": "emu"},
+        "answer=1:cat": {"answer": "1:cat"},
+        "answer=1:emu (rare)": {"answer": "1:emu"},
+        "u_from=0.99": {"u_from": "0.99"},
+        "u_to=0.5": {"u_to": "0.5"},
+        "annotator": {"annotator": ann},
+        "flag=open": {"flag": "open"},
+        "comment=any": {"comment": "any"},
+        "differ=people": {"differ": "people"},
+        "differ=sources": {"differ": "sources"},
+        "same=any": {"same": "any"},
+    }
+    pairs = [
+        ({"stage": "waiting", "u_from": "0.97"}, "-u"),
+        ({"stage": "labelled", "human": "cat"}, "-label"),
+        ({"by": "1", "label": "dog"}, "position"),
+        ({"by": "2", "u_from": "0.8"}, "-u"),
+        ({"sent": "person", "flag": "open"}, "position"),
+        ({"annotator": ann, "label": "emu"}, "-label"),
+        ({"answer": "1:cat", "sent": "2"}, "name"),
+        ({"stage": "unlabelled", "u_to": "0.1"}, "u"),
+        ({"label": "cat", "flag": "open"}, "name"),
+        ({"stage": "labelled", "comment": "any"}, "-time"),
+    ]
+    found: list[tuple[str, dict[str, str], str]] = [(f"order {name}", {}, name) for name in NAMES]
+    found += [(f"filter {name}", chosen, "position") for name, chosen in filters.items()]
+    found += [
+        (" + ".join(f"{k}={v}" for k, v in chosen.items()) + f", {sort}", chosen, sort)
+        for chosen, sort in pairs
+    ]
+    return found
+
+
+def measure(project: Any, access: Any, options: argparse.Namespace) -> None:
+    from django.db import connection, reset_queries
+
+    from routing.selectors.item_sorts import SORTS, cursor_of, place_of
+    from routing.selectors.items_table import table_page, table_total
+    from routing.selectors.visibility import sight_of
+
+    middle = project.items.get(position=project.items.count() // 2 // 1000 * 1000 + 999)
+    sight = sight_of(project, access)
+    print(
+        "| what | page p50 | page p95 | deep p95 | count p95 | slowest query |\n"
+        "|---|---:|---:|---:|---:|---:|"
+    )
+    for name, filters, sort in lines(project):
+        if options.only not in name:
+            continue
+        place = place_of(sight, sort, middle.pk)
+        if not place and SORTS[sort.removeprefix("-")].types[0] is int:
+            found = SORTS[sort.removeprefix("-")]
+            rows = found.rows(sight).order_by(*found.key).values_list(*found.key)
+            place = cursor_of(rows[rows.count() // 2])
+        times: dict[str, list[float]] = {"page": [], "deep": [], "count": []}
+        slowest = (0.0, "")
+        for number in range(options.repeat):
+            for kind, after in (("page", None), ("deep", place), ("count", None)):
+                connection.force_debug_cursor = number == 0
+                reset_queries()
+                start = time.perf_counter()
+                now = sight_of(project, access)
+                if kind == "count":
+                    table_total(now, filters=filters, sort=sort)
+                else:
+                    table_page(now, filters=filters, sort=sort, after=after, count=False)
+                times[kind].append((time.perf_counter() - start) * 1000)
+                slowest = max([slowest, *((float(q["time"]) * 1000, q["sql"]) for q in connection.queries)])
+            if sum(map(sum, times.values())) > 20_000:
+                break
+        print(
+            f"| {name} | {statistics.median(times['page']):.0f} ms | {p95(times['page']):.0f} ms | "
+            f"{p95(times['deep']):.0f} ms | {p95(times['count']):.0f} ms | {slowest[0]:.0f} ms |",
+            flush=True,
+        )
+        if options.plans:
+            with connection.cursor() as cursor:
+                explain = "(ANALYZE, BUFFERS)" if connection.vendor == "postgresql" else "QUERY PLAN"
+                cursor.execute(f"EXPLAIN {explain} {slowest[1]}")
+                print(slowest[1], *(" | ".join(map(str, row)) for row in cursor.fetchall()), sep="\n")
+
+
+def p95(times: list[float]) -> float:
+    ordered = sorted(times)
+    return ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
+
+
+def main() -> None:
+    options = parse()
+    with tempfile.TemporaryDirectory(prefix="hypac-benchmark-") as folder:
+        os.environ |= {
+            "HYPAC_VAR": folder,
+            "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
+            "HYPAC_LOG_LEVEL": "ERROR",
+            "DJANGO_SECRET_KEY": "of a server that nobody reaches, for as long as this runs",
+        }
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+        from django.db import connection
+        from items_world import make
+
+        call_command("migrate", verbosity=0)
+        start = time.perf_counter()
+        project, access = make(options.items)
+        print(f"{options.items:,} items, {connection.vendor}; made in {time.perf_counter() - start:.0f} s")
+        measure(project, access, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,342 @@
+"""How fast a person can label, in a table: keys and milliseconds per label, layout shift, bytes.
+
+    .venv/bin/python benchmarks/labelling.py [--items 10000] [--labels 50] [--runs 3]
+    .venv/bin/python benchmarks/labelling.py --label-studio http://127.0.0.1:8080 --token TOKEN
+
+Starts `manage.py serve` on a state of its own (SQLite), fills a project, and drives a real Chromium through
+the page on which people label: one key for each label. "key to next" is the time from the press of the key
+that gives the label to the frame in which the next item's text stands on the screen, as the page itself
+measures it. "per label" is the whole round when the next key comes as soon as the page takes it.
+
+With --label-studio the same script drives the labelling page of that server through the same texts and
+labels (it makes a project of its own there, over the REST API, with --token): the hotkey of the label, then
+the hotkey that submits.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import platform
+import secrets
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+from playwright.sync_api import Browser, BrowserContext, Page, Response, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+KEYS = {"cat": "1", "dog": "2"}
+PASSWORD = secrets.token_urlsafe(16)
+
+# Notes, in the page: when a key went down, and the first frame in which another item's text stands there.
+# Every shift of the layout counts, also those right after a key, which the usual definition leaves out.
+WATCH = """
+() => {
+  const marker = /sample \\d{6}/;
+  const state = (window.__watch = { item: null, pressed: 0, times: [], shift: 0 });
+  const shown = () => {
+    const found = marker.exec(document.body ? document.body.innerText : "");
+    return found ? found[0] : null;
+  };
+  window.addEventListener("keydown", (event) => {
+    if (event.key !== "Control") state.pressed = performance.now();
+  }, true);
+  const look = () => {
+    const now = shown();
+    if (now && now !== state.item) {
+      if (state.item && state.pressed) state.times.push(performance.now() - state.pressed);
+      state.item = now;
+    }
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) state.shift += entry.value;
+  }).observe({ type: "layout-shift", buffered: true });
+}
+"""
+
+
+class Round(NamedTuple):
+    """Milliseconds for each label, and what the page moved and fetched."""
+
+    presses: int
+    to_next: list[float]
+    per_label: list[float]
+    shift: float
+    first_load: int
+    per_item: float
+
+
+class Fetched:
+    """Bytes of the answers' bodies, compressed by gzip as a proxy would where they did not come so."""
+
+    def __init__(self, page: Page) -> None:
+        self.total = 0
+        self._answers: list[Response] = []
+        page.on("response", lambda answer: self._answers.append(answer))
+
+    def count(self) -> int:
+        """What has been fetched since the last time."""
+        total = 0
+        for answer in self._answers:
+            # Redirects and pings have no body.
+            with suppress(PlaywrightError):
+                total += len(gzip.compress(answer.body(), 6))
+        self._answers.clear()
+        return total
+
+
+def label_all(
+    page: Page, labels: int, keys: Callable[[int], list[str]], ready: Callable[[Page], None], first_load: int
+) -> Round:
+    """Give `labels` labels. `keys` are pressed for the n-th; `ready` waits until the page takes keys."""
+    fetched = Fetched(page)
+    per_label = []
+    for number in range(labels):
+        ready(page)
+        before = page.evaluate("window.__watch.item")
+        began = time.perf_counter()
+        for key in keys(number):
+            page.keyboard.press(key)
+        page.wait_for_function("item => window.__watch.item !== item", arg=before, polling="raf")
+        ready(page)
+        per_label.append((time.perf_counter() - began) * 1000)
+    page.wait_for_timeout(500)
+    state = page.evaluate("window.__watch")
+    return Round(
+        presses=len(keys(0)),
+        to_next=state["times"][-labels:],
+        per_label=per_label,
+        shift=state["shift"],
+        first_load=first_load,
+        per_item=fetched.count() / labels,
+    )
+
+
+# --- HyPAC --------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def hypac(items: int) -> Iterator[tuple[str, str]]:
+    """Address and slug of a project with so many texts that wait for a label."""
+    from tests.servers import free_port
+
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["HYPAC_VAR"] = folder
+        port = free_port()
+        server = subprocess.Popen(
+            [sys.executable, str(ROOT / "manage.py"), "serve", f"--port={port}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            address = f"http://127.0.0.1:{port}"
+            wait_for(f"{address}/healthz", server)
+            yield address, fill(items)
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def fill(items: int) -> str:
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hypac_site.settings")
+    django.setup()
+    from annotation import queue
+    from tests.factories import add_member, make_items, make_project, make_user
+
+    project = make_project(choices=list(KEYS))
+    add_member(project, "annotator", make_user("bench", password=PASSWORD))
+    made = make_items(project, [text(number) for number in range(items)])
+    queue.create_batch(
+        project=project, item_ids=[item.pk for item in made], blind=False, priority=1, entropy=1
+    )
+    return project.slug
+
+
+def in_hypac(context: BrowserContext, address: str, slug: str, labels: int) -> Round:
+    page = context.new_page()
+    page.goto(f"{address}/projects/{slug}/annotate/")
+    page.get_by_label("Username").fill("bench")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#task[data-ready]")
+    # A fresh profile with the same session: all that a first visit loads.
+    fresh = context.browser.new_context(storage_state=context.storage_state())  # type: ignore[union-attr]
+    page = fresh.new_page()
+    page.add_init_script(f"({WATCH})()")
+    first = Fetched(page)
+    page.goto(f"{address}/projects/{slug}/annotate/")
+    ready_in_hypac(page)
+    page.wait_for_timeout(300)
+    loaded = first.count()
+    result = label_all(page, labels, lambda n: [list(KEYS.values())[n % 2]], ready_in_hypac, loaded)
+    fresh.close()
+    return result
+
+
+def ready_in_hypac(page: Page) -> None:
+    page.wait_for_selector("#task[data-ready]")
+
+
+# --- Label Studio -------------------------------------------------------------------------------------------
+
+LABEL_CONFIG = """
+<View><Text name="text" value="$text"/><Choices name="label" toName="text" choice="single">
+<Choice value="cat" hotkey="1"/><Choice value="dog" hotkey="2"/></Choices></View>
+"""
+
+
+def fill_label_studio(address: str, token: str, items: int) -> int:
+    client = httpx.Client(
+        base_url=address, headers={"Authorization": f"Token {token}"}, timeout=600, trust_env=False
+    )
+    project = client.post(
+        "/api/projects",
+        json={"title": "Benchmark", "label_config": LABEL_CONFIG, "sampling": "Sequential sampling"},
+    )
+    number = int(project.raise_for_status().json()["id"])
+    tasks = [{"data": {"text": text(n)}} for n in range(items)]
+    for start in range(0, items, 2000):
+        client.post(f"/api/projects/{number}/import", json=tasks[start : start + 2000]).raise_for_status()
+    return number
+
+
+def in_label_studio(
+    context: BrowserContext, address: str, project: int, user: str, password: str, labels: int
+) -> Round:
+    page = context.new_page()
+    page.goto(f"{address}/user/login/")
+    page.locator("input[name=email]").fill(user)
+    page.locator("input[name=password]").fill(password)
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: "/login" not in url)
+    fresh = context.browser.new_context(storage_state=context.storage_state())  # type: ignore[union-attr]
+    page = fresh.new_page()
+    page.set_default_timeout(60_000)
+    page.add_init_script(f"({WATCH})()")
+    first = Fetched(page)
+    page.goto(f"{address}/projects/{project}/data?labeling=1")
+    ready_in_label_studio(page)
+    page.wait_for_timeout(1000)
+    loaded = first.count()
+    page.locator("body").click(position={"x": 5, "y": 400})
+    result = label_all(
+        page, labels, lambda n: [list(KEYS.values())[n % 2], "Control+Enter"], ready_in_label_studio, loaded
+    )
+    fresh.close()
+    return result
+
+
+def ready_in_label_studio(page: Page) -> None:
+    page.wait_for_selector("button[aria-label*='ubmit']:not([disabled])")
+
+
+# --- Table --------------------------------------------------------------------------------------------------
+
+
+def text(number: int) -> str:
+    return f"sample {number:06} is a short text of the length of a sentence, as people label thousands of"
+
+
+def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
+    for _ in range(600):
+        try:
+            if httpx.get(url, trust_env=False).status_code == 200:
+                return
+        except httpx.HTTPError:
+            pass
+        if server.poll() is not None:
+            raise SystemExit("The server ended before it answered.")
+        time.sleep(0.1)
+    raise SystemExit("The server did not answer within a minute.")
+
+
+def chromium(program: str) -> Iterator[Browser]:
+    # Playwright's event loop in this thread would make Django refuse the database.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+def row(name: str, rounds: list[Round]) -> str:
+    def median_of(pick: Callable[[Round], list[float]]) -> float:
+        return statistics.median(statistics.median(pick(one)) for one in rounds)
+
+    def worst_of(pick: Callable[[Round], list[float]]) -> float:
+        return statistics.median(statistics.quantiles(pick(one), n=20)[-1] for one in rounds)
+
+    return (
+        f"| {name} | {rounds[0].presses} | {median_of(lambda r: r.to_next):.0f} | "
+        f"{worst_of(lambda r: r.to_next):.0f} | {median_of(lambda r: r.per_label):.0f} | "
+        f"{max(one.shift for one in rounds):.4f} | {rounds[0].first_load / 1000:.0f} kB | "
+        f"{max(one.per_item for one in rounds) / 1000:.1f} kB |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--items", type=int, default=10_000)
+    parser.add_argument("--labels", type=int, default=50, help="Labels in a run.")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--chromium", default="/usr/bin/chromium")
+    parser.add_argument("--label-studio", metavar="URL", help="A running Label Studio to compare with.")
+    parser.add_argument("--token", default="", help="API token of its user (legacy token).")
+    parser.add_argument("--user", default="", help="E-mail address of that user.")
+    parser.add_argument("--password", default="")
+    parser.add_argument("--json", type=Path, help="Write every measured time here as well.")
+    options = parser.parse_args()
+    rows: dict[str, list[Round]] = {}
+    for browser in chromium(options.chromium):
+        with hypac(options.items) as (address, slug):
+            rows["HyPAC"] = [
+                in_hypac(browser.new_context(), address, slug, options.labels) for _ in range(options.runs)
+            ]
+        if options.label_studio:
+            project = fill_label_studio(options.label_studio, options.token, options.items)
+            rows["Label Studio"] = [
+                in_label_studio(
+                    browser.new_context(),
+                    options.label_studio,
+                    project,
+                    options.user,
+                    options.password,
+                    options.labels,
+                )
+                for _ in range(options.runs)
+            ]
+        version = browser.version
+    print(
+        f"\n{options.items:,} items on SQLite, {options.labels} labels a run, {options.runs} runs; "
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"Chromium {version}\n"
+    )
+    print("| | key presses | key to next, ms | p95 | per label, ms | layout shift | first load | per item |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    for name, rounds in rows.items():
+        print(row(name, rounds))
+    if options.json:
+        options.json.write_text(
+            json.dumps({name: [r._asdict() for r in rounds] for name, rounds in rows.items()})
+        )
+
+
+if __name__ == "__main__":
+    main()
