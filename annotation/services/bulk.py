@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from django.db import connections, models, router, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 Convert = Callable[[Any], Any]
+
+BATCH = 1_000
 
 # Values of these go to the driver as they are; of a foreign key it is the key.
 _AS_THEY_ARE = (
@@ -35,7 +38,7 @@ def copy_rows(model: type[models.Model], fields: Sequence[str], rows: Iterable[S
     named = [_field(model, name) for name in fields]
     rest = [field for field in model._meta.concrete_fields if field not in named and not field.primary_key]
     blank = model()
-    columns = [field.column for field in (*named, *rest)]
+    columns = [str(field.column) for field in (*named, *rest)]
     converters = [_converter(field, connection) for field in (*named, *rest)]
     prepared = _Prepared(rows, converters, [field.pre_save(blank, True) for field in rest])
     insert = _copy if connection.vendor == "postgresql" else _insert
@@ -78,8 +81,11 @@ def _insert(connection: BaseDatabaseWrapper, table: str, columns: Sequence[str],
     places = ", ".join(["%s"] * len(columns))
     # The names come from the model.
     statement = f"INSERT INTO {quote(table)} ({', '.join(map(quote, columns))}) VALUES ({places})"  # noqa: S608
+    values = iter(rows)
     with connection.cursor() as cursor:
-        cursor.executemany(statement, iter(rows))
+        # Django keeps all that it is given until the statement is done.
+        while batch := list(islice(values, BATCH)):
+            cursor.executemany(statement, batch)
 
 
 def _field(model: type[models.Model], name: str) -> "models.Field[Any, Any]":
