@@ -6,6 +6,7 @@ import re
 import secrets
 import socket
 from pathlib import Path
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -93,6 +94,32 @@ def secret_key(variable: str, file: Path, *, may_create: bool) -> str:
     return key
 
 
+def file_storage() -> dict[str, Any]:
+    """Where files lie: in a folder of this machine, or in the S3-compatible store that HYPAC_S3_BUCKET names.
+
+    Without keys of its own the store is asked with what boto3 finds: a profile, the role of the machine.
+    """
+    bucket = text("HYPAC_S3_BUCKET")
+    if not bucket:
+        return {"BACKEND": "annotation.storage.LocalFiles"}
+    endpoint = text("HYPAC_S3_ENDPOINT")
+    keys = [os.environ.get(name, "").strip() for name in ("HYPAC_S3_ACCESS_KEY", "HYPAC_S3_SECRET_KEY")]
+    if bool(keys[0]) != bool(keys[1]):
+        raise ImproperlyConfigured("Set both HYPAC_S3_ACCESS_KEY and HYPAC_S3_SECRET_KEY, or neither.")
+    if endpoint and not endpoint.startswith(("https://", "http://")):
+        raise ImproperlyConfigured(f"HYPAC_S3_ENDPOINT={endpoint!r} has to begin with https:// or http://.")
+    options: dict[str, Any] = {
+        "bucket_name": bucket,
+        "location": text("HYPAC_S3_PREFIX").strip("/"),
+        "region_name": text("HYPAC_S3_REGION") or None,
+        "endpoint_url": endpoint or None,
+        "path_style": flag("HYPAC_S3_PATH_STYLE", default=bool(endpoint)),
+    }
+    if keys[0]:
+        options |= {"access_key": keys[0], "secret_key": keys[1]}
+    return {"BACKEND": "annotation.object_store.ObjectStore", "OPTIONS": options}
+
+
 def use_demo_folder(name: str = "demo", *, model_servers: int = 0) -> None:
     """Give a demonstration a state folder of its own, before the settings are read.
 
@@ -114,6 +141,7 @@ def use_demo_folder(name: str = "demo", *, model_servers: int = 0) -> None:
     for variable in (
         "DATABASE_URL",
         "CELERY_BROKER_URL",
+        "HYPAC_S3_BUCKET",
         "HYPAC_HTTPS",
         "HYPAC_BEHIND_PROXY",
         "DJANGO_DEBUG",

@@ -170,7 +170,8 @@ MEDIA_ROOT = VAR_DIR / "media"
 WHITENOISE_USE_FINDERS = True
 _collected = environment.flag("HYPAC_COLLECT_STATIC") or (STATIC_ROOT / "staticfiles.json").exists()
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    # A folder, or an S3-compatible store (HYPAC_S3_BUCKET), which several hosts can share.
+    "default": environment.file_storage(),
     "staticfiles": {
         "BACKEND": "hypac_site.static_files.StaticFiles"
         if _collected and not DEBUG

@@ -46,7 +46,10 @@ def store_file(*, project: Project, content: IO[bytes], original_name: str, medi
 
 
 def put_content(*, project: Project, content: IO[bytes]) -> Content:
-    """Write bytes to the storage under their hash. Twice has one effect; call it outside a transaction."""
+    """Write bytes to the storage under their hash. Twice has one effect; call it outside a transaction.
+
+    Raises StorageError where the storage cannot be used now.
+    """
     digest = hashlib.sha256()
     size = 0
     content.seek(0)
@@ -64,18 +67,28 @@ def put_content(*, project: Project, content: IO[bytes]) -> Content:
         digest.update(block)
     sha256 = digest.hexdigest()
     name = f"projects/{project.pk}/{sha256[:2]}/{sha256}"
-    if default_storage.exists(name) and default_storage.size(name) != size:
-        default_storage.delete(name)  # the rest of a write that was cut off
-    if not default_storage.exists(name):
+    if not _is_there(name, size) or not StoredFile.objects.filter(project=project, sha256=sha256).exists():
+        # Also where nothing names it yet: written anew it is too young for `clean_files` to remove.
         content.seek(0)
-        written = default_storage.save(name, File(content))
-        if written != name:  # somebody wrote the same bytes at the same moment, and was quicker
-            default_storage.delete(written)
+        default_storage.save(name, File(content))
     return Content(sha256, name, size)
 
 
+def _is_there(name: str, size: int) -> bool:
+    """Whole, that is: of the right size."""
+    try:
+        return default_storage.size(name) == size
+    except FileNotFoundError:
+        return False
+
+
 def open_file(stored: StoredFile) -> IO[bytes]:
-    """Open for reading; the caller closes it. Raises InputError where the storage has lost it."""
+    """Open for reading; the caller closes it. It can be read from any place, however large it is: an object
+    store is asked for pieces.
+
+    Raises InputError where the storage has lost it; StorageError where the storage cannot be used now, which
+    reading raises as well.
+    """
     try:
         file: IO[bytes] = default_storage.open(stored.storage_name, "rb")
     except FileNotFoundError:
