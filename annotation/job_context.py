@@ -5,12 +5,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
-from django.utils import timezone
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Now
 
 from annotation.models import Job, JobProblem
 
@@ -19,6 +21,8 @@ log = logging.getLogger(__name__)
 MAX_PROBLEMS = 10_000
 # How often a job at work looks whether it is to pause.
 LOOK_SECONDS = 1.0
+# So long a job that ends waits for its heart, which may be stuck in a broker that does not answer.
+LAST_BEAT_SECONDS = 5.0
 
 _worker_stops: list[Callable[[], bool]] = []
 
@@ -26,6 +30,18 @@ _worker_stops: list[Callable[[], bool]] = []
 def stop_when(check: Callable[[], bool]) -> None:
     """Jobs stop where they can be taken up again once `check()` is true: this worker is to end then."""
     _worker_stops[:] = [check]
+
+
+def worker_ends() -> bool:
+    """Whether this worker is to end, and should begin nothing new."""
+    return any(check() for check in _worker_stops)
+
+
+def ago(seconds: float) -> Combinable:
+    """A moment by the clock of the database. Heartbeats are written and judged by it alone: the clocks of two
+    hosts differ, and one that goes a minute wrong would take jobs from workers that live.
+    """
+    return Now() - timedelta(seconds=seconds)
 
 
 class JobLostError(Exception):
@@ -37,10 +53,15 @@ class JobPausedError(Exception):
 
 
 class JobContext:
-    """What a handler sees of its job. `token` tells this worker from all others that have had it."""
+    """What a handler sees of its job. `token` tells this worker from all others that have had it.
 
-    def __init__(self, job: Job, token: str) -> None:
+    `stops_itself`: its handler looks at `pausing`, or is quickly done. Any other is stopped between two of
+    its chunks where the worker is to end.
+    """
+
+    def __init__(self, job: Job, token: str, *, stops_itself: bool = True) -> None:
         self.job = job
+        self._stops_itself = stops_itself
         self.params: dict[str, Any] = job.params
         self.token = token
         self.progressed = False
@@ -52,7 +73,7 @@ class JobContext:
         """Whether to begin nothing new, store what is under way and then call `stop_if_asked`. It costs next
         to nothing to ask, and once true it stays so.
         """
-        if any(check() for check in _worker_stops):
+        if worker_ends():
             return True
         now = time.monotonic()
         if not self._pausing and now - self._looked_at >= LOOK_SECONDS:
@@ -71,23 +92,36 @@ class JobContext:
     ) -> Iterator[None]:
         """One transaction for a chunk of results and the progress that it makes.
 
-        `done` is the new absolute count. Raises JobLostError, and rolls back, where the claim has passed on.
+        `done` is the new absolute count; where it grows, earlier attempts are forgotten. Raises JobLostError,
+        and rolls back, where the claim has passed on, and JobPausedError as `progress` does.
         """
+        got_on = done is not None and done > self.job.done and not self.progressed
+        began = time.monotonic()
         with transaction.atomic():
             # First: it takes the row's lock, and so fences off a stale worker.
-            self.progress(done=done, total=total, stage=stage)
+            self._write(done=done, total=total, stage=stage, attempts=1 if got_on else None)
             yield
+            if time.monotonic() - began > settings.HYPAC_JOB_STALE_SECONDS / 4:
+                # Nobody saw a beat while the row was locked: it must not look dead when the lock goes.
+                self._write()
+        self.progressed = self.progressed or got_on
 
     def progress(
         self, *, done: int | None = None, total: int | None = None, stage: str | None = None
     ) -> None:
-        changes: dict[str, Any] = {"heartbeat_at": timezone.now()}
-        for name, value in (("done", done), ("total", total), ("stage", stage)):
-            if value is not None:
-                changes[name] = value
-        if not mine(self.job.pk, self.token).update(**changes):
+        """Say how far it is, of work that is not stored yet.
+
+        Raises JobLostError where the claim has passed on, and JobPausedError where the worker is to end and
+        the handler does not look itself.
+        """
+        self._write(done=done, total=total, stage=stage)
+
+    def _write(self, **values: Any) -> None:
+        if not self._stops_itself and worker_ends():
+            raise JobPausedError
+        changes = {name: value for name, value in values.items() if value is not None}
+        if not mine(self.job.pk, self.token).update(heartbeat_at=Now(), **changes):
             raise JobLostError(f"job {self.job.pk}")
-        self.progressed = self.progressed or (done is not None and done > self.job.done)
 
     def problems(self, found: Sequence[tuple[str, str]]) -> None:
         """Record lines or items, (where, message), that could not be used; the same place only once."""
@@ -107,8 +141,11 @@ def mine(job_id: int, token: str) -> QuerySet[Job]:
 
 
 @contextmanager
-def heart(job_id: int, token: str) -> Iterator[None]:
-    """Keep the heartbeat going during a chunk that takes long (a slow model), from a thread of its own."""
+def heart(job_id: int, token: str, also: Callable[[], object] | None = None) -> Iterator[None]:
+    """Keep the heartbeat going during a chunk that takes long (a slow model), from a thread of its own.
+
+    `also` is done with each beat.
+    """
     stop = threading.Event()
     interval = max(settings.HYPAC_JOB_STALE_SECONDS / 4, 0.05)
 
@@ -116,9 +153,12 @@ def heart(job_id: int, token: str) -> Iterator[None]:
         try:
             while not stop.wait(interval):
                 try:
-                    mine(job_id, token).update(heartbeat_at=timezone.now())
+                    mine(job_id, token).update(heartbeat_at=Now())
+                    if also:
+                        also()
                 except Exception:
                     log.warning("Heartbeat of job %s could not be written", job_id, exc_info=True)
+                    connection.close()  # a connection that broke stays broken
         finally:
             connection.close()
 
@@ -128,4 +168,4 @@ def heart(job_id: int, token: str) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        thread.join()
+        thread.join(LAST_BEAT_SECONDS)

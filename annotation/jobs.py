@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, InterfaceError, OperationalError, transaction
-from django.db.models import F, Q
+from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -22,7 +23,7 @@ from annotation.errors import ConflictError, HypacError
 from annotation.job_context import JobContext as JobContext
 from annotation.job_context import JobLostError as JobLostError
 from annotation.job_context import JobPausedError as JobPausedError
-from annotation.job_context import heart, mine
+from annotation.job_context import ago, heart, mine, worker_ends
 from annotation.models import Job, Project, User
 
 log = logging.getLogger(__name__)
@@ -34,12 +35,14 @@ RENUDGE_SECONDS = 15
 # A job that failed and may do better later waits so long, then four times as long, and so on.
 FIRST_PAUSE_SECONDS = 15
 LONGEST_PAUSE_SECONDS = 15 * 60
+# A job of a kind that no worker knows waits so long for one of a newer version.
+UNKNOWN_SECONDS = 24 * 60 * 60
 
 
 @dataclass(frozen=True)
 class Kind:
     """`queue_of` names the Celery queue whose workers can do a job; `can_pause`: its handler looks at
-    `JobContext.pausing`.
+    `JobContext.pausing`; `stops_itself`: so it does, or it is quickly done (see JobContext).
     """
 
     name: str
@@ -47,6 +50,7 @@ class Kind:
     handler: Handler
     queue_of: Callable[[Job], str]
     can_pause: bool = False
+    stops_itself: bool = False
 
 
 _kinds: dict[str, Kind] = {}
@@ -59,10 +63,11 @@ def register(
     title: str,
     queue: str | Callable[[Job], str] = "default",
     can_pause: bool = False,
+    stops_itself: bool = False,
 ) -> None:
     """Make a kind of job known. `queue` is the Celery queue whose workers can do it, or tells it of a job."""
     queue_of = queue if callable(queue) else lambda _job: queue
-    _kinds[name] = Kind(name, title, handler, queue_of, can_pause)
+    _kinds[name] = Kind(name, title, handler, queue_of, can_pause, can_pause or stops_itself)
 
 
 def kind(name: str) -> Kind:
@@ -104,8 +109,9 @@ def enqueue(
                 unique_key=unique_key,
                 created_by=user,
                 total=total,
-                heartbeat_at=timezone.now(),
+                heartbeat_at=Now(),
             )
+            job.heartbeat_at = timezone.now()  # near enough for whoever has the object
             # Looked at after the row is there: whoever archives at this moment waits for it, and sees it.
             if Project.objects.filter(pk=project.pk, archived_at__isnull=False).exists():
                 raise ConflictError(_("This project is archived. Take it out of the archive first."))
@@ -123,19 +129,24 @@ def nudge(job: Job) -> None:
     from annotation.tasks import run_job
 
     try:
-        run_job.apply_async(args=(job.pk,), queue=kind(job.kind).queue_of(job), retry=False)
+        # A kind that this version does not know may be known to a worker of a newer one.
+        queue = kind(job.kind).queue_of(job) if job.kind in _kinds else "default"
+        run_job.apply_async(args=(job.pk,), queue=queue, retry=False)
     except Exception:
         log.warning("Job %s could not be announced; the reconciler will try again.", job.pk, exc_info=True)
 
 
 def run(job_id: int) -> bool:
-    """Claim the job and do it. False where it is finished, gone, or in another worker's hands."""
+    """Claim the job and do it. False where it is finished, gone, in another worker's hands, or of a kind that
+    this version does not know.
+    """
     token = secrets.token_hex(16)
-    if not _claim(job_id, token):
+    if worker_ends() or not _claim(job_id, token):
         return False
     job = Job.objects.select_related("project", "created_by").get(pk=job_id)
-    context = JobContext(job, token)
-    with heart(job_id, token):
+    context = JobContext(job, token, stops_itself=kind(job.kind).stops_itself)
+    # Looking after other jobs, too: where all workers are busy, none is left for the reconciler's message.
+    with heart(job_id, token, also=reconcile):
         try:
             result = kind(job.kind).handler(context) or {}
         except JobLostError:
@@ -149,6 +160,8 @@ def run(job_id: int) -> bool:
             return False
         except (OperationalError, InterfaceError) as error:
             log.warning("Job %s (%s): the database failed it", job_id, job.kind, exc_info=True)
+            if not connection.in_atomic_block:
+                connection.close()  # what broke stays broken, and the failure is to be written
             reason = HypacError(f"The database could not be used: {error}")
             _failed(job, token, reason, retry=True, progressed=context.progressed)
             return False
@@ -206,7 +219,7 @@ def resume(*, job: Job) -> None:
             return
         paused = Job.objects.filter(pk=job.pk, state=Job.State.PAUSED)
         if not paused.update(
-            state=Job.State.QUEUED, pause_asked=False, attempts=0, error="", heartbeat_at=timezone.now()
+            state=Job.State.QUEUED, pause_asked=False, attempts=0, error="", heartbeat_at=Now()
         ):
             raise ConflictError(_("Only paused work can be resumed."))
     transaction.on_commit(lambda: nudge(job))
@@ -219,7 +232,7 @@ def try_now(*, job: Job) -> None:
     Raises ConflictError where it does not wait for that.
     """
     waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED).exclude(error="")
-    if not waiting.update(attempts=0, error="", heartbeat_at=timezone.now()):
+    if not waiting.update(attempts=0, error="", heartbeat_at=Now()):
         raise ConflictError(_("It does not wait for another attempt any more; look at how it stands now."))
     transaction.on_commit(lambda: nudge(job))
 
@@ -241,7 +254,7 @@ def retry(*, job: Job) -> None:
                 error="",
                 finished_at=None,
                 pause_asked=False,
-                heartbeat_at=timezone.now(),
+                heartbeat_at=Now(),
             )
     except IntegrityError:
         raise ConflictError(_("The same work is already under way in another job.")) from None
@@ -251,50 +264,76 @@ def retry(*, job: Job) -> None:
 
 
 def reconcile() -> int:
-    """Nudge jobs that nobody took or whose worker fell silent, and fail those that lost too many workers.
+    """Put jobs whose worker fell silent back into the queue, fail those that lost too many workers, and nudge
+    those that nobody took. Any number of processes may do so at the same time.
 
     Returns the number of jobs nudged.
     """
-    now = timezone.now()
-    stale = now - timedelta(seconds=settings.HYPAC_JOB_STALE_SECONDS)
-    silent = Job.objects.filter(state=Job.State.RUNNING, heartbeat_at__lt=stale)
-    # Its worker died while it was to pause: it has stopped all the same.
-    silent.filter(pause_asked=True).update(state=Job.State.PAUSED, pause_asked=False, claim_token="")
-    for job in silent.filter(attempts__gte=settings.HYPAC_JOB_MAX_ATTEMPTS):
+    silent = Job.objects.filter(_silent())
+    due = Job.objects.filter(state=Job.State.QUEUED, heartbeat_at__lt=ago(RENUDGE_SECONDS))
+    if not (silent.exists() or due.exists()):
+        return 0  # without a write, for which SQLite has one lock
+    with transaction.atomic():
+        for job in _not_locked(silent):
+            _lost_its_worker(job)
+        for job in _not_locked(due.exclude(kind__in=_kinds).filter(created_at__lt=ago(UNKNOWN_SECONDS))):
+            _unknown(job)
+        announced = list(_not_locked(due.order_by("id")))
+        due.filter(pk__in=[job.pk for job in announced]).update(heartbeat_at=Now())
+    for job in announced:
+        nudge(job)
+    return len(announced)
+
+
+def _silent() -> Q:
+    """Jobs whose worker has died, or is taken for dead."""
+    return Q(state=Job.State.RUNNING, heartbeat_at__lt=ago(settings.HYPAC_JOB_STALE_SECONDS))
+
+
+def _not_locked(rows: QuerySet[Job]) -> QuerySet[Job]:
+    """Lock the rows that nobody else has locked. A worker that is frozen inside a transaction keeps its lock
+    until the database ends its session; nobody else waits for that.
+    """
+    return rows.select_for_update(skip_locked=True, no_key=True)
+
+
+def _lost_its_worker(job: Job) -> None:
+    """Called with the row locked."""
+    held = mine(job.pk, job.claim_token)
+    if job.pause_asked:  # it has stopped all the same
+        held.update(state=Job.State.PAUSED, pause_asked=False, claim_token="")
+    elif job.attempts < settings.HYPAC_JOB_MAX_ATTEMPTS:
+        held.update(state=Job.State.QUEUED, claim_token="", heartbeat_at=ago(RENUDGE_SECONDS + 1))
+    else:
         reason = _(
             "Its worker died %(attempts)s times. What it finished is kept; start it again once "
             "the cause is gone."
         ) % {"attempts": job.attempts}
         _failed(job, job.claim_token, HypacError(reason), retry=False)
-    waiting = Q(state=Job.State.QUEUED, heartbeat_at__lt=now - timedelta(seconds=RENUDGE_SECONDS))
-    lost = Q(state=Job.State.RUNNING, heartbeat_at__lt=stale)
-    nudged = 0
-    for job in Job.objects.filter(waiting | lost).order_by("id"):
-        if job.state == Job.State.QUEUED:
-            Job.objects.filter(pk=job.pk, state=Job.State.QUEUED).update(heartbeat_at=now)
-        nudge(job)
-        nudged += 1
-    return nudged
+
+
+def _unknown(job: Job) -> None:
+    """Called with the row locked."""
+    reason = _("No worker knows work of kind %(kind)r. It was of another version of this program.")
+    Job.objects.filter(pk=job.pk).update(
+        state=Job.State.FAILED, error=reason % {"kind": job.kind}, finished_at=Now()
+    )
 
 
 def _claim(job_id: int, token: str) -> bool:
-    now = timezone.now()
-    stale = now - timedelta(seconds=settings.HYPAC_JOB_STALE_SECONDS)
-    free = Q(state=Job.State.QUEUED) | Q(state=Job.State.RUNNING, heartbeat_at__lt=stale)
-    free &= Q(attempts__lt=settings.HYPAC_JOB_MAX_ATTEMPTS, pause_asked=False)
-    claimed = (
-        Job.objects.filter(free, pk=job_id)
-        .order_by()
-        .update(
+    free = Q(state=Job.State.QUEUED) | _silent()
+    free &= Q(attempts__lt=settings.HYPAC_JOB_MAX_ATTEMPTS, pause_asked=False, kind__in=list(_kinds))
+    with transaction.atomic():
+        rows = Job.objects.filter(free, pk=job_id).order_by()
+        claimed = bool(_not_locked(rows)) and rows.update(
             state=Job.State.RUNNING,
             claim_token=token,
             attempts=F("attempts") + 1,
-            heartbeat_at=now,
+            heartbeat_at=Now(),
             error="",
         )
-    )
-    if claimed:
-        Job.objects.filter(pk=job_id, started_at__isnull=True).update(started_at=now)
+        if claimed:
+            Job.objects.filter(pk=job_id, started_at__isnull=True).update(started_at=Now())
     return bool(claimed)
 
 
@@ -304,11 +343,11 @@ def _failed(job: Job, token: str, error: HypacError, *, retry: bool, progressed:
     `progressed`: attempts before this one are forgotten, because something was finished since.
     """
     attempts = 1 if progressed else job.attempts
-    changes: dict[str, Any] = {"error": str(error), "claim_token": "", "heartbeat_at": timezone.now()}
+    changes: dict[str, Any] = {"error": str(error), "claim_token": "", "heartbeat_at": Now()}
     if retry and attempts < settings.HYPAC_JOB_MAX_ATTEMPTS:
         pause = min(FIRST_PAUSE_SECONDS * 4 ** (attempts - 1), LONGEST_PAUSE_SECONDS)
         # The reconciler nudges it again RENUDGE_SECONDS after this moment.
-        later = timezone.now() + timedelta(seconds=pause - RENUDGE_SECONDS)
+        later = ago(RENUDGE_SECONDS - pause)
         changes |= {"state": Job.State.QUEUED, "attempts": attempts, "heartbeat_at": later}
     else:
         changes |= {"state": Job.State.FAILED, "finished_at": timezone.now()}
@@ -327,9 +366,11 @@ def _paused(job: Job, token: str) -> None:
     with transaction.atomic():
         if held.filter(pause_asked=True).update(state=Job.State.PAUSED, pause_asked=False, claim_token=""):
             return
-        held.update(
+        waits = held.update(
             state=Job.State.QUEUED,
             claim_token="",
             attempts=F("attempts") - 1,
-            heartbeat_at=timezone.now() - timedelta(seconds=RENUDGE_SECONDS),
+            heartbeat_at=Now(),
         )
+    if waits:
+        nudge(job)

@@ -41,6 +41,6 @@ def register() -> None:
     jobs.register("route_run", route_run, title="The routing", **models)
     jobs.register("settle_run", settle_run, title="Settling what people differ about")
     jobs.register("deliver_run", deliver_run, title="The delivery")
-    jobs.register(TRY, try_source, title="Trying a model", queue=queue_of_try)
+    jobs.register(TRY, try_source, title="Trying a model", queue=queue_of_try, stops_itself=True)
     jobs.register(CHANGE, run_change, title="A change to items")
     jobs.register(UNDO, run_undo, title="Taking back a change to items")

@@ -86,6 +86,8 @@ class _Stream:
         self._hand_out = HandOut(
             context, missing, backend=self._backend, charge=self._rows.charge, purse=purse
         )
+        # What is set aside for the answers that are about to be stored.
+        self._arrived: list[Decimal] = []
 
     def run(self) -> None:
         try:
@@ -99,7 +101,7 @@ class _Stream:
                 self._purse.release()
             raise
         except Exception:
-            self._purse.lose(self._hand_out.under_way)
+            self._purse.lose([*self._arrived, *self._hand_out.under_way])
             raise
 
     def _ask(self) -> None:
@@ -124,11 +126,11 @@ class _Stream:
 
         Raises JobLostError, nothing being stored, where this worker no longer has the job.
         """
-        rows, aside, mixed = [], [], None
+        rows, mixed = [], None
         for item, answer in group:
             try:
                 rows.append(self._rows.of(item, answer))
-                aside.append(self._hand_out.settle(item))
+                self._arrived.append(self._hand_out.settle(item))
             except MixedModelsError as error:
                 mixed = error  # what the right model answered is stored all the same
         if not group:
@@ -136,19 +138,20 @@ class _Stream:
             self._context.progress()
             self._context.stop_if_asked()
         if rows:
-            self._commit(rows, aside)
+            self._commit(rows)
         if mixed:
             raise mixed
 
-    def _commit(self, rows: Sequence[Prediction], aside: Sequence[Decimal]) -> None:
+    def _commit(self, rows: Sequence[Prediction]) -> None:
         paid = sum((row.cost for row in rows), Decimal(0))
         self._hand_out.read_on()
         with self._context.chunk(done=self.done + len(rows)):
             store_scores(Prediction.objects.bulk_create(rows), self._score, self._reader)
             _pay(rows, paid, self._run_source, self._stage)
-            self._purse.settle(aside, paid)
+            self._purse.settle(self._arrived, paid)
             self._hand_out.set_aside()
             self._purse.store()
+        self._arrived = []
         self.done += len(rows)
 
 

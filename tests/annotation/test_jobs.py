@@ -157,11 +157,27 @@ class TestRun:
         assert state(job) == Job.State.QUEUED
         assert "database is locked" in job.error
 
-    def test_a_kind_that_is_not_known_any_more_fails(self, make_job, monkeypatch) -> None:
+    def test_a_kind_of_a_newer_version_waits_for_a_worker_that_knows_it(
+        self, make_job, monkeypatch, nudged
+    ) -> None:
+        job = make_job()
+        with monkeypatch.context() as older:
+            older.setattr(jobs, "_kinds", {})
+            assert jobs.run(job.pk) is False
+            assert (state(job), job.attempts) == (Job.State.QUEUED, 0)
+            silence(job)
+            assert jobs.reconcile() == 1
+        assert nudged == [job.pk]
+        assert jobs.run(job.pk) is True
+
+    def test_a_kind_that_no_version_knows_fails_in_the_end(self, make_job, monkeypatch) -> None:
         job = make_job()
         monkeypatch.setattr(jobs, "_kinds", {})
-        assert jobs.run(job.pk) is False
+        silence(job)
+        Job.objects.update(created_at=timezone.now() - timedelta(days=2))
+        assert jobs.reconcile() == 0
         assert state(job) == Job.State.FAILED
+        assert "No worker knows work of kind 'test'" in job.error
 
 
 class TestFence:
@@ -304,6 +320,107 @@ class TestReconcile:
         assert state(job) == Job.State.FAILED
         assert "died 2 times" in job.error
         assert jobs.run(job.pk) is False
+
+    def test_a_long_job_outlives_any_number_of_workers_while_it_gets_on(self, make_job, settings) -> None:
+        settings.HYPAC_JOB_MAX_ATTEMPTS = 2
+
+        def handler(context: jobs.JobContext) -> None:
+            with context.chunk(done=context.job.done + 1):
+                pass
+            if context.job.done < 9:
+                raise KilledError
+
+        job = make_job(handler)
+        for _ in range(9):
+            with pytest.raises(KilledError):
+                jobs.run(job.pk)
+            silence(job)
+            jobs.reconcile()
+        assert jobs.run(job.pk) is True
+        assert (state(job), job.done) == (Job.State.DONE, 10)
+
+    def test_what_is_said_but_not_stored_is_no_getting_on(self, make_job, settings) -> None:
+        settings.HYPAC_JOB_MAX_ATTEMPTS = 3
+
+        def handler(context: jobs.JobContext) -> None:
+            context.progress(done=context.job.done + 1)
+            raise KilledError
+
+        job = make_job(handler)
+        for _ in range(3):
+            with pytest.raises(KilledError):
+                jobs.run(job.pk)
+            silence(job)
+            jobs.reconcile()
+        assert state(job) == Job.State.FAILED
+
+    def test_a_job_without_a_worker_waits_in_the_queue(self, make_job) -> None:
+        """So nobody who comes back to life has it, and it says that it waits."""
+
+        def handler(context: jobs.JobContext) -> None:
+            silence(context.job)
+            assert jobs.reconcile() == 1
+            assert state(context.job) == Job.State.QUEUED
+            with context.chunk(done=1):
+                context.problems([("line 1", "from the dead")])
+
+        job = make_job(handler)
+        assert jobs.run(job.pk) is False
+        assert (state(job), job.done) == (Job.State.QUEUED, 0)
+        assert not JobProblem.objects.exists()
+
+    def test_the_clock_of_a_host_means_nothing(self, make_job, monkeypatch) -> None:
+        """Heartbeats are written and judged by the clock of the database."""
+        seen = []
+
+        def handler(context: jobs.JobContext) -> None:
+            with monkeypatch.context() as other_host:
+                for hours in (-5, 5):
+                    wrong = timezone.now() + timedelta(hours=hours)
+                    other_host.setattr(timezone, "now", lambda wrong=wrong: wrong)
+                    with context.chunk(done=1):
+                        pass
+                    seen.append((jobs.reconcile(), jobs.run(context.job.pk)))
+            context.job.refresh_from_db()
+            seen.append(abs((timezone.now() - context.job.heartbeat_at).total_seconds()) < 60)
+
+        assert jobs.run(make_job(handler).pk) is True
+        assert seen == [(0, False), (0, False), True]
+
+
+class TestWorkerEnds:
+    @pytest.fixture
+    def ends(self, monkeypatch) -> list[bool]:
+        """Put something in, and the worker is to end."""
+        told: list[bool] = []
+        monkeypatch.setattr(job_context, "_worker_stops", [lambda: bool(told)])
+        return told
+
+    def test_a_job_stops_between_two_chunks_and_is_announced_at_once(self, make_job, nudged, ends) -> None:
+        def handler(context: jobs.JobContext) -> None:
+            if context.job.done == 0:
+                with context.chunk(done=1):
+                    ends.append(True)
+            with context.chunk(done=2):
+                pass
+
+        job = make_job(handler)
+        assert jobs.run(job.pk) is False
+        assert (state(job), job.done, job.attempts, job.error) == (Job.State.QUEUED, 1, 0, "")
+        assert nudged == [job.pk]
+        assert jobs.run(job.pk) is False, "this worker takes nothing any more"
+        ends.clear()
+        assert jobs.run(job.pk) is True
+
+    def test_one_that_stops_itself_stores_what_is_under_way(self, make_job, ends) -> None:
+        def handler(context: jobs.JobContext) -> None:
+            ends.append(True)
+            with context.chunk(done=1):
+                pass
+
+        job = make_job(handler, stops_itself=True)
+        assert jobs.run(job.pk) is True
+        assert (state(job), job.done) == (Job.State.DONE, 1)
 
 
 class TestProblems:

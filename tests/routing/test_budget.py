@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.db.models import Sum
 from django.test import Client
 from django.urls import reverse
@@ -20,6 +21,7 @@ from routing.backends.recorded import Recorded
 from routing.models import Prediction, Reservation, Run, RunSource, Spend
 from routing.selectors.model_money import model_money
 from routing.services import budget as service
+from routing.services import predicting
 from routing.services.budget import set_budget
 from routing.services.charging import Charge
 from routing.services.runs import cancel_run, outlook
@@ -192,6 +194,26 @@ def test_calls_under_way_when_a_run_is_cancelled_are_lost(world, monkeypatch) ->
     assert work(world).state == Job.State.CANCELLED
     assert not Prediction.objects.exists()
     assert model_money(run).lost_calls > 0
+
+
+def test_answers_that_the_database_did_not_take_are_lost(world, monkeypatch) -> None:
+    def two(self: Recorded, items: Iterable[Item]) -> Iterator[list[Answered]]:
+        first, second, _third = (next(iter(items)) for _ in range(3))
+        yield [(first, self._answer(first)), (second, self._answer(second))]
+
+    def away(*_: Any) -> None:
+        raise OperationalError("the connection is closed")
+
+    run = world.start(m=20)
+    with monkeypatch.context() as patch:
+        patch.setattr(Recorded, "predict", two)
+        patch.setattr(predicting, "store_scores", away)
+        assert work(world).state == Job.State.QUEUED
+    assert not Prediction.objects.exists()
+    # The two that were answered, and the third that was under way.
+    assert (model_money(run).lost_calls, model_money(run).lost) == (3, 3)
+    assert work(world).state == Job.State.DONE
+    assert spent(run) == sum(Prediction.objects.values_list("cost", flat=True))
 
 
 def test_a_budget_can_be_lowered_under_a_model_at_work_but_not_below_what_is_committed(

@@ -170,14 +170,16 @@ def test_what_cannot_stop_in_the_middle_cannot_be_paused(world) -> None:
 
 def test_a_worker_that_has_to_end_hands_the_job_on(world, monkeypatch) -> None:
     ends: list[bool] = []
+    announced: list[Job] = []
     monkeypatch.setattr(job_context, "_worker_stops", [lambda: bool(ends)])
     world.start(m=20)
+    monkeypatch.setattr(jobs, "nudge", announced.append)
     with monkeypatch.context() as patch:
         patch.setattr(Recorded, "predict", acting(lambda: ends.append(True), after=10))
         job = work(world)
     assert (job.state, job.attempts, Prediction.objects.count()) == (Job.State.QUEUED, 0, 13)
+    assert announced == [job], "at once, not after a while"
     ends.clear()
-    assert jobs.reconcile() == 1, "at once, not after a while"
     assert work(world).state == Job.State.DONE
 
 
