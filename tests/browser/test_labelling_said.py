@@ -45,7 +45,7 @@ def test_what_is_said_is_in_sight_after_a_flag(open_page, project, annotator) ->
     page.set_viewport_size({"width": 1280, "height": 560})
     ready(page)
     page.keyboard.press("f")
-    page.wait_for_function("document.getElementById('task').getBoundingClientRect().top < 0")
+    page.wait_for_function("() => document.getElementById('task').getBoundingClientRect().top < 0")
     page.keyboard.press("Enter")
     expect(page.locator("#said")).to_contain_text("Flagged")
     expect(page.locator("#said")).to_be_in_viewport()

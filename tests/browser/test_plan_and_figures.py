@@ -221,7 +221,7 @@ def test_figures_fit_a_narrow_screen_and_keep_their_words(certified: Page) -> No
     for width in (320, 390, 600):
         certified.set_viewport_size({"width": width, "height": 800})
         certified.wait_for_function(
-            "[...document.querySelectorAll('canvas[data-figure]')].every(canvas => "
+            "() => [...document.querySelectorAll('canvas[data-figure]')].every(canvas => "
             "canvas.getBoundingClientRect().right <= innerWidth && canvas.clientWidth > 200)"
         )
         sizes = certified.locator("canvas[data-figure]").evaluate_all(
@@ -237,7 +237,7 @@ def test_figures_follow_light_and_dark_and_are_light_on_paper(certified: Page) -
     certified.emulate_media(color_scheme="light")
     light = certified.evaluate(ink)
     certified.emulate_media(color_scheme="dark")
-    certified.wait_for_function(f"{ink} !== '{light}'")
+    certified.wait_for_function(f"() => {ink} !== '{light}'")
     dark = certified.evaluate(ink)
     certified.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert certified.evaluate(ink) == light

@@ -134,7 +134,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         pytest.skip("finds the worker's processes in /proc")
     site = Site(tmp_path)
     try:
-        until(site.healthy, 60)
+        until(site.healthy, 180)
         yield site
     finally:
         site.stop()
@@ -212,7 +212,7 @@ def test_it_runs_under_a_name_of_its_own_behind_a_proxy(tmp_path: Path) -> None:
         HYPAC_MAX_UPLOAD_BYTES="1000000",
     )
     try:
-        until(lambda: "HyPAC runs at" in (tmp_path / "serve.log").read_text() or site.process.poll(), 60)
+        until(lambda: "HyPAC runs at" in (tmp_path / "serve.log").read_text() or site.process.poll(), 180)
         with httpx.Client(base_url=f"http://127.0.0.1:{site.port}", timeout=20) as client:
             named = {"Host": "labels.example.org"}
             assert client.get("/healthz", headers=named).status_code == 200
