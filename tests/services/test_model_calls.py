@@ -85,7 +85,7 @@ def site(tmp_path: Path, server: ScriptedServer) -> Iterator[Site]:
         pytest.skip("finds the worker's processes in /proc")
     site = Site(tmp_path, HYPAC_PRIVATE_HOSTS=f"127.0.0.1:{server.port}")
     try:
-        until(site.healthy, 60)
+        until(site.healthy, 180)
         site.python(START, server.url)
         yield site
     finally:
