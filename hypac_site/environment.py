@@ -56,6 +56,34 @@ def hosts(name: str) -> list[str]:
     return found
 
 
+def cache_url(name: str, broker: str) -> str:
+    """A Redis that holds what web processes share: the named one, else the broker where it is a Redis, else
+    "" for none."""
+    url = text(name)
+    if url and not url.startswith(("redis://", "rediss://", "unix://")):
+        raise ImproperlyConfigured(f"{name}: {url.split('://')[0]!r} is no Redis. Write redis://host:6379/1.")
+    return url or (broker if broker.startswith(("redis://", "rediss://")) else "")
+
+
+def bearer_token(name: str) -> str:
+    """A token that programs show; "" for none. Nobody shall guess it."""
+    token = text(name)
+    if token and len(token) < 16:
+        raise ImproperlyConfigured(
+            f"{name} is too short. Make one with: "
+            "python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+        )
+    return token
+
+
+def one_of(name: str, values: tuple[str, ...]) -> str:
+    """One of `values`; the first where nothing is set."""
+    value = text(name) or values[0]
+    if value not in values:
+        raise ImproperlyConfigured(f"{name}={value!r} is none of {', '.join(values)}.")
+    return value
+
+
 def encryption_keys(name: str) -> list[str]:
     """Keys of 32 bytes in URL-safe base64."""
     found = names(name)
@@ -145,6 +173,8 @@ def use_demo_folder(name: str = "demo", *, model_servers: int = 0) -> None:
         "HYPAC_HTTPS",
         "HYPAC_BEHIND_PROXY",
         "DJANGO_DEBUG",
+        "HYPAC_CACHE_URL",
+        "HYPAC_STATIC_ROOT",
     ):
         os.environ.pop(variable, None)
 

@@ -1,10 +1,20 @@
-"""What logs must not hold."""
+"""How logs are written, and what they must not hold."""
 
 import logging
 import re
+from typing import Any
+
+from pythonjsonlogger.json import JsonFormatter as _JsonFormatter
+
+from annotation.log_context import about
 
 # Links that open something by themselves: an invitation, a new password. Also as part of a query.
 SECRET_PARTS = re.compile(r"((?:/|%2F)(?:join|password(?:/|%2F)[\w-]{1,40})(?:/|%2F))[\w.~-]{8,}")
+
+
+def hidden(text: str) -> str:
+    """`text` with "..." in the place of the tokens in addresses of such links."""
+    return SECRET_PARTS.sub(r"\1...", text)
 
 
 class HideTokens(logging.Filter):
@@ -12,7 +22,48 @@ class HideTokens(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = record.getMessage()
-        hidden = SECRET_PARTS.sub(r"\1...", message)
-        if hidden != message:
-            record.msg, record.args = hidden, ()
+        if hidden(message) != message:
+            record.msg, record.args = hidden(message), ()
         return True
+
+
+class Place(logging.Filter):
+    """Put on a record which request or job it belongs to. Lets every record pass."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        # Django logs what a page answered when the request is no longer at work here, but names it.
+        number = getattr(getattr(record, "request", None), "request_id", None)
+        record.about = about() or ({"request_id": number} if number else {})
+        return True
+
+
+class TextFormatter(logging.Formatter):
+    """A line for people: time, level, logger, message, and behind it the request or job."""
+
+    def __init__(self) -> None:
+        super().__init__("{asctime} {levelname} {name} {message}", style="{")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        place = " ".join(f"{name}={value}" for name, value in getattr(record, "about", {}).items())
+        return super().formatMessage(record) + (f" [{place}]" if place else "")
+
+    def formatException(self, ei: Any) -> str:
+        return hidden(super().formatException(ei))
+
+
+class JsonFormatter(_JsonFormatter):
+    """A JSON object per line: time (UTC), level, logger, message, process, what was given as `extra`, the
+    request (request_id) or job (job, job_kind) it belongs to, and the trace of an exception (exc_info).
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            ["levelname", "name", "message", "process"],
+            rename_fields={"levelname": "level", "name": "logger"},
+            timestamp="time",
+        )
+
+    def process_log_record(self, log_data: dict[str, Any]) -> dict[str, Any]:
+        place = log_data.pop("about", {})
+        log_data.pop("request", None)
+        return {name: hidden(v) if isinstance(v, str) else v for name, v in (log_data | place).items()}

@@ -36,6 +36,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "hypac_site.request_middleware.RequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -95,7 +96,25 @@ elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     # PostgreSQL takes the queue's looks at single rows for large work and compiles them (JIT): 0.3 s for what
     # runs in a millisecond. Options in the address go first.
     DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", "-c jit=off")
+    DATABASES["default"]["OPTIONS"].setdefault("connect_timeout", 10)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- What web processes share -------------------------------------------------------------------------------
+
+# How often an address asked for open pages, marks beside names, counters of /metrics: nothing that may not be
+# lost. Without Redis each process counts for itself, which is right for the one process of `manage.py serve`.
+HYPAC_CACHE_URL = environment.cache_url("HYPAC_CACHE_URL", environment.text("CELERY_BROKER_URL"))
+if HYPAC_CACHE_URL:
+    CACHES = {
+        "default": {
+            "BACKEND": "hypac_site.cache.SoftRedisCache",
+            "LOCATION": HYPAC_CACHE_URL,
+            "KEY_PREFIX": "hypac-cache",
+            "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
+        }
+    }
+else:
+    CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
 # --- Jobs ---------------------------------------------------------------------------------------------------
 
@@ -103,12 +122,28 @@ CELERY_BROKER_URL = environment.text("CELERY_BROKER_URL") or "filesystem://local
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
+# A worker takes one message for each job that it does, and is done with it only at the end: so no message
+# waits behind a long job of one worker while another is idle. A message that comes twice does nothing.
 CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+# A message whose worker was killed is not sent again at once: a job that kills its workers would go round and
+# round. The reconciler takes it up, and counts.
+CELERY_TASK_REJECT_ON_WORKER_LOST = False
+# A worker waits for its broker for ever, and goes on meanwhile with the job that it has.
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_DEFAULT_QUEUE = "default"
-CELERY_BEAT_SCHEDULE = {"reconcile-jobs": {"task": "annotation.reconcile_jobs", "schedule": 15.0}}
+CELERY_BEAT_SCHEDULE = {
+    "reconcile-jobs": {
+        "task": "annotation.reconcile_jobs",
+        "schedule": 15.0,
+        # Of what was sent while no worker was there, the newest is enough.
+        "options": {"expires": 60},
+    }
+}
+CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 if CELERY_BROKER_URL.startswith("filesystem://"):
     BROKER_DIR = VAR_DIR / "broker"
     for folder in ("messages", "control"):
@@ -118,6 +153,14 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
         "data_folder_out": str(BROKER_DIR / "messages"),
         "control_folder": str(BROKER_DIR / "control"),
         "polling_interval": 0.05,
+    }
+elif CELERY_BROKER_URL.startswith(("redis", "sentinel")):
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        # After so long Redis hands a message to another worker too, which drops it while the job is alive.
+        "visibility_timeout": 3600,
+        # A host that does not answer fails in seconds: a page that announces a job waits no longer for it.
+        "socket_connect_timeout": 3,
+        "socket_keepalive": True,
     }
 # A job whose heartbeat is older than this is taken to have lost its worker; it is then started again, in all
 # at most so many times.
@@ -165,7 +208,7 @@ AXES_VERBOSE = False
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = VAR_DIR / "static"
+STATIC_ROOT = Path(environment.text("HYPAC_STATIC_ROOT", str(VAR_DIR / "static")))
 MEDIA_ROOT = VAR_DIR / "media"
 WHITENOISE_USE_FINDERS = True
 _collected = environment.flag("HYPAC_COLLECT_STATIC") or (STATIC_ROOT / "staticfiles.json").exists()
@@ -215,10 +258,11 @@ SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^healthz$"]  # asked by programs beside the server
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]  # asked by programs beside the server
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
-if environment.flag("HYPAC_BEHIND_PROXY"):
+HYPAC_BEHIND_PROXY = environment.flag("HYPAC_BEHIND_PROXY")
+if HYPAC_BEHIND_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 REST_FRAMEWORK = {
@@ -240,13 +284,30 @@ TIME_ZONE = environment.text("HYPAC_TIME_ZONE", "UTC")
 USE_I18N = True
 USE_TZ = True
 
+# --- What can be watched ------------------------------------------------------------------------------------
+
+# Whoever asks for /metrics has to show it; there is no such page while it is empty.
+HYPAC_METRICS_TOKEN = environment.bearer_token("HYPAC_METRICS_TOKEN")
+HYPAC_LOG_FORMAT = environment.one_of("HYPAC_LOG_FORMAT", ("text", "json"))
+# One line for each request.
+HYPAC_LOG_REQUESTS = environment.flag("HYPAC_LOG_REQUESTS")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
-    "filters": {"hide_tokens": {"()": "hypac_site.logs.HideTokens"}},
+    "formatters": {
+        "text": {"()": "hypac_site.logs.TextFormatter"},
+        "json": {"()": "hypac_site.logs.JsonFormatter"},
+    },
+    "filters": {
+        "hide_tokens": {"()": "hypac_site.logs.HideTokens"},
+        "place": {"()": "hypac_site.logs.Place"},
+    },
     "handlers": {
-        "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["hide_tokens"]}
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": HYPAC_LOG_FORMAT,
+            "filters": ["hide_tokens", "place"],
+        }
     },
     "root": {"handlers": ["console"], "level": environment.text("HYPAC_LOG_LEVEL", "INFO")},
     "loggers": {name: {"level": "WARNING"} for name in ("axes", "httpx", "httpcore")},

@@ -155,6 +155,8 @@ PUBLIC: dict[str, set[str]] = {
     "join": {"GET", "POST"},
     "join_link": {"GET"},
     "health": {"GET"},
+    "ready": {"GET"},
+    "metrics": {"GET"},
 }
 
 
