@@ -24,6 +24,7 @@ from annotation.job_context import JobContext as JobContext
 from annotation.job_context import JobLostError as JobLostError
 from annotation.job_context import JobPausedError as JobPausedError
 from annotation.job_context import ago, heart, mine, worker_ends
+from annotation.log_context import logged
 from annotation.models import Job, Project, User
 
 log = logging.getLogger(__name__)
@@ -146,7 +147,7 @@ def run(job_id: int) -> bool:
     job = Job.objects.select_related("project", "created_by").get(pk=job_id)
     context = JobContext(job, token, stops_itself=kind(job.kind).stops_itself)
     # Looking after other jobs, too: where all workers are busy, none is left for the reconciler's message.
-    with heart(job_id, token, also=reconcile):
+    with heart(job_id, token, also=reconcile), logged(job=job_id, job_kind=job.kind):
         try:
             result = kind(job.kind).handler(context) or {}
         except JobLostError:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
 from django.db.models import Count
@@ -12,6 +12,7 @@ from prometheus_client.metrics_core import Metric
 
 from annotation import jobs
 from annotation.errors import HypacError
+from annotation.job_context import ago
 from annotation.models import Job, WorkBatch, WorkItem
 
 # Of each project no more are counted: so long a queue needs no exact figure, and counting costs time.
@@ -57,7 +58,7 @@ def _jobs(now: datetime) -> Iterator[Metric]:
     yield lengths
     yield ages
 
-    stale = now - timedelta(seconds=settings.HYPAC_JOB_STALE_SECONDS)
+    stale = ago(settings.HYPAC_JOB_STALE_SECONDS)
     silent = Job.objects.filter(state=Job.State.RUNNING, heartbeat_at__lt=stale).count()
     yield GaugeMetricFamily(
         "hypac_jobs_silent", "Running jobs whose worker shows no sign of life.", value=silent
