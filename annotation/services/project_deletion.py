@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from django.core.files.storage import default_storage
 from django.db import IntegrityError, models, transaction
@@ -11,6 +12,7 @@ from annotation.errors import ConflictError, InputError
 from annotation.models import Project, StoredFile, User
 from annotation.services import audit
 from annotation.services.project_life import refuse_unfinished_jobs
+from annotation.storage import StorageError
 
 log = logging.getLogger(__name__)
 CHUNK = 500
@@ -73,25 +75,22 @@ def tables_of_a_project() -> list[tuple[type[models.Model], str]]:
 
 def remove_files(names: Iterable[str], *, folder: str) -> None:
     """Remove stored files that no other project names, and what an unfinished import left in the folder. One
-    that cannot be removed is left, and said in the log: the rows are gone already.
+    that cannot be removed is left, and said in the log: the rows are gone, and `clean_files` finds it.
     """
-    for chunk in _chunks([*names, *_files_under(folder)]):
+    storage: Any = default_storage
+    try:
+        names = [*names, *(name for name, _ in storage.walk(folder))]
+        for leftover in list(storage.leftovers(folder)):
+            storage.remove_leftover(leftover)
+    except (OSError, StorageError):
+        log.warning("The folder %s of a deleted project could not be looked through.", folder, exc_info=True)
+    for chunk in _chunks([*names]):
         used = set(StoredFile.objects.filter(storage_name__in=chunk).values_list("storage_name", flat=True))
         for name in set(chunk) - used:
             try:
-                default_storage.delete(name)
-            except OSError:
+                storage.delete(name)
+            except (OSError, StorageError):
                 log.warning("The file %s of a deleted project could not be removed.", name, exc_info=True)
-
-
-def _files_under(folder: str) -> Iterator[str]:
-    try:
-        folders, files = default_storage.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError, NotImplementedError):
-        return
-    yield from (f"{folder}/{name}" for name in files)
-    for inner in folders:
-        yield from _files_under(f"{folder}/{inner}")
 
 
 def _chunks(names: list[str]) -> Iterator[list[str]]:

@@ -1,12 +1,13 @@
 """Images of items, handed out as images and as nothing else."""
 
-from django.http import FileResponse, Http404, HttpResponse, HttpResponseNotModified
+from django.http import Http404, HttpResponse, HttpResponseNotModified
 from django.http.response import HttpResponseBase
 
-from annotation.errors import InputError
+from annotation.errors import HypacError
 from annotation.models import Item, StoredFile
 from annotation.services.files import open_file
 from annotation.views.access import ProjectRequest, needs
+from annotation.views.file_answers import file_response
 
 # What the importer accepts; whatever else a file may claim to be is not sent as that.
 MEDIA_TYPES = {"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"}
@@ -29,10 +30,10 @@ def image(request: ProjectRequest, sha256: str) -> HttpResponseBase:
         response = HttpResponseNotModified()
     else:
         try:
-            response = FileResponse(open_file(stored), content_type=stored.media_type)
-        except InputError:
+            response = file_response(open_file(stored), size=stored.size, content_type=stored.media_type)
+        except HypacError as error:
             return HttpResponse(
-                "The file is no longer in the storage.\n", status=410, content_type="text/plain"
+                f"{error.message}\n", status=410 if error.permanent else 503, content_type="text/plain"
             )
     for header, value in {
         "ETag": etag,

@@ -1,17 +1,18 @@
 """Files of labelled data."""
 
 from django.contrib import messages
-from django.http import FileResponse, StreamingHttpResponse
+from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.errors import InputError
+from annotation.errors import HypacError
 from annotation.jobs import UNFINISHED
 from annotation.selectors.job_progress import job_progress
 from annotation.services.files import open_file
 from annotation.views.access import ProjectRequest, needs
+from annotation.views.file_answers import file_response
 from routing.delivery.archive import zipped
 from routing.models import Delivery, DeliveryFile
 from routing.selectors.deliveries import DELIVER, delivery_reports
@@ -60,16 +61,16 @@ def delivery_file(request: ProjectRequest, delivery_id: int, name: str) -> HttpR
     )
     try:
         content = open_file(file.file)
-    except InputError:
-        return _lost(request)
-    response = FileResponse(
+    except HypacError as error:
+        return _lost(request, error)
+    response = file_response(
         content,
+        size=file.file.size,
         as_attachment=True,
         filename=f"{_prefix(file.delivery)}-{file.name}",
         content_type=file.file.media_type,
     )
     response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Content-Length"] = str(file.file.size)
     return response
 
 
@@ -83,8 +84,8 @@ def delivery_zip(request: ProjectRequest, delivery_id: int) -> HttpResponseBase:
     for entry in files:
         try:
             open_file(entry.file).close()
-        except InputError:  # to be told now: once the archive has begun, it could only break off
-            return _lost(request)
+        except HypacError as error:  # to be told now: once the archive has begun, it could only break off
+            return _lost(request, error)
     prefix = _prefix(delivery)
     return StreamingHttpResponse(
         zipped(files, prefix),
@@ -100,6 +101,7 @@ def _prefix(delivery: Delivery) -> str:
     return f"run-{delivery.run.number}-delivery-{delivery.number}"
 
 
-def _lost(request: ProjectRequest) -> HttpResponseBase:
-    messages.error(request, _("This file is no longer in the storage. Make a new delivery."))
+def _lost(request: ProjectRequest, error: HypacError) -> HttpResponseBase:
+    gone = _("This file is no longer in the storage. Make a new delivery.")
+    messages.error(request, gone if error.permanent else error.message)
     return redirect("deliveries", request.access.project.slug)
