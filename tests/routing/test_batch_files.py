@@ -23,6 +23,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def source(settings, tmp_path):
     settings.VAR_DIR = tmp_path
+    settings.MEDIA_ROOT = tmp_path / "media"
     user = User.objects.create_user("manager")
     project = create_project(user=user, name="Animals", choices=[ChoiceSpec("cat"), ChoiceSpec("dog")])
     make_items(project, ["it purrs", "it barks", "it is silent"])
@@ -69,18 +70,48 @@ def test_another_backend_has_no_batch_files(source, tmp_path):
         call_command("write_batch", "0", str(tmp_path / "calls.jsonl"))
 
 
-def test_reading_that_was_cut_off_in_the_middle_of_a_line_spoils_no_other(source) -> None:
-    first, second, *_ = source.project.items.order_by("position")
-    backend = open_source(source)
-    lines = []
-    for item in (first, second):
+def lines_for(source, *answers: str) -> list[bytes]:
+    """Results that give the first items of the project these labels."""
+    backend, lines = open_source(source), []
+    for item, label in zip(source.project.items.order_by("position"), answers, strict=False):
         custom_id, body = backend.request(item)
-        lines.append(json.dumps(answered({"custom_id": custom_id, "body": body})).encode())
-    read_answers(source=source, lines=lines[:1])
-    store = ResultStore(backend.key)
-    store.path.write_bytes(store.path.read_bytes() + lines[1][:40])
-    read_answers(source=source, lines=lines[1:])
-    assert [answer.value for answer in predict_all(open_source(source), [first, second])] == ["cat", "dog"]
+        answer = completion(label, asked=body, model="small")
+        result = {"custom_id": custom_id, "response": {"status_code": 200, "body": answer}, "error": None}
+        lines.append(json.dumps(result).encode())
+    return lines
+
+
+def labels(source, count: int) -> list[str]:
+    items = list(source.project.items.order_by("position")[:count])
+    return [answer.value for answer in predict_all(open_source(source), items)]
+
+
+def test_a_worker_of_another_host_finds_them_and_the_newest_counts(source, settings, tmp_path) -> None:
+    read_answers(source=source, lines=lines_for(source, "cat", "cat"))
+    read_answers(source=source, lines=lines_for(source, "dog"))
+    settings.VAR_DIR = tmp_path / "another host"
+    assert labels(source, 2) == ["dog", "cat"]
+
+
+def test_a_reading_that_ends_in_an_error_stores_nothing(source) -> None:
+    def cut_off():
+        yield from lines_for(source, "cat")
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="gone"):
+        read_answers(source=source, lines=cut_off())
+    read_answers(source=source, lines=lines_for(source, "dog"))
+    assert labels(source, 1) == ["dog"]
+
+
+def test_what_an_earlier_version_kept_beside_the_storage_is_read_too(source, tmp_path) -> None:
+    first, second = lines_for(source, "cat", "cat")
+    earlier = tmp_path / "batches" / f"{open_source(source).key}.jsonl"
+    earlier.parent.mkdir()
+    earlier.write_bytes(first + b"\n" + second[:40])  # it was killed in the middle of a line
+    assert ResultStore(earlier.stem).get(json.loads(second)["custom_id"]) is None
+    read_answers(source=source, lines=[second])
+    assert labels(source, 2) == ["cat", "cat"]
 
 
 def test_images_are_left_out_of_the_calls(source, tmp_path) -> None:
