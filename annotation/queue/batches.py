@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Count, Exists, Max, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -16,9 +16,11 @@ from annotation.models import Item, Label, Project, WorkBatch, WorkItem
 from annotation.queue.decisions import may_be_stuck, stuck_in
 from annotation.queue.leases import NO_LEASE
 from annotation.selectors.settled import unsettled
+from annotation.services.bulk import copy_rows
 
 State = WorkItem.State
-CHUNK = 1000
+CHUNK = 50_000
+"""Items that are read before they are written: whoever gives them may read them from the database."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +67,24 @@ def create_batch(
     items were chosen or in which order they are given here. Raises InputError where an item is not of the
     project.
     """
+    wrong = InputError(_("An item is given twice, or is not of this project."), where="item_ids")
+    given = 0
     with transaction.atomic():
         batch = WorkBatch.objects.create(project=project, blind=blind, priority=priority, overlap=overlap)
         for ids in _chunks(item_ids):
-            if Item.objects.filter(project=project, pk__in=ids).count() != len(ids):
-                raise InputError(_("An item is given twice, or is not of this project."), where="item_ids")
-            WorkItem.objects.bulk_create(
-                WorkItem(batch=batch, item_id=pk, slot=slot, priority=priority, order=_place(entropy, pk))
+            given += len(ids)
+            rows = (
+                (batch.pk, pk, slot, priority, _place(entropy, pk))
                 for pk in ids
-                for slot in range(overlap if _has_several(entropy, pk, overlap_share) else 1)
+                for slot in range(overlap if overlap > 1 and _has_several(entropy, pk, overlap_share) else 1)
             )
+            try:
+                copy_rows(WorkItem, ("batch", "item", "slot", "priority", "order"), rows)
+            except IntegrityError:  # two rows for one slot
+                raise wrong from None
+        # All at once: of a million items that is one look instead of a thousand.
+        if Item.objects.filter(project=project, work_items__batch=batch, work_items__slot=0).count() != given:
+            raise wrong
     return batch
 
 
