@@ -59,7 +59,8 @@ class Recorded:
     `USAGE_COLUMNS` what the call used, `finish_reason_column` why the model stopped, and `cost_column` what
     the answer cost."""
 
-    in_flight = 500
+    # Nothing is in flight: so many are stored at a time.
+    in_flight = 2_000
 
     def __init__(self, params: dict[str, Any], context: SourceContext | None = None) -> None:
         refuse_unknown(params, PARAMS)

@@ -4,20 +4,22 @@ from collections import deque
 from collections.abc import Iterator
 from decimal import Decimal
 
-from django.db.models import QuerySet
+import numpy as np
 from django.utils.translation import gettext as _
+from numpy.typing import NDArray
 
 from annotation.jobs import JobContext
 from annotation.models import Item
+from annotation.selectors.ranges import of_items
 from routing.backends import Backend, BackendError
 from routing.services.budget import Purse
 from routing.services.charging import Charge
 
-PAGE = 500
+PAGE = 1_000
 
 
 class HandOut(Iterator[Item]):
-    """Read from the database page by page as they are wanted, in the order of their positions.
+    """Read from the database page by page as they are wanted, in the order of `ids`.
 
     No more than the backend's `in_flight` have money set aside at a time; the items that it settles free the
     places of the next ones. It ends, and can be gone on with, when the job is to pause or the budget has no
@@ -25,15 +27,14 @@ class HandOut(Iterator[Item]):
     """
 
     def __init__(
-        self, context: JobContext, missing: QuerySet[Item], *, backend: Backend, charge: Charge, purse: Purse
+        self, context: JobContext, ids: NDArray[np.int64], *, backend: Backend, charge: Charge, purse: Purse
     ) -> None:
-        self._context, self._missing, self._purse = context, missing, purse
+        self._context, self._ids, self._purse = context, ids, purse
         self._backend, self._charge = backend, charge
         self._read: deque[tuple[Item, Decimal | None]] = deque()
         self._ready: deque[tuple[Item, Decimal]] = deque()
         self._outstanding: dict[int, Decimal] = {}
-        self._last: int | None = None
-        self._all_read = False
+        self._place = 0
 
     def __next__(self) -> Item:
         if self._context.pausing or not (self._ready or self._reserve()):
@@ -78,13 +79,16 @@ class HandOut(Iterator[Item]):
     def read_on(self) -> None:
         """Read as many items as may be handed out next. Outside any transaction."""
         wanted = self._backend.in_flight - len(self._outstanding) - len(self._ready)
-        while len(self._read) < wanted and not self._all_read:
-            items = self._missing if self._last is None else self._missing.filter(position__gt=self._last)
-            page = list(items[:PAGE])
-            self._all_read = len(page) < PAGE
-            if page:
-                self._last = page[-1].position
-            self._read.extend((item, self._charge.most(self._backend.most_usage(item))) for item in page)
+        while len(self._read) < wanted and self._place < len(self._ids):
+            page = self._ids[self._place : self._place + PAGE].tolist()
+            self._place += len(page)
+            rows = Item.objects.filter(of_items("pk", page)).select_related("image")
+            found = {item.pk: item for item in rows}
+            self._read.extend(
+                (found[pk], self._charge.most(self._backend.most_usage(found[pk])))
+                for pk in page
+                if pk in found
+            )
 
     def set_aside(self) -> None:
         """Set money aside for what may be handed out next. Called inside a chunk, after `read_on`."""

@@ -4,8 +4,10 @@ again."""
 from collections.abc import Sequence
 from decimal import Decimal
 
+import numpy as np
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
+from numpy.typing import NDArray
 
 from annotation.errors import JobFailedError
 from annotation.jobs import JobContext, JobPausedError
@@ -21,6 +23,7 @@ from routing.services.handing_out import HandOut
 from routing.services.opened import open_source
 from routing.services.run_sources import change_of
 from routing.services.scoring import score_of
+from routing.services.stored_answers import store_answers
 from routing.services.stored_scores import store_scores
 
 CUT_OFF = "length"
@@ -43,9 +46,11 @@ def predict_missing(
     answered = Prediction.objects.filter(
         item=OuterRef("pk"), source=run_source.source_id, fingerprint=run_source.fingerprint
     )
-    missing = items.filter(~Exists(answered)).select_related("image").order_by("position")
+    missing = items.filter(~Exists(answered)).order_by("position").values_list("pk", flat=True)
+    # Read once, 8 bytes for each: a query per page would have to find out about all of them again and again.
+    ids = np.fromiter(missing.iterator(chunk_size=10_000), dtype=np.int64)
+    left = len(ids)
     # What is there already from an earlier attempt counts as done.
-    left = missing.count()
     there = items.count() - left
     with context.chunk(done=done + there, stage=words):
         lose_what_others_left(context, run_source.run)
@@ -58,7 +63,7 @@ def predict_missing(
         )
     with context.chunk():
         purse = Purse(context, run_source, stage)
-    stream = _Stream(context, run_source, missing, stage=stage, purse=purse, done=done + there)
+    stream = _Stream(context, run_source, ids, stage=stage, purse=purse, done=done + there)
     stream.run()
     return stream.done - done
 
@@ -70,7 +75,7 @@ class _Stream:
         self,
         context: JobContext,
         run_source: RunSource,
-        missing: QuerySet[Item],
+        ids: NDArray[np.int64],
         *,
         stage: str,
         purse: Purse,
@@ -83,9 +88,7 @@ class _Stream:
         self._score = score_of(run_source.run, run_source)
         self._reader = reader_of(project)
         self._rows = _Rows(run_source, self._reader)
-        self._hand_out = HandOut(
-            context, missing, backend=self._backend, charge=self._rows.charge, purse=purse
-        )
+        self._hand_out = HandOut(context, ids, backend=self._backend, charge=self._rows.charge, purse=purse)
         # What is set aside for the answers that are about to be stored.
         self._arrived: list[Decimal] = []
 
@@ -146,7 +149,8 @@ class _Stream:
         paid = sum((row.cost for row in rows), Decimal(0))
         self._hand_out.read_on()
         with self._context.chunk(done=self.done + len(rows)):
-            store_scores(Prediction.objects.bulk_create(rows), self._score, self._reader)
+            store_answers(rows)
+            store_scores(rows, self._score, self._reader)
             _pay(rows, paid, self._run_source, self._stage)
             self._purse.settle(self._arrived, paid)
             self._hand_out.set_aside()

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from django.db.models import Exists, OuterRef
 
 from annotation.jobs import JobContext
+from annotation.services.bulk import copy_rows
 from annotation.values import ValueReader, reader_of
 from routing.backends.base import shortened
 from routing.core.scores import make_score
@@ -20,14 +21,13 @@ def store_scores(rows: Iterable[Prediction], score: ChosenScore, reader: ValueRe
 
     An answer that cannot be used is as uncertain as can be, whatever the model thought of it.
     """
-    compute = make_score(score.name, score.params)
-    scores = []
-    for row in rows:
-        result = compute(fields_of(row, reader))
-        scores.append(
-            ItemScore(prediction=row, name=score.key, value=result.u, reason=shortened(result.reason))
-        )
-    ItemScore.objects.bulk_create(scores)
+    compute, name = make_score(score.name, score.params), score.key
+    results = ((row.pk, compute(fields_of(row, reader))) for row in rows)
+    copy_rows(
+        ItemScore,
+        ("prediction", "name", "value", "reason"),
+        [(pk, name, result.u, shortened(result.reason)) for pk, result in results],
+    )
 
 
 def score_missing(context: JobContext, *, run_source: RunSource, score: ChosenScore) -> None:
