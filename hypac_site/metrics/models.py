@@ -74,7 +74,7 @@ def _count_predictions() -> dict[int, _Calls]:
     if stored is None:  # what came before is not counted: that would be a look at the whole table
         stored = {"mark": _newest(Prediction), "sources": {}}
     calls = {key: _Calls(**one) for key, one in stored["sources"].items()}
-    mark, new = _next_rows(Prediction, stored["mark"])
+    mark, new = _next_rows(Prediction, stored["mark"], most=MOST_ROWS)
     within = {f"within{i}": Count("pk", filter=Q(latency_ms__lte=limit)) for i, limit in enumerate(BUCKETS)}
     rows = (
         new.order_by()
@@ -128,7 +128,7 @@ def _sum_spend() -> dict[tuple[str, str, str], Decimal]:
     """By project, currency and who was paid. All rows are read once, when the cache holds nothing."""
     stored: dict[str, Any] = cache.get("metrics:spend") or {"mark": 0, "sums": {}}
     sums: dict[tuple[int, bool], Decimal] = stored["sums"]
-    mark, new = _next_rows(Spend, stored["mark"], most=None)
+    mark, new = _next_rows(Spend, stored["mark"])
     if mark > stored["mark"]:
         sums = _added(sums, new)
         cache.set("metrics:spend", {"mark": mark, "sums": sums}, KEPT_SECONDS)
@@ -159,8 +159,8 @@ def _newest(model: type[Model]) -> int:
     return model._default_manager.aggregate(newest=Max("pk"))["newest"] or 0
 
 
-def _next_rows(model: type[Any], mark: int, *, most: int | None = MOST_ROWS) -> tuple[int, "QuerySet[Any]"]:
-    """(new mark, rows between the marks): those after `mark` that are older than MARGIN, the first `most`."""
+def _next_rows(model: type[Any], mark: int, *, most: int | None = None) -> tuple[int, "QuerySet[Any]"]:
+    """(new mark, rows between the marks): those after `mark` that are older than MARGIN, at most `most`."""
     beyond = model._default_manager.filter(pk__gt=mark)
     if most is not None:
         end = beyond.order_by("pk").values_list("pk", flat=True)[most - 1 : most].first()

@@ -1,0 +1,139 @@
+"""Lines of the log: as text and JSON, with the request or job they belong to, without tokens."""
+
+import io
+import json
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+
+from annotation import jobs
+from annotation.log_context import logged
+from annotation.models import Job
+from hypac_site.logs import HideTokens, JsonFormatter, Place, TextFormatter
+
+TOKEN = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@pytest.fixture(params=[JsonFormatter, TextFormatter], ids=["json", "text"])
+def lines(request) -> Iterator[io.StringIO]:
+    """What the console gets."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(request.param())
+    handler.addFilter(HideTokens())
+    handler.addFilter(Place())
+    root = logging.getLogger()
+    root.addHandler(handler)
+    yield stream
+    root.removeHandler(handler)
+
+
+def parsed(stream: io.StringIO) -> list[dict]:
+    text = stream.getvalue()
+    return [json.loads(line) if line.startswith("{") else {"message": line} for line in text.splitlines()]
+
+
+def test_a_line_names_what_it_belongs_to(lines) -> None:
+    log = logging.getLogger("annotation.tests")
+    with logged(job=7), logged(job_kind="import_items"):
+        log.warning("a chunk of %d rows", 12)
+    log.warning("outside")
+    inside, outside = lines.getvalue().splitlines()
+    if inside.startswith("{"):
+        line = json.loads(inside)
+        assert (line["job"], line["job_kind"], line["message"]) == (7, "import_items", "a chunk of 12 rows")
+        assert (line["level"], line["logger"]) == ("WARNING", "annotation.tests")
+        assert line["time"].endswith("+00:00")
+        assert "job" not in json.loads(outside)
+    else:
+        assert inside.endswith("WARNING annotation.tests a chunk of 12 rows [job=7 job_kind=import_items]")
+        assert outside.endswith("outside")
+
+
+def test_an_exception_is_one_line_of_json_without_the_tokens_in_it(lines) -> None:
+    try:
+        raise ValueError(f"no page at /join/{TOKEN}/ for you")
+    except ValueError:
+        logging.getLogger("annotation.tests").exception("failed")
+    text = lines.getvalue()
+    assert "ValueError" in text
+    assert TOKEN not in text
+    if text.startswith("{"):
+        assert text.count("\n") == 1
+        assert "Traceback" in json.loads(text)["exc_info"]
+
+
+@pytest.mark.django_db
+class TestRequests:
+    def test_each_answer_carries_an_id(self) -> None:
+        first, second = (Client().get("/login/").headers["X-Request-ID"] for _ in range(2))
+        assert len(first) == 32
+        assert first != second
+
+    @pytest.mark.parametrize(
+        ("behind_proxy", "given", "taken"),
+        [
+            (True, "7f9c-of-the-proxy", True),
+            (True, "short", False),
+            (True, "x" * 65, False),
+            (True, 'a"b\\c {"level": 1}', False),
+            (False, "7f9c-of-a-stranger", False),
+        ],
+    )
+    def test_the_id_of_the_proxy_is_taken_if_it_is_sane(self, settings, behind_proxy, given, taken) -> None:
+        settings.HYPAC_BEHIND_PROXY = behind_proxy
+        answer = Client().get("/login/", headers={"X-Request-ID": given})
+        assert (answer.headers["X-Request-ID"] == given) is taken
+
+    def test_a_line_for_each_request_where_that_is_wanted(self, settings, lines) -> None:
+        logging.getLogger("hypac.requests").setLevel(logging.INFO)
+        Client().get("/login/?q=secret+search")
+        assert "GET /login/" not in lines.getvalue()
+        settings.HYPAC_LOG_REQUESTS = True
+        number = Client().get("/login/?q=secret+search").headers["X-Request-ID"]
+        Client().get(f"/join/{TOKEN}/")
+        Client().get("/healthz")
+        text = lines.getvalue()
+        assert "GET /login/ 200 in " in text
+        assert number in text
+        assert "secret" not in text
+        assert TOKEN not in text
+        assert "healthz" not in text
+        if text.startswith("{"):
+            line = next(line for line in parsed(lines) if line["logger"] == "hypac.requests")
+            assert (line["status"], line["method"], line["path"]) == (200, "GET", "/login/")
+
+    def test_what_django_says_of_an_answer_belongs_to_the_request(self, lines) -> None:
+        number = Client().get("/no-such-page/").headers["X-Request-ID"]
+        assert "Not Found: /no-such-page/" in lines.getvalue()
+        assert number in lines.getvalue()
+
+    def test_the_address_behind_a_proxy_is_the_one_that_the_proxy_saw(self, settings, lines) -> None:
+        settings.HYPAC_LOG_REQUESTS = settings.HYPAC_BEHIND_PROXY = True
+        logging.getLogger("hypac.requests").setLevel(logging.INFO)
+        seen = "198.51.100.7"
+        Client(REMOTE_ADDR="10.0.0.2").get("/login/", headers={"X-Forwarded-For": f"203.0.113.9, {seen}"})
+        Client(REMOTE_ADDR="10.0.0.2").get("/login/", headers={"X-Forwarded-For": '"><script>'})
+        if lines.getvalue().startswith("{"):
+            found = [line["address"] for line in parsed(lines) if line["logger"] == "hypac.requests"]
+            assert found == [seen, "10.0.0.2"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_job_logs_names_it(project, lines, monkeypatch) -> None:
+    def handler(context: jobs.JobContext) -> None:
+        logging.getLogger("annotation.tests").warning("at work in %s", threading.current_thread().name)
+
+    monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))
+    jobs.register("tell", handler, title="Tell")
+    job = jobs.enqueue(project=project, kind_name="tell", params={})
+    assert jobs.run(job.pk)
+    assert Job.objects.get(pk=job.pk).state == Job.State.DONE
+    line = next(line for line in lines.getvalue().splitlines() if "at work in" in line)
+    if line.startswith("{"):
+        assert (json.loads(line)["job"], json.loads(line)["job_kind"]) == (job.pk, "tell")
+    else:
+        assert line.endswith(f"[job={job.pk} job_kind=tell]")
