@@ -11,6 +11,7 @@ from annotation.hooks import blind_objection, hooks
 from annotation.models import Draft, Label, Skip, User, WorkBatch, WorkItem
 from annotation.queue.leases import NO_LEASE, held
 from annotation.queue.settling import lock_settling, settle_after
+from annotation.queue.tokens import was_given
 from annotation.queue.values import check_comment, check_idempotency_key, usable_lead_time, validate_value
 
 State = WorkItem.State
@@ -29,8 +30,9 @@ def submit(
     """Store the label of an item that the person holds, and end its lease.
 
     Sent twice with the same `idempotency_key` and the same answer, it makes one label. Raises ConflictError
-    for the same key with another answer, and where the item has passed on meanwhile (the answer is then kept
-    as the person's draft); InputError names the field; NotAllowedError where they may not label a blind item.
+    for the same key with another answer, for an item that they never held, and where the item has passed on
+    meanwhile (the answer is then kept as the person's draft); InputError names the field; NotAllowedError
+    where they may not label a blind item.
     """
     work_item = _load(work_item_id)
     project = work_item.batch.project
@@ -39,9 +41,9 @@ def submit(
     check_idempotency_key(idempotency_key)
     try:
         with transaction.atomic():
-            if label := _replay(user, idempotency_key, work_item_id, value, comment):
-                return label
             if work_item.batch.blind and (objection := blind_objection(project, user)):
+                if label := _replay(user, idempotency_key, work_item_id, value, comment):
+                    return label
                 raise NotAllowedError(objection)
             lock_settling(work_item.batch)
             if held(user, work_item_id, token).update(
@@ -61,14 +63,16 @@ def submit(
                 for stored in hooks.label_stored:
                     stored(label, None)
                 return label
-            # A twin of this request may have been quicker by a moment: then its label is there now.
+            # This request may have come before, or a twin of it was quicker by a moment.
             if label := _replay(user, idempotency_key, work_item_id, value, comment):
                 return label
     except IntegrityError:
-        # The same key came with two answers at once, and the other one won.
+        # The key came with another answer before, or at the same moment, and the other one won.
         if label := _replay(user, idempotency_key, work_item_id, value, comment):
             return label
         raise
+    if not was_given(token, work_item_id=work_item_id, user_id=user.pk):
+        raise ConflictError(_("This item was never given to you. Load the page again."))
     _keep_draft(work_item, user, value, comment)
     raise ConflictError(_why_gone(work_item_id, user))
 

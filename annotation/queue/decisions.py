@@ -9,6 +9,7 @@ from annotation.errors import ConflictError
 from annotation.hooks import blind_objection, hooks
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 from annotation.permissions import ROLES_BY_ACTION
+from annotation.queue.clock import queue_time
 from annotation.queue.leases import NO_LEASE
 from annotation.queue.settling import lock_settling, settle_item
 from annotation.services import audit
@@ -108,10 +109,9 @@ def ask_again(*, work_item: WorkItem, actor: User) -> WorkItem:
 
 def _end(work_item: WorkItem, state: str) -> None:
     """End every open work item of an item in its batch. Raises ConflictError where somebody is at one."""
-    now = timezone.now()
     same = WorkItem.objects.filter(batch=work_item.batch_id, item=work_item.item_id)
-    nobody_at_it = Q(state=State.OPEN) | Q(state=State.LEASED, lease_expires_at__lte=now)
-    ended = same.filter(nobody_at_it).order_by().update(state=state, finished_at=now, **NO_LEASE)
+    nobody_at_it = Q(state=State.OPEN) | Q(state=State.LEASED, lease_expires_at__lte=queue_time())
+    ended = same.filter(nobody_at_it).order_by().update(state=state, finished_at=timezone.now(), **NO_LEASE)
     if not ended or same.filter(state__in=(State.OPEN, State.LEASED)).exists():
         raise ConflictError(_("Somebody has this item open, or it has been dealt with. Load the page again."))
 

@@ -1,27 +1,31 @@
 """Handing out items and taking them back."""
 
-import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
-from django.utils import timezone
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, NotAllowedError
 from annotation.hooks import blind_objection
-from annotation.models import Draft, Item, Label, Membership, Project, Skip, User, WorkBatch, WorkItem
+from annotation.models import Draft, Item, Label, Membership, Project, Skip, User, WorkItem
 from annotation.permissions import ROLES_BY_ACTION
+from annotation.queue.clock import queue_time
+from annotation.queue.finding import batches_of, places
 from annotation.queue.limits import room_of
+from annotation.queue.tokens import new_token
 
 State = WorkItem.State
 NO_LEASE: dict[str, Any] = {"leased_to": None, "lease_token": "", "lease_expires_at": None}
 CLAIM_ATTEMPTS = 5
 MAX_AHEAD = 2
 """Items that somebody may hold besides the one before them, so that the next one is there at once."""
+RENEWED_AFTER = 1 / 30
+"""Part of the lease's time that has to be over before asking for more items renews it."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def heartbeat(*, user: User, work_item_id: int, token: str) -> datetime:
     seconds = (
         Project.objects.filter(work_batches__work_items=work_item_id).values_list("lease_seconds", flat=True)
     ).first()
-    expires_at = timezone.now() + timedelta(seconds=seconds or 0)
+    expires_at = queue_time() + timedelta(seconds=seconds or 0)
     if not held(user, work_item_id, token).update(lease_expires_at=expires_at):
         raise ConflictError(_("This item is no longer yours: it was open for too long. Load the next one."))
     return expires_at
@@ -142,59 +146,36 @@ def lock_membership(project: Project, user: User) -> Membership:
     return membership
 
 
-def lease(candidates: QuerySet[WorkItem], project: Project, user: User) -> int | None:
+def lease(candidates: QuerySet[WorkItem], user: User, until: datetime) -> int | None:
     """Lease the first of the candidates that is still free; returns its id."""
-    now = timezone.now()
     # On PostgreSQL, rows that others take at this moment are passed over instead of waited for.
-    candidate = candidates.select_for_update(skip_locked=True, of=("self",)).first()
+    rows = candidates.select_for_update(skip_locked=True, of=("self",))
+    candidate = rows.values_list("pk", "state", "lease_token").first()
     if candidate is None:
         return None
-    taken = WorkItem.objects.filter(
-        pk=candidate.pk, state=candidate.state, lease_token=candidate.lease_token
-    ).update(
+    pk, state, token = candidate
+    taken = WorkItem.objects.filter(pk=pk, state=state, lease_token=token).update(
         state=State.LEASED,
         leased_to=user,
-        lease_token=secrets.token_hex(16),
-        lease_expires_at=now + timedelta(seconds=project.lease_seconds),
+        lease_token=new_token(pk, user.pk),
+        lease_expires_at=until,
     )
-    return candidate.pk if taken else None
-
-
-def free(batch: WorkBatch, user: User) -> QuerySet[WorkItem]:
-    """Work items of the batch that nothing keeps from this person, whatever their state."""
-    skipped = Skip.objects.filter(user=user, cleared_at__isnull=True)
-    if batch.overlap == 1:
-        skipped = skipped.filter(work_item=OuterRef("pk"))
-    else:  # who cannot tell for one of the labels that an item gets cannot for another
-        skipped = skipped.filter(work_item__item=OuterRef("item"), work_item__batch=batch)
-    labelled = Label.objects.filter(item=OuterRef("item"), annotator=user, work_item__batch=batch)
-    # By somebody, or by this person for another of the labels that the item gets.
-    held_elsewhere = WorkItem.objects.filter(
-        Q(slot=OuterRef("slot")) | Q(leased_to=user), item=OuterRef("item"), state=State.LEASED
-    ).exclude(pk=OuterRef("pk"))
-    # Not as NOT EXISTS: PostgreSQL makes joins of those and reads the whole batch for them. These are looked
-    # up row by row while it walks the queue's index, up to the first row that fits.
-    return (
-        WorkItem.objects.filter(batch=batch)
-        .alias(skipped=_first(skipped), labelled=_first(labelled), held_elsewhere=_first(held_elsewhere))
-        .filter(skipped__isnull=True, labelled__isnull=True, held_elsewhere__isnull=True)
-        .order_by("priority", "order")
-    )
-
-
-def _first(rows: QuerySet[Any]) -> Subquery:
-    return Subquery(rows.order_by().values("pk")[:1])
+    return pk if taken else None
 
 
 def load_task(work_item_id: int, user: User) -> Task:
-    work_item = WorkItem.objects.select_related("item__image", "batch__project").get(pk=work_item_id)
-    draft = Draft.objects.filter(work_item=work_item, user=user).values_list("value", flat=True).first()
+    draft = Draft.objects.filter(work_item=OuterRef("pk"), user=user).values("value")
+    work_item = (
+        WorkItem.objects.select_related("item__image", "batch__project")
+        .annotate(draft_value=Subquery(draft))
+        .get(pk=work_item_id)
+    )
     return Task(
         work_item=work_item,
         item=work_item.item,
         token=work_item.lease_token,
         expires_at=work_item.lease_expires_at,
-        draft_value=draft,
+        draft_value=work_item.draft_value,
     )
 
 
@@ -204,9 +185,15 @@ def _hold(project: Project, user: User, count: int) -> list[int]:
         try:
             with transaction.atomic():
                 membership = lock_membership(project, user)
-                ids = _renew_own(project, user)
+                now = queue_time()
+                objection = _Objection(project, user)
+                ids = _renew_own(project, user, now, objection)
                 most = min(count, room_of(membership, most=count)) if len(ids) < count else 0
-                while len(ids) < most and (work_item_id := _take_next(project, user)):
+                while len(ids) < most:
+                    until = _end(project, now, place=len(ids))
+                    work_item_id = _take_next(project, user, now, until, objection)
+                    if work_item_id is None:
+                        break
                     ids.append(work_item_id)
                 return ids
         except IntegrityError:
@@ -216,39 +203,55 @@ def _hold(project: Project, user: User, count: int) -> list[int]:
     return []
 
 
-def _renew_own(project: Project, user: User) -> list[int]:
-    """What the person holds, with the leases renewed, so that a reload shows the same items.
+class _Objection:
+    """What stands against blind batches: asked once, and only where there is one."""
 
-    Leases end in the order in which the items were handed out: each is renewed a moment after the one before.
+    def __init__(self, project: Project, user: User) -> None:
+        self.project, self.user = project, user
+
+    @cached_property
+    def words(self) -> str:
+        return blind_objection(self.project, self.user)
+
+
+def _end(project: Project, now: datetime, *, place: int) -> datetime:
+    """When a lease that begins now ends. Those of one person end in the order in which the items were handed
+    out, and are renewed in it: each a moment after the one before.
     """
+    return now + timedelta(seconds=project.lease_seconds, microseconds=place)
+
+
+def _renew_own(project: Project, user: User, now: datetime, objection: _Objection) -> list[int]:
+    """What the person holds, with the leases renewed, so that a reload shows the same items."""
     own = (
         WorkItem.objects.filter(state=State.LEASED, leased_to=user, batch__project=project)
-        .select_related("batch")
         .order_by("lease_expires_at", "priority", "order")
+        .values_list("pk", "lease_token", "lease_expires_at", "batch__blind")
     )
-    ids = []
-    for work_item in own:
-        mine = held(user, work_item.pk, work_item.lease_token)
-        if work_item.batch.blind and blind_objection(project, user):
-            mine.update(state=State.OPEN, **NO_LEASE)
-        elif mine.update(lease_expires_at=timezone.now() + timedelta(seconds=project.lease_seconds)):
-            ids.append(work_item.pk)
-    return ids
+    mine = []
+    for pk, token, expires_at, blind in own:
+        if blind and objection.words:
+            held(user, pk, token).update(state=State.OPEN, **NO_LEASE)
+        else:
+            mine.append((pk, token, expires_at or now))
+    # Who answers every second does not renew every second. All or none, which keeps their order.
+    fresh = now + timedelta(seconds=project.lease_seconds * (1 - RENEWED_AFTER))
+    if all(expires_at > fresh for _pk, _token, expires_at in mine):
+        return [pk for pk, _token, _expires_at in mine]
+    return [
+        pk
+        for place, (pk, token, _expires_at) in enumerate(mine)
+        if held(user, pk, token).update(lease_expires_at=_end(project, now, place=place))
+    ]
 
 
-def _take_next(project: Project, user: User) -> int | None:
-    unfinished = WorkItem.objects.filter(batch=OuterRef("pk"), state__in=(State.OPEN, State.LEASED))
-    batches = WorkBatch.objects.filter(Exists(unfinished), project=project, locked_at__isnull=True)
-    objection: str | None = None
-    for batch in batches.order_by("priority", "id"):
-        if batch.blind:
-            objection = blind_objection(project, user) if objection is None else objection
-            if objection:
-                continue
-        # Expired leases first: they were handed out early, so their places are before those of the open ones.
-        # One query each, so that each can walk the index (batch, state, priority, order) to its first match.
-        expired = free(batch, user).filter(state=State.LEASED, lease_expires_at__lte=timezone.now())
-        waiting = free(batch, user).filter(state=State.OPEN)
-        if work_item_id := lease(expired, project, user) or lease(waiting, project, user):
-            return work_item_id
+def _take_next(
+    project: Project, user: User, now: datetime, until: datetime, objection: _Objection
+) -> int | None:
+    for batch, has_expired in batches_of(project, now):
+        if batch.blind and objection.words:
+            continue
+        for candidates in places(batch, user, now, expired=has_expired):
+            if work_item_id := lease(candidates, user, until):
+                return work_item_id
     return None

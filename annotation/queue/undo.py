@@ -1,12 +1,16 @@
 """Taking the last answer back."""
 
+from datetime import timedelta
+
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError
 from annotation.models import Label, Project, Skip, User, WorkItem
-from annotation.queue.leases import Task, free, lease, load_task, lock_membership, release_all
+from annotation.queue.clock import queue_time
+from annotation.queue.finding import free
+from annotation.queue.leases import Task, lease, load_task, lock_membership, release_all
 
 
 def undo(*, project: Project, user: User, before: int | None = None) -> Task | None:
@@ -45,8 +49,10 @@ def _take_back(project: Project, user: User, skip: Skip) -> Task:
     available = WorkItem.objects.none()
     if batch.locked_at is None:
         available = free(batch, user).filter(pk=skip.work_item_id)
-    work_item_id = lease(available.filter(state=WorkItem.State.OPEN), project, user) or lease(
-        available.filter(state=WorkItem.State.LEASED, lease_expires_at__lte=timezone.now()), project, user
+    now = queue_time()
+    until = now + timedelta(seconds=project.lease_seconds)
+    work_item_id = lease(available.filter(state=WorkItem.State.OPEN), user, until) or lease(
+        available.filter(state=WorkItem.State.LEASED, lease_expires_at__lte=now), user, until
     )
     if work_item_id is None:
         raise ConflictError(_("The item that you skipped has gone to somebody else by now."))

@@ -97,7 +97,7 @@ def submit(request: ProjectRequest) -> HttpResponseBase:
         return _refused(request, error, work_item, token)
     except ConflictError as error:
         return _next(request, Said(str(error), trouble=True), "gone")
-    return _next(request, Said(_("Saved: %(label)s") % {"label": name_of(label)}))
+    return _next(request, Said(_("Saved: %(label)s") % {"label": name_of(request.access.project, label)}))
 
 
 @needs("label", "POST")
@@ -219,7 +219,9 @@ def _correct(request: ProjectRequest, label: Label) -> HttpResponseBase:
         return show(request, to_correct(label), said, typed=_typed(request))
     except ConflictError as error:
         return _next(request, Said(str(error), trouble=True), "gone")
-    return _next(request, Said(_("Corrected: %(label)s") % {"label": name_of(newest)}))
+    return _next(
+        request, Said(_("Corrected: %(label)s") % {"label": name_of(request.access.project, newest)})
+    )
 
 
 def _next(request: ProjectRequest, said: Said, outcome: str = "stored") -> HttpResponseBase:

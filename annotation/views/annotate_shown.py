@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from annotation import queue
-from annotation.models import Label, Skip
+from annotation.models import Label, Project, Skip
 from annotation.queue import Task
 from annotation.selectors.label_values import in_words
 from annotation.selectors.objections import why_not_mine
@@ -122,8 +122,8 @@ def to_correct(label: Label) -> Task:
     )
 
 
-def name_of(label: Label) -> str:
-    names = dict(label.item.project.choices.values_list("key", "name"))
+def name_of(project: Project, label: Label) -> str:
+    names = dict(project.choices.values_list("key", "name"))
     return _short(in_words(label.value, names))
 
 

@@ -1,5 +1,8 @@
 """Claiming, answering and skipping, by one request after the other."""
 
+import hashlib
+from datetime import timedelta
+
 import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -20,9 +23,12 @@ def state_of(task: queue.Task) -> str:
 
 class TestClaim:
     def test_a_reload_and_a_second_tab_show_the_same_item_with_the_same_token(self, desk) -> None:
-        first, second = desk.claim(), desk.claim()
+        first = desk.claim()
+        later = timezone.now() + timedelta(minutes=2)
+        WorkItem.objects.filter(state=State.LEASED).update(lease_expires_at=later)
+        second = desk.claim()
         assert (second.work_item, second.token) == (first.work_item, first.token)
-        assert second.expires_at > first.expires_at
+        assert second.expires_at > later
         assert WorkItem.objects.filter(state=State.LEASED).count() == 1
 
     def test_two_people_get_two_items(self, desk) -> None:
@@ -42,6 +48,12 @@ class TestClaim:
         assert orders[0] == orders[1]
         assert orders[0] != orders[2]
         assert orders[0] != ids
+
+    def test_a_place_is_the_hash_of_the_entropy_and_the_items_id(self, desk) -> None:
+        """What was drawn once is drawn again, by every version."""
+        for work_item in desk.batch.work_items.all():
+            digest = hashlib.sha256(f"7:{work_item.item_id}".encode()).digest()
+            assert work_item.order == int.from_bytes(digest[:8]) >> 1
 
     def test_priority_comes_first(self, desk) -> None:
         urgent = make_items(desk.project, 1)
@@ -78,12 +90,12 @@ class TestClaim:
         with pytest.raises(IntegrityError), transaction.atomic():
             WorkItem.objects.filter(state=State.OPEN).update(lease_expires_at=timezone.now(), **lease)
 
-    def test_items_of_another_project_are_refused(self, desk) -> None:
-        stranger = make_items(make_project(), 1)[0]
-        with pytest.raises(InputError, match="not of this project"):
-            queue.create_batch(
-                project=desk.project, item_ids=[stranger.pk], blind=False, priority=1, entropy=1
-            )
+    def test_items_of_another_project_and_items_given_twice_are_refused(self, desk) -> None:
+        stranger, mine = make_items(make_project(), 1)[0].pk, desk.items[0].pk
+        for ids in ([stranger], [mine, stranger], [mine, mine], [mine, stranger + 1_000]):
+            with pytest.raises(InputError, match="not of this project"):
+                queue.create_batch(project=desk.project, item_ids=ids, blind=False, priority=1, entropy=1)
+        assert list(desk.project.work_batches.all()) == [desk.batch]
 
     def test_a_blind_batch_is_kept_from_whom_something_stands_against(self, desk, clean_hooks) -> None:
         held = desk.claim(desk.ann)
@@ -181,6 +193,34 @@ class TestSubmit:
         assert again.draft_value == "dog"
         desk.submit(again, "cat")
         assert not Draft.objects.exists()
+
+    def test_an_answer_to_what_one_never_held_is_not_kept(self, make_desk) -> None:
+        desk = make_desk(items=2)
+        mine, theirs = desk.claim(desk.ann), desk.claim(desk.ben)
+        # No token, one that was made up, one of another item, and one that somebody else was given.
+        for token in ("", "0" * 32, mine.token, theirs.token):
+            with pytest.raises(ConflictError, match="never given to you"):
+                queue.submit(
+                    user=desk.ann,
+                    work_item_id=theirs.work_item.pk,
+                    token=token,
+                    value="cat",
+                    idempotency_key="k",
+                )
+        assert not Draft.objects.exists()
+        assert not queue.has_seen(user=desk.ann, work_item=WorkItem.objects.get(pk=theirs.work_item.pk))
+
+    def test_a_token_is_known_after_the_servers_key_was_changed(self, make_desk, settings) -> None:
+        desk = make_desk(items=1)
+        late = desk.claim(desk.ann)
+        desk.expire(late)
+        desk.claim(desk.ben)
+        settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "another key " * 5
+        with pytest.raises(ConflictError, match="kept as a draft"):
+            desk.submit(late)
+        settings.SECRET_KEY_FALLBACKS = []
+        with pytest.raises(ConflictError, match="never given to you"):
+            desk.submit(late)
 
     def test_after_expiry_it_counts_while_nobody_else_has_the_item(self, desk) -> None:
         task = desk.claim()

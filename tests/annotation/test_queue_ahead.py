@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from annotation import queue
 from annotation.models import Membership, WorkItem
-from annotation.queue.leases import free
+from annotation.queue.finding import free
 from annotation.selectors.objections import why_not_mine
 from annotation.selectors.work import annotator_pace, waiting_for
 from tests.factories import make_items

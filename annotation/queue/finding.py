@@ -1,0 +1,112 @@
+"""Which work item is next for somebody.
+
+Open ones in the order of the index (batch, state, priority, order), up to the first that nothing keeps from
+the person. Of a batch that asks several people about an item, who is ahead of the others has to pass all that
+they answered already and the others have not: those are not read one by one (`_of_several`).
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet, Subquery
+
+from annotation.models import Label, Project, Skip, User, WorkBatch, WorkItem
+
+State = WorkItem.State
+WINDOW = 200
+"""Open work items of a batch with overlap that are read one after the other."""
+LATEST = 50
+"""Labels of somebody by which it is known how far they are."""
+
+
+def batches_of(project: Project, now: datetime) -> Iterator[tuple[WorkBatch, bool]]:
+    """Those in which something waits, in their order; each with whether a lease in it is over."""
+    unfinished = WorkItem.objects.filter(batch=OuterRef("pk"), state__in=(State.OPEN, State.LEASED))
+    expired = WorkItem.objects.filter(batch=OuterRef("pk"), state=State.LEASED, lease_expires_at__lte=now)
+    batches = WorkBatch.objects.filter(Exists(unfinished), project=project, locked_at__isnull=True)
+    for batch in batches.annotate(has_expired=Exists(expired)).order_by("priority", "id"):
+        yield batch, batch.has_expired
+
+
+def places(batch: WorkBatch, user: User, now: datetime, *, expired: bool) -> Iterator[QuerySet[WorkItem]]:
+    """Where to look for the person's next item of the batch: what they may have, one part after the other.
+
+    Expired leases come first (asked for by `expired`): they were handed out early, so their places are before
+    those of the open ones. One query each, so that each can walk the index to its first match.
+    """
+    if expired:
+        yield free(batch, user).filter(state=State.LEASED, lease_expires_at__lte=now)
+    waiting = free(batch, user).filter(state=State.OPEN)
+    if batch.overlap == 1:
+        yield waiting
+    else:
+        yield from _of_several(batch, user, waiting)
+
+
+def free(batch: WorkBatch, user: User) -> QuerySet[WorkItem]:
+    """Work items of the batch that nothing keeps from this person, whatever their state."""
+    # Not as NOT EXISTS: PostgreSQL makes joins of those and reads the whole batch for them. These are looked
+    # up row by row while it walks the queue's index, up to the first row that fits.
+    against = {f"against_{n}": _first(rows) for n, rows in enumerate(_against(batch, user))}
+    rows = WorkItem.objects.filter(batch=batch).alias(**against)
+    return rows.filter(**{f"{name}__isnull": True for name in against}).order_by("priority", "order")
+
+
+def _against(batch: WorkBatch, user: User) -> list[QuerySet[Any]]:
+    """What keeps a work item (the outer reference) from the person: rows of which there must be none."""
+    skipped = Skip.objects.filter(user=user, cleared_at__isnull=True)
+    # By somebody, or by this person for another of the labels that the item gets.
+    held = WorkItem.objects.filter(
+        Q(slot=OuterRef("slot")) | Q(leased_to=user), item=OuterRef("item"), state=State.LEASED
+    ).exclude(pk=OuterRef("pk"))
+    if batch.overlap == 1:  # what has its label waits no more
+        return [skipped.filter(work_item=OuterRef("pk")), held]
+    # Who cannot tell for one of the labels that an item gets cannot for another.
+    skipped = skipped.filter(work_item__item=OuterRef("item"), work_item__batch=batch)
+    labelled = Label.objects.filter(item=OuterRef("item"), annotator=user, work_item__batch=batch)
+    return [skipped, labelled, held]
+
+
+def _of_several(batch: WorkBatch, user: User, waiting: QuerySet[WorkItem]) -> Iterator[QuerySet[WorkItem]]:
+    """The first WINDOW open ones, as many from where the person is, and at last all of them as a set."""
+    near = _window_end(batch)
+    if near is None:
+        yield waiting
+        return
+    same = waiting.filter(priority=batch.priority)  # with it the order is a range of the index
+    yield same.filter(order__lte=near)
+    reached = max(near, _reached(batch, user))
+    far = _window_end(batch, reached)
+    ahead = same.filter(order__gt=reached)
+    yield ahead if far is None else ahead.filter(order__lte=far)
+    # Who is here has answered nearly all that is open, so this is asked when others are to go on.
+    rows = WorkItem.objects.filter(batch=batch, state=State.OPEN)
+    for against in _against(batch, user):
+        rows = rows.filter(~Exists(against))
+    first = rows.aggregate(order=Min("order"))["order"]
+    if first is not None:
+        yield waiting.filter(order=first)
+        yield waiting.filter(order__gt=first)
+
+
+def _window_end(batch: WorkBatch, after: int | None = None) -> int | None:
+    """The place of the open work item that is WINDOW behind `after`; None where there are fewer."""
+    rows = WorkItem.objects.filter(batch=batch, state=State.OPEN, priority=batch.priority)
+    if after is not None:
+        rows = rows.filter(order__gt=after)
+    return rows.order_by("priority", "order").values_list("order", flat=True)[WINDOW : WINDOW + 1].first()
+
+
+def _reached(batch: WorkBatch, user: User) -> int:
+    """The furthest place of what the person holds and has labelled lately in the batch; -1: nothing."""
+    held = WorkItem.objects.filter(batch=batch, state=State.LEASED, leased_to=user)
+    orders = [held.aggregate(furthest=Max("order"))["furthest"]]
+    latest = Label.objects.filter(annotator=user).order_by("-pk")
+    rows = latest.values_list("work_item__batch", "work_item__order")[:LATEST]
+    orders += [order for of_batch, order in rows if of_batch == batch.pk]
+    return max((order for order in orders if order is not None), default=-1)
+
+
+def _first(rows: QuerySet[Any]) -> Subquery:
+    return Subquery(rows.order_by().values("pk")[:1])
