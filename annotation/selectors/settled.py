@@ -5,13 +5,15 @@ A batch asks most items of one person; of those that it asks several about, it h
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from annotation.hooks import blind_objection
 from annotation.models import Item, Label, Project, Settlement, User, WorkBatch, WorkItem
+from annotation.selectors.ranges import of_items
 from annotation.values import Value
 
 State = WorkItem.State
@@ -116,26 +118,84 @@ def record_values(
     the batches in `hidden` do not count.
     """
     labels = (
-        Label.objects.filter(item__in=item_ids, superseded_by__isnull=True)
-        .exclude(work_item__batch__in=hidden)
+        _newest(of_items("item", item_ids), hidden)
         .select_related("annotator", "work_item")
         .order_by("work_item__slot", "pk")
     )
     answers: dict[tuple[int, int], list[Label]] = defaultdict(list)
     for label in labels:
         answers[label.work_item.batch_id, label.item_id].append(label)
-    several, settled = _settled(project, item_ids)
+    last = {key: max(label.pk for label in given) for key, given in answers.items()}
     found: dict[int, Record] = {}
-    in_order = sorted(
-        answers.items(), key=lambda entry: (entry[0][0] in before_others, max(a.pk for a in entry[1]))
-    )
-    for (batch_id, item_id), given in in_order:
-        settlement = settled.get((batch_id, item_id))
-        if settlement is not None and settlement.value is not None:
-            found[item_id] = Record(settlement.value, batch_id, tuple(given), settlement)
-        elif (batch_id, item_id) not in several:
-            found[item_id] = Record(given[0].value, batch_id, tuple(given))
+    for (batch_id, item_id), settlement in _of_record(project, item_ids, last, before_others).items():
+        given = tuple(answers[batch_id, item_id])
+        value = settlement.value if settlement else None
+        found[item_id] = Record(given[0].value if value is None else value, batch_id, given, settlement)
     return found
+
+
+class RecordRow(NamedTuple):
+    """A `Record` of plain values: `annotators` are usernames, `method` how their answers were settled."""
+
+    value: Value
+    batch_id: int
+    annotators: str
+    method: str | None
+
+
+def record_rows(
+    project: Project,
+    item_ids: Sequence[int],
+    *,
+    hidden: Collection[int] = (),
+    before_others: Collection[int] = (),
+) -> dict[int, RecordRow]:
+    """As `record_values`, for pages of thousands of items: no object is made for a label."""
+    labels = (
+        _newest(of_items("item", item_ids), hidden)
+        .order_by("work_item__slot", "pk")
+        .values_list("pk", "work_item__batch_id", "item_id", "value", f"annotator__{User.USERNAME_FIELD}")
+    )
+    last: dict[tuple[int, int], int] = {}
+    answers: dict[tuple[int, int], tuple[Value, str]] = {}
+    for pk, batch_id, item_id, value, name in labels:
+        key = (batch_id, item_id)
+        if key in answers:
+            first, names = answers[key]
+            answers[key] = (first, f"{names}, {name}")
+            last[key] = max(last[key], pk)
+        else:
+            answers[key], last[key] = (value, name), pk
+    found: dict[int, RecordRow] = {}
+    for key, settlement in _of_record(project, item_ids, last, before_others).items():
+        first, names = answers[key]
+        value = settlement.value if settlement else None
+        method = settlement.method if settlement else None
+        found[key[1]] = RecordRow(first if value is None else value, key[0], names, method)
+    return found
+
+
+def _newest(of: Q, hidden: Collection[int]) -> QuerySet[Label]:
+    """The newest versions of the labels of some items, without those of batches of which nothing is shown."""
+    return Label.objects.filter(of, superseded_by__isnull=True).exclude(work_item__batch__in=hidden)
+
+
+def _of_record(
+    project: Project,
+    item_ids: Sequence[int],
+    last: Mapping[tuple[int, int], int],
+    before_others: Collection[int],
+) -> dict[tuple[int, int], Settlement | None]:
+    """Of these (batch, item), each with the newest of its labels, those that give their item its label of
+    record, with the settlement that makes one label of several.
+    """
+    several, settled = _settled(project, item_ids)
+    wanted = set(item_ids)
+    by_item: dict[int, tuple[int, int]] = {}
+    for key in sorted(last, key=lambda key: (key[0] in before_others, last[key])):
+        if key[1] in wanted and (key in settled or key not in several):
+            by_item[key[1]] = key
+    return {key: settled.get(key) for key in by_item.values()}
 
 
 def _settled(
@@ -145,9 +205,9 @@ def _settled(
     batches = batches_with_overlap(project)
     if not batches:
         return set(), {}
-    several = WorkItem.objects.filter(item__in=item_ids, batch__in=batches, slot=1)
+    several = WorkItem.objects.filter(of_items("item", item_ids), batch__in=batches, slot=1)
     standing = Settlement.objects.filter(
-        item__in=item_ids, batch__in=batches, superseded_by__isnull=True, value__isnull=False
+        of_items("item", item_ids), batch__in=batches, superseded_by__isnull=True, value__isnull=False
     )
     return (
         set(several.values_list("batch_id", "item_id")),

@@ -31,37 +31,42 @@ def store_file(*, project: Project, content: IO[bytes], original_name: str, medi
 
     `content` must be seekable; it is read in blocks. Raises InputError for more than HYPAC_MAX_UPLOAD_BYTES.
     """
-    put = put_content(project=project, content=content)
+    put = put_content(project=project, content=content, most=settings.HYPAC_MAX_UPLOAD_BYTES)
+    return name_content(project=project, content=put, original_name=original_name, media_type=media_type)
+
+
+def name_content(*, project: Project, content: Content, original_name: str, media_type: str) -> StoredFile:
+    """The row that names bytes of the storage; that of the same bytes, where there is one."""
     stored, _ = StoredFile.objects.get_or_create(
         project=project,
-        sha256=put.sha256,
+        sha256=content.sha256,
         defaults={
-            "storage_name": put.storage_name,
+            "storage_name": content.storage_name,
             "original_name": clean_name(original_name),
             "media_type": media_type[:100] or "application/octet-stream",
-            "size": put.size,
+            "size": content.size,
         },
     )
     return stored
 
 
-def put_content(*, project: Project, content: IO[bytes]) -> Content:
+def put_content(*, project: Project, content: IO[bytes], most: int | None = None) -> Content:
     """Write bytes to the storage under their hash. Twice has one effect; call it outside a transaction.
 
-    Raises StorageError where the storage cannot be used now.
+    Raises InputError for more than `most` bytes, StorageError where the storage cannot be used now.
     """
     digest = hashlib.sha256()
     size = 0
     content.seek(0)
     while block := content.read(BLOCK):
         size += len(block)
-        if size > settings.HYPAC_MAX_UPLOAD_BYTES:
+        if most is not None and size > most:
             raise InputError(
                 _(
                     "The file is larger than %(hypac_max_upload_bytes)s bytes. Split it, or raise "
                     "HYPAC_MAX_UPLOAD_BYTES."
                 )
-                % {"hypac_max_upload_bytes": f"{settings.HYPAC_MAX_UPLOAD_BYTES:,}"},
+                % {"hypac_max_upload_bytes": f"{most:,}"},
                 where="file",
             )
         digest.update(block)

@@ -1,8 +1,8 @@
 """What a delivery holds, whatever its format."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import IO, ClassVar, Protocol
+from typing import IO, Any, ClassVar, Protocol
 
 from annotation.values import Value
 
@@ -53,6 +53,36 @@ class Row:
 ADDED = tuple(field.name for field in fields(Row))
 
 
+@dataclass(frozen=True)
+class Page:
+    """Consecutive items, column by column: a million rows would spend their time being made objects.
+
+    Attributes
+    ----------
+    originals
+        The imported columns of each item.
+    columns
+        Those of `Row`, by name (all of ADDED): lists with one entry per item.
+    """
+
+    originals: Sequence[Mapping[str, Any]]
+    columns: Mapping[str, Sequence[Any]]
+
+    def __len__(self) -> int:
+        return len(self.originals)
+
+    def rows(self) -> Iterator[Row]:
+        return map(Row, *(self.columns[name] for name in ADDED))
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[Mapping[str, Any], Row]]) -> "Page":
+        """The page of these rows."""
+        return cls(
+            [original for original, _ in rows],
+            {name: [getattr(row, name) for _, row in rows] for name in ADDED},
+        )
+
+
 def added_names(columns: Sequence[str]) -> dict[str, str]:
     """Names of our columns beside the original ones: a name that is taken gets the prefix hypac_, again if
     need be.
@@ -68,15 +98,17 @@ def added_names(columns: Sequence[str]) -> dict[str, str]:
 
 
 class Writer(Protocol):
-    """Writes one file, row by row, in constant memory; the same rows give the same bytes."""
+    """Writes one file, page by page, in constant memory; the same rows give the same bytes, however they are
+    cut into pages.
+    """
 
     file_name: ClassVar[str]
     media_type: ClassVar[str]
 
-    def __init__(self, out: IO[bytes], columns: Sequence[str]) -> None:
-        """`columns` are the original ones of all items, in order."""
+    def __init__(self, out: IO[bytes], columns: Sequence[str], *, several: bool = False) -> None:
+        """`columns` are the original ones of all items, in order; `several`: a label is a list of choices."""
 
-    def write(self, original: Mapping[str, str], row: Row) -> None: ...
+    def write(self, page: Page) -> None: ...
 
     def close(self) -> None:
         """Write what is still to be written; `out` stays open."""

@@ -5,10 +5,14 @@ No time, so that it stays the same.
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from routing.delivery.base import Row
+from routing.delivery.base import Page
 from routing.models import Run
+
+ESCAPED = ("labels.csv", "labels.tsv")
+"""Files for spreadsheets, in which cells that would start a formula are not exact."""
 
 
 @dataclass
@@ -23,16 +27,24 @@ class Counts:
     def blanks(self) -> int:
         return self.by_reason.total()
 
-    def add(self, row: Row) -> None:
-        self.rows += 1
-        if row.label is None:
-            self.by_reason[row.reason or ""] += 1
-        else:
-            self.by_source[row.source or ""] += 1
+    def add(self, page: Page) -> None:
+        self.rows += len(page)
+        labels, reasons, sources = (page.columns[name] for name in ("label", "reason", "source"))
+        rows = zip(labels, reasons, sources, strict=True)
+        blank, given = [], []
+        for label, reason, source in rows:
+            if label is None:
+                blank.append(reason or "")
+            else:
+                given.append(source or "")
+        self.by_reason.update(blank)
+        self.by_source.update(given)
 
 
-def card(run: Run, counts: Counts) -> str:
-    """Markdown. Names that people typed stand in code spans, so that they are text and nothing else."""
+def card(run: Run, counts: Counts, names: Sequence[str]) -> str:
+    """Markdown. Names that people typed stand in code spans, so that they are text and nothing else. `names`
+    are those of the files with the rows.
+    """
     result = json.loads(run.certificate.document)["result"]
     lines = [f"# {_code(run.project.name)}, run {run.number}", ""]
     if run.invalid_reason:
@@ -50,15 +62,32 @@ def card(run: Run, counts: Counts) -> str:
         "- Labels by source:",
         *(f"  - {_code(source)}: {number}" for source, number in sorted(counts.by_source.items())),
         "",
-        "`labels.csv` puts an apostrophe before cells that a spreadsheet would take for a formula: those "
-        "that start with =, +, -, @, a tab or a carriage return, plain negative numbers apart. "
-        "`labels.jsonl` holds every value as it is.",
+        *_on_formulas(names),
+        "All rows are as they were at one moment, whatever people did while the files were written.",
         "",
         "To recompute the certificate, in a checkout of HyPAC: "
         "`.venv/bin/python -m routing.core.verify CERTIFICATE DRAW`, with the paths of this delivery's "
         "`certificate.json` and `draw.jsonl`. A downloaded file has run and delivery before its name.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _on_formulas(names: Sequence[str]) -> list[str]:
+    """What stands in the files for spreadsheets that is not exact."""
+    escaped = [f"`{name}`" for name in names if name in ESCAPED]
+    exact = [f"`{name}`" for name in names if name not in ESCAPED]
+    lines = []
+    if escaped:
+        verb = "puts" if len(escaped) == 1 else "put"
+        lines.append(
+            f"{' and '.join(escaped)} {verb} an apostrophe before cells that a spreadsheet would take for a "
+            "formula: those that start with =, +, -, @, a tab or a carriage return, plain negative numbers "
+            "apart. "
+        )
+    if exact:
+        verb = "holds" if len(exact) == 1 else "hold"
+        lines.append(f"{' and '.join(exact)} {verb} every value as it is.")
+    return ["".join(lines).strip(), ""]
 
 
 def _code(text: str) -> str:

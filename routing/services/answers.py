@@ -4,8 +4,10 @@ delivery.
 
 from collections.abc import Sequence
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
+from annotation.selectors.ranges import of_items
 from annotation.values import as_text
 from routing.models import ItemScore, Prediction, Run, RunSource
 from routing.services.scoring import score_of
@@ -49,6 +51,24 @@ def reaches(run_sources: Sequence[RunSource], position: int) -> Q:
     for run_source in run_sources[: position - 1]:
         condition = Q(position=run_source.position + 1) | (condition & ~Q(usable(run_source)))
     return condition
+
+
+def usable_values(
+    run: Run, run_source: RunSource, item_ids: Sequence[int]
+) -> QuerySet[ItemScore, tuple[int, str]]:
+    """(item id, answer as JSON text) of the items that the source has a usable answer for, as in the table below;
+    maybe of others, too (annotation.selectors.ranges).
+    """
+    scores = ItemScore.objects.filter(
+        of_items("prediction__item", item_ids),
+        name=score_of(run, run_source).key,
+        prediction__source=run_source.source_id,
+        prediction__fingerprint=run_source.fingerprint,
+        prediction__value__isnull=False,
+    )
+    if run_source.position == 1:
+        scores = scores.filter(reason="")
+    return scores.values_list("prediction__item_id", Cast("prediction__value", TextField()))
 
 
 def table_of_answers(

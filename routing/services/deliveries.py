@@ -4,6 +4,7 @@ it.
 
 import io
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO, Any
@@ -12,26 +13,32 @@ from django.db.models import Max
 from django.utils.translation import gettext as _
 
 from annotation import jobs
-from annotation.errors import ConflictError
+from annotation.errors import ConflictError, InputError
 from annotation.jobs import JobContext
-from annotation.models import Job, StoredFile, User
+from annotation.models import Job, Project, StoredFile, User
 from annotation.services import audit
-from annotation.services.files import store_file
-from routing.delivery import FORMATS
+from annotation.services.files import Content, name_content, put_content
+from routing.delivery import DEFAULT_FORMATS, FORMATS
 from routing.delivery.card import Counts, card
-from routing.delivery.rows import delivered_rows
+from routing.delivery.rows import delivered_pages
 from routing.models import Delivery, DeliveryFile, Run
 from routing.services.states import ROUTED
 
-PROGRESS_EVERY = 2_000
 IN_MEMORY = 8 * 1024**2
 
 
-def deliver(*, run: Run, user: User | None) -> Job:
-    """Write the files of a delivery (job "deliver_run"). Raises ConflictError before the run is routed.
+def deliver(*, run: Run, user: User | None, formats: Sequence[str] = DEFAULT_FORMATS) -> Job:
+    """Write the files of a delivery (job "deliver_run"), in these formats of `routing.delivery.FORMATS`.
 
     While people still label, the delivery is partial: what has no label yet is a blank row that says so.
+    Raises ConflictError before the run is routed, InputError where no format is named or one is unknown.
     """
+    chosen = [name for name in FORMATS if name in formats]
+    if not chosen or len(chosen) < len(set(formats)):
+        raise InputError(
+            _("Choose at least one of these formats: %(formats)s.") % {"formats": ", ".join(FORMATS)},
+            where="formats",
+        )
     run.refresh_from_db()
     if run.state not in ROUTED:
         raise ConflictError(
@@ -41,7 +48,7 @@ def deliver(*, run: Run, user: User | None) -> Job:
     return jobs.enqueue(
         project=run.project,
         kind_name="deliver_run",
-        params={"run": run.pk},
+        params={"run": run.pk, "formats": chosen},
         unique_key=f"deliver_run:{run.pk}",
         user=user,
         total=run.project.items.count(),
@@ -59,7 +66,8 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
         return dict(context.job.result)
     with ExitStack() as stack:
         made = _write(context, run, stack)
-        stored = [(name, _store(run, name, out, media_type)) for name, out, media_type in made.files]
+        context.progress(stage="Files")
+        stored = [(file, put_content(project=run.project, content=file.content)) for file in made.files]
     with context.chunk(done=made.counts.rows):
         last = Delivery.objects.filter(run=run).aggregate(last=Max("number"))["last"] or 0
         delivery = Delivery.objects.create(
@@ -70,7 +78,8 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
             created_by=context.job.created_by,
         )
         DeliveryFile.objects.bulk_create(
-            DeliveryFile(delivery=delivery, name=name, file=file) for name, file in stored
+            DeliveryFile(delivery=delivery, name=file.name, file=_named(run, file, content))
+            for file, content in stored
         )
         audit.record(
             project=run.project,
@@ -92,44 +101,59 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
+class _File:
+    name: str
+    content: IO[bytes]
+    media_type: str
+
+
+@dataclass(frozen=True)
 class _Made:
     counts: Counts
-    files: list[tuple[str, IO[bytes], str]]
+    files: list[_File]
 
 
 def _write(context: JobContext, run: Run, stack: ExitStack) -> _Made:
-    outs = {name: stack.enter_context(_temporary()) for name in FORMATS}
-    writers = [FORMATS[name](out, run.project.columns) for name, out in outs.items()]
+    formats = [FORMATS[name] for name in context.params.get("formats", DEFAULT_FORMATS)]
+    # Temporary files have no name that a killed worker could leave behind.
+    outs = [stack.enter_context(_temporary()) for _ in formats]
+    several = run.project.task_type == Project.TaskType.MULTIPLE_CHOICE
+    writers = [
+        writer(out, run.project.columns, several=several) for writer, out in zip(formats, outs, strict=True)
+    ]
     counts = Counts()
-    for original, row in delivered_rows(run):
-        for writer in writers:
-            writer.write(original, row)
-        counts.add(row)
-        if counts.rows % PROGRESS_EVERY == 0:
+    with delivered_pages(run) as (then, pages):
+        for page in pages:
+            for writer in writers:
+                writer.write(page)
+            counts.add(page)
             context.progress(done=counts.rows, stage="Rows")
     for writer in writers:
         writer.close()
-    certificate = run.certificate
-    text = "text/markdown"
+    names = [writer.file_name for writer in writers]
     return _Made(
         counts,
         [
-            *((FORMATS[name].file_name, out, FORMATS[name].media_type) for name, out in outs.items()),
-            ("certificate.json", io.BytesIO(certificate.document.encode()), "application/json"),
-            ("draw.jsonl", io.BytesIO(certificate.draw_lines.encode()), "application/x-ndjson"),
-            ("README.md", io.BytesIO(card(run, counts).encode()), text),
+            *(_File(w.file_name, out, w.media_type) for w, out in zip(writers, outs, strict=True)),
+            _small("certificate.json", then.certificate.document, "application/json"),
+            _small("draw.jsonl", then.certificate.draw_lines, "application/x-ndjson"),
+            _small("README.md", card(then, counts, names), "text/markdown"),
         ],
     )
+
+
+def _small(name: str, text: str, media_type: str) -> _File:
+    return _File(name, io.BytesIO(text.encode()), media_type)
 
 
 def _temporary() -> IO[bytes]:
     return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)
 
 
-def _store(run: Run, name: str, out: IO[bytes], media_type: str) -> StoredFile:
-    return store_file(
+def _named(run: Run, file: _File, content: Content) -> StoredFile:
+    return name_content(
         project=run.project,
-        content=out,
-        original_name=f"{run.project.slug}-run{run.number}-{name}",
-        media_type=media_type,
+        content=content,
+        original_name=f"{run.project.slug}-run{run.number}-{file.name}",
+        media_type=file.media_type,
     )

@@ -12,7 +12,7 @@ from annotation.models import Item, Job, Label
 from annotation.services.files import open_file
 from routing.core.keys import V_MAX, Key
 from routing.delivery import FORMATS
-from routing.delivery.base import ADDED, Row, added_names
+from routing.delivery.base import ADDED, Page, Row, added_names
 from routing.models import Delivery, PoolItem, Prediction, Route, Run
 from routing.selectors.runs import run_report
 from routing.services import bands
@@ -49,8 +49,7 @@ def lines_of(files: dict[str, bytes]) -> list[dict[str, object]]:
 def write(name: str, columns: list[str], rows: list[tuple[dict[str, str], Row]]) -> bytes:
     out = io.BytesIO()
     writer = FORMATS[name](out, columns)
-    for original, row in rows:
-        writer.write(original, row)
+    writer.write(Page.of(rows))
     writer.close()
     return out.getvalue()
 
