@@ -1,9 +1,9 @@
 """What an importer is, and what it yields."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import IO, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -21,8 +21,7 @@ class Image:
     media_type: str
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One row of a file: its columns in their order, all as text.
 
     `where` is for people; `name` is the item's id where no column holds one: the same each time the same file
@@ -35,8 +34,7 @@ class Row:
     image: Image | None = None
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """One row that cannot be used, and why; the rows after it are read all the same."""
 
     where: str
@@ -46,16 +44,26 @@ class Problem:
 Record = Row | Problem
 
 
+class Entries(NamedTuple):
+    """What a file consists of: `found` gives one entry after the other, with its place, in whatever form is
+    cheapest, and `record` makes a record of one. So entries can be counted and passed over fast.
+    """
+
+    found: Iterator[Any]
+    record: Callable[[Any], Record]
+
+
 class ReadThrough:
-    """For a format whose records are found only by reading all before them: `_records` gives every one."""
+    """For a format whose entries are found only by reading all before them."""
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
-        return islice(self._records(file, file_name), skip, None)
+        entries = self._entries(file, file_name)
+        yield from map(entries.record, islice(entries.found, skip, None))
 
     def count(self, file: IO[bytes], file_name: str) -> int:
-        return sum(1 for _ in self._records(file, file_name))
+        return sum(1 for _ in self._entries(file, file_name).found)
 
-    def _records(self, file: IO[bytes], file_name: str) -> Iterator[Record]:
+    def _entries(self, file: IO[bytes], file_name: str) -> Entries:
         raise NotImplementedError
 
 
@@ -103,21 +111,31 @@ def check_columns(names: list[str], where: str) -> None:
         )
 
 
-def cell_problem(columns: Mapping[str, str]) -> str:
-    """Why these cells cannot be stored; "" where they can."""
+def row_or_problem(where: str, name: str, columns: dict[str, str], longest: int) -> Record:
+    """The row, unless a cell cannot be stored. `longest` is HYPAC_MAX_CELL_CHARACTERS, which is read once for
+    a file: the settings are slow to ask for each of a million rows.
+    """
+    for value in columns.values():
+        if len(value) > longest or "\0" in value:
+            return Problem(where, _cell_problem(columns, longest))
+    return Row(where, name, columns)
+
+
+def _cell_problem(columns: Mapping[str, str], longest: int) -> str:
+    """Why these cells cannot be stored."""
     for name, value in columns.items():
-        if len(value) > settings.HYPAC_MAX_CELL_CHARACTERS:
+        if len(value) > longest:
             return _(
                 "The column %(name)r has %(count)s characters; at most "
                 "%(hypac_max_cell_characters)s are read (HYPAC_MAX_CELL_CHARACTERS)."
             ) % {
                 "name": name,
                 "count": f"{len(value):,}",
-                "hypac_max_cell_characters": f"{settings.HYPAC_MAX_CELL_CHARACTERS:,}",
+                "hypac_max_cell_characters": f"{longest:,}",
             }
         if "\0" in value:
-            return _("The column %(name)r contains a NUL character.") % {"name": name}
-    return ""
+            break
+    return _("The column %(name)r contains a NUL character.") % {"name": name}
 
 
 def check_row_count(rows: int, where: str) -> None:

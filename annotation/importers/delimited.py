@@ -11,13 +11,13 @@ from django.utils.translation import ngettext
 
 from annotation.errors import InputError
 from annotation.importers.base import (
+    Entries,
     Problem,
     ReadThrough,
     Record,
-    Row,
-    cell_problem,
     check_columns,
     check_row_count,
+    row_or_problem,
 )
 from annotation.importers.text import TextLines
 
@@ -31,30 +31,25 @@ class Delimited(ReadThrough):
     delimiters: str
     holds_images: bool = False
 
-    def _records(self, file: IO[bytes], file_name: str) -> Iterator[Record]:
-        lines = TextLines(file)
-        rows = self._rows(lines)
+    def _entries(self, file: IO[bytes], file_name: str) -> Entries:
+        rows = self._rows(TextLines(file))
         try:
             _line, header = next(rows)
         except StopIteration:
             raise InputError(_("The file is empty."), where=file_name) from None
         check_columns(header, "line 1")
-        for number, (line, cells) in enumerate(rows, 1):
-            check_row_count(number, f"line {line}")
+        width = len(header)
+        longest = settings.HYPAC_MAX_CELL_CHARACTERS
+
+        def record(row: tuple[int, list[str]]) -> Record:
+            line, cells = row
             where = f"line {line}"
-            if len(cells) != len(header):
-                words = ngettext(
-                    "This row has %(count)s cell, but the header names %(columns)s columns.",
-                    "This row has %(count)s cells, but the header names %(columns)s columns.",
-                    len(cells),
-                )
-                yield Problem(where, words % {"count": len(cells), "columns": len(header)})
-                continue
+            if len(cells) != width:
+                return _uneven(where, len(cells), width)
             columns = dict(zip(header, cells, strict=True))
-            if problem := cell_problem(columns):
-                yield Problem(where, problem)
-            else:
-                yield Row(where, f"{file_name}:{line}", columns)
+            return row_or_problem(where, f"{file_name}:{line}", columns, longest)
+
+        return Entries(rows, record)
 
     def _rows(self, lines: TextLines) -> Iterator[tuple[int, list[str]]]:
         """Rows that are not blank, with the number of the line on which they start."""
@@ -67,6 +62,8 @@ class Delimited(ReadThrough):
         csv.field_size_limit(8 * settings.HYPAC_MAX_CELL_CHARACTERS + 64 * 1024)
         reader = csv.reader(_again(first, lines), delimiter=delimiter, strict=True)
         start = 1
+        rows = -1  # the header is none
+        most = settings.HYPAC_MAX_IMPORT_ROWS
         while True:
             try:
                 cells = next(reader)
@@ -82,9 +79,21 @@ class Delimited(ReadThrough):
                     where=f"line {start}",
                 ) from None
             if cells:
+                rows += 1
+                if rows > most:
+                    check_row_count(rows, f"line {start}")
                 yield start, cells
             start = lines.number + 1
             lines.new_row()
+
+
+def _uneven(where: str, cells: int, columns: int) -> Problem:
+    words = ngettext(
+        "This row has %(count)s cell, but the header names %(columns)s columns.",
+        "This row has %(count)s cells, but the header names %(columns)s columns.",
+        cells,
+    )
+    return Problem(where, words % {"count": cells, "columns": columns})
 
 
 def _again(first: str, rest: Iterator[str]) -> Iterator[str]:

@@ -5,10 +5,11 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
+from django.conf import settings
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.importers.base import Problem, ReadThrough, Record, Row, cell_problem, check_row_count
+from annotation.importers.base import Entries, Problem, ReadThrough, Record, check_row_count, row_or_problem
 from annotation.importers.jsonl import columns_of
 from annotation.importers.text import BLOCK, longest_row, without_marks
 
@@ -26,23 +27,36 @@ class JsonList(ReadThrough):
     title = "JSON list of objects"
     holds_images = False
 
-    def _records(self, file: IO[bytes], file_name: str) -> Iterator[Record]:
-        number = 0
-        for number, (line, entry) in enumerate(_Entries(file), 1):
+    def _entries(self, file: IO[bytes], file_name: str) -> Entries:
+        longest = settings.HYPAC_MAX_CELL_CHARACTERS
+
+        def record(entry: tuple[int, int, str]) -> Record:
+            number, line, text = entry
             # Many entries may stand on one line.
-            where = f"line {line}, entry {number}"
-            check_row_count(number, where)
+            where = _where(number, line)
             try:
-                columns = columns_of(entry)
+                columns = columns_of(text)
             except ValueError as error:
-                yield Problem(where, _("This entry cannot be used: %(error)s") % {"error": error})
-                continue
-            if problem := cell_problem(columns):
-                yield Problem(where, problem)
-            else:
-                yield Row(where, f"{file_name}:{number}", columns)
-        if not number:
-            raise InputError(_("The list has no entries."), where=file_name)
+                return Problem(where, _("This entry cannot be used: %(error)s") % {"error": error})
+            return row_or_problem(where, f"{file_name}:{number}", columns, longest)
+
+        return Entries(_numbered(file, file_name), record)
+
+
+def _numbered(file: IO[bytes], file_name: str) -> Iterator[tuple[int, int, str]]:
+    """(number, line, text) of each entry."""
+    number = 0
+    most = settings.HYPAC_MAX_IMPORT_ROWS
+    for number, (line, text) in enumerate(_Entries(file), 1):
+        if number > most:
+            check_row_count(number, _where(number, line))
+        yield number, line, text
+    if not number:
+        raise InputError(_("The list has no entries."), where=file_name)
+
+
+def _where(number: int, line: int) -> str:
+    return f"line {line}, entry {number}"
 
 
 class _Entries:

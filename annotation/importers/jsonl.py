@@ -1,22 +1,13 @@
 """JSON Lines: one JSON object a line."""
 
 import json
-from collections.abc import Iterator
 from typing import IO, Any
 
+from django.conf import settings
 from django.utils.translation import gettext as _
 
-from annotation.errors import InputError
-from annotation.importers.base import (
-    MAX_COLUMNS,
-    Problem,
-    ReadThrough,
-    Record,
-    Row,
-    cell_problem,
-    check_row_count,
-)
-from annotation.importers.text import TextLines
+from annotation.importers.base import MAX_COLUMNS, Entries, Problem, ReadThrough, Record, row_or_problem
+from annotation.importers.lines import text_lines
 
 
 class JsonLines(ReadThrough):
@@ -26,27 +17,19 @@ class JsonLines(ReadThrough):
     title = "JSON Lines"
     holds_images = False
 
-    def _records(self, file: IO[bytes], file_name: str) -> Iterator[Record]:
-        lines = TextLines(file)
-        number = 0
-        for line in lines:
-            lines.new_row()
-            if line.isspace():
-                continue
-            number += 1
-            where = f"line {lines.number}"
-            check_row_count(number, where)
+    def _entries(self, file: IO[bytes], file_name: str) -> Entries:
+        longest = settings.HYPAC_MAX_CELL_CHARACTERS
+
+        def record(entry: tuple[int, str]) -> Record:
+            number, line = entry
+            where = f"line {number}"
             try:
                 columns = columns_of(line)
             except ValueError as error:
-                yield Problem(where, _("This line cannot be used: %(error)s") % {"error": error})
-                continue
-            if problem := cell_problem(columns):
-                yield Problem(where, problem)
-            else:
-                yield Row(where, f"{file_name}:{lines.number}", columns)
-        if not number:
-            raise InputError(_("The file is empty."), where=file_name)
+                return Problem(where, _("This line cannot be used: %(error)s") % {"error": error})
+            return row_or_problem(where, f"{file_name}:{number}", columns, longest)
+
+        return Entries(text_lines(file, file_name), record)
 
 
 class _Float(float):
@@ -58,10 +41,7 @@ class _Float(float):
 def columns_of(line: str) -> dict[str, str]:
     """Raises ValueError that says what is wrong."""
     try:
-        # A JSON parser may meet lone halves of surrogate pairs, which no text has and no database stores.
-        value = json.loads(
-            line, parse_float=_parse_float, parse_constant=_refuse_constant, object_pairs_hook=_object
-        )
+        value = _DECODER.decode(line)
     except json.JSONDecodeError as error:
         raise ValueError(
             _("it is no JSON (%(msg)s at place %(colno)s).") % {"msg": error.msg, "colno": error.colno}
@@ -75,11 +55,15 @@ def columns_of(line: str) -> dict[str, str]:
             _("it has %(count)s columns; 1 to %(max_columns)s are read.")
             % {"count": len(value), "max_columns": MAX_COLUMNS}
         )
+    # A JSON parser may meet lone halves of surrogate pairs, which no text has and no database stores.
+    may_be_half = "\\u" in line
     columns = {}
     for name, cell in value.items():
         if not name.strip() or "\0" in name:
             raise ValueError(_("a column has no usable name."))
-        columns[name] = _as_text(cell)
+        columns[name] = cell if type(cell) is str else _as_text(cell)
+        if not may_be_half:
+            continue
         try:
             f"{name}{columns[name]}".encode()
         except UnicodeEncodeError:
@@ -90,8 +74,6 @@ def columns_of(line: str) -> dict[str, str]:
 
 
 def _as_text(cell: Any) -> str:
-    if isinstance(cell, str):
-        return cell
     if cell is None:
         return ""
     if isinstance(cell, _Float):
@@ -114,3 +96,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError(_("a name is there twice in one object."))
     return found
+
+
+_DECODER = json.JSONDecoder(
+    parse_float=_parse_float, parse_constant=_refuse_constant, object_pairs_hook=_object
+)

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import IO
 
+from django.conf import settings
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.importers.base import Problem, ReadThrough, Record, Row, cell_problem, check_row_count
+from annotation.importers.base import Entries, ReadThrough, Record, check_row_count, row_or_problem
 from annotation.importers.text import TextLines
 
 COLUMN = "text"
@@ -17,20 +18,29 @@ class PlainLines(ReadThrough):
     title = "Plain lines, one item each"
     holds_images = False
 
-    def _records(self, file: IO[bytes], file_name: str) -> Iterator[Record]:
-        lines = TextLines(file)
-        rows = 0
-        for line in lines:
-            lines.new_row()
-            if line.isspace():
-                continue
-            rows += 1
-            where = f"line {lines.number}"
-            check_row_count(rows, where)
+    def _entries(self, file: IO[bytes], file_name: str) -> Entries:
+        longest = settings.HYPAC_MAX_CELL_CHARACTERS
+
+        def record(entry: tuple[int, str]) -> Record:
+            number, line = entry
             columns = {COLUMN: line.rstrip("\r\n")}
-            if problem := cell_problem(columns):
-                yield Problem(where, problem)
-            else:
-                yield Row(where, f"{file_name}:{lines.number}", columns)
-        if not rows:
-            raise InputError(_("The file is empty."), where=file_name)
+            return row_or_problem(f"line {number}", f"{file_name}:{number}", columns, longest)
+
+        return Entries(text_lines(file, file_name), record)
+
+
+def text_lines(file: IO[bytes], file_name: str) -> Iterator[tuple[int, str]]:
+    """Lines that are not blank, with their numbers. Raises InputError where there is none, or too many."""
+    lines = TextLines(file)
+    most = settings.HYPAC_MAX_IMPORT_ROWS
+    rows = 0
+    for line in lines:
+        lines.new_row()
+        if line.isspace():
+            continue
+        rows += 1
+        if rows > most:
+            check_row_count(rows, f"line {lines.number}")
+        yield lines.number, line
+    if not rows:
+        raise InputError(_("The file is empty."), where=file_name)

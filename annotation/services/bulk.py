@@ -39,12 +39,33 @@ def copy_rows(model: type[models.Model], fields: Sequence[str], rows: Iterable[S
     rest = [field for field in model._meta.concrete_fields if field not in named and not field.primary_key]
     blank = model()
     columns = [str(field.column) for field in (*named, *rest)]
-    converters = [_converter(field, connection) for field in (*named, *rest)]
-    prepared = _Prepared(rows, converters, [field.pre_save(blank, True) for field in rest])
+    constants = [_converted(field.pre_save(blank, True), _converter(field, connection)) for field in rest]
+    prepared = _Prepared(rows, [_converter(field, connection) for field in named], constants)
     insert = _copy if connection.vendor == "postgresql" else _insert
     with transaction.atomic(using=connection.alias):
         insert(connection, model._meta.db_table, columns, prepared)
     return prepared.count
+
+
+def among(name: str, values: Iterable[Any]) -> "AnyOf":
+    """A condition for filter(): the field `name`, no relation, is one of many `values` (str or int).
+
+    `__in` writes each value into the statement, which takes longer than finding it, and SQLite has a limit.
+    """
+    return AnyOf(models.F(name), list(values))
+
+
+class AnyOf(models.Lookup):
+    """`field = ANY (array)`: the values are one parameter of the statement."""
+
+    lookup_name = "any_of"
+    prepare_rhs = False
+
+    def as_sql(self, compiler: Any, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
+        left, params = self.process_lhs(compiler, connection)
+        if connection.vendor == "postgresql":
+            return f"{left} = ANY (%s)", (*params, self.rhs)
+        return f"{left} IN (SELECT value FROM json_each(%s))", (*params, json.dumps(self.rhs))  # noqa: S608
 
 
 class _Prepared:
@@ -86,6 +107,10 @@ def _insert(connection: BaseDatabaseWrapper, table: str, columns: Sequence[str],
         # Django keeps all that it is given until the statement is done.
         while batch := list(islice(values, BATCH)):
             cursor.executemany(statement, batch)
+
+
+def _converted(value: Any, convert: Convert | None) -> Any:
+    return convert(value) if convert else value
 
 
 def _field(model: type[models.Model], name: str) -> "models.Field[Any, Any]":

@@ -17,11 +17,12 @@ from annotation.importers import registry
 from annotation.importers.base import Image, Problem, Record
 from annotation.jobs import JobContext
 from annotation.models import Item, Job, JobProblem, Project, StoredFile
+from annotation.services.bulk import copy_rows
 from annotation.services.files import Content, clean_name, open_file, put_content
 from annotation.services.import_rows import Candidate, candidate_of, known_to, sort_out
 from annotation.services.imports import Mapping
 
-CHUNK_ROWS = 1000
+CHUNK_ROWS = 5000
 CHUNK_CHARACTERS = 4_000_000
 CHUNK_IMAGES = 100
 
@@ -162,17 +163,21 @@ def _insert(project: Project, candidates: list[Candidate]) -> int:
     files = dict(StoredFile.objects.filter(project=project, sha256__in=images).values_list("sha256", "pk"))
     last = project.items.order_by("-position").values_list("position", flat=True).first()
     start = 0 if last is None else last + 1
-    Item.objects.bulk_create(
-        Item(
-            project=project,
-            external_id=candidate.external_id,
-            position=position,
-            text=candidate.text,
-            fields=candidate.fields,
-            image_id=files[candidate.image.sha256] if candidate.image else None,
-            data=candidate.columns,
-            content_hash=candidate.content_hash,
-        )
-        for position, candidate in enumerate(candidates, start)
+    copy_rows(
+        Item,
+        ("project", "external_id", "position", "text", "fields", "image", "data", "content_hash"),
+        (
+            (
+                project.pk,
+                candidate.external_id,
+                position,
+                candidate.text,
+                candidate.fields,
+                files[candidate.image.sha256] if candidate.image else None,
+                candidate.columns,
+                candidate.content_hash,
+            )
+            for position, candidate in enumerate(candidates, start)
+        ),
     )
     return start

@@ -1,13 +1,16 @@
 """From a row of a file to what can become an item. Nothing is stored here."""
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from django.db import connection
 from django.utils.translation import gettext as _
 
 from annotation.importers.base import MAX_COLUMNS, Image, Row
 from annotation.models import Item, Project
+from annotation.services.bulk import among
 from annotation.services.files import Content
 from annotation.services.imports import Mapping
 from annotation.services.items import fields_hash, fields_text, text_hash
@@ -17,7 +20,7 @@ MAX_ID = Item._meta.get_field("external_id").max_length or 255
 SHOWN = 60
 
 
-@dataclass
+@dataclass(slots=True)
 class Candidate:
     """A row that can become an item."""
 
@@ -126,14 +129,27 @@ def sort_out(
 
 
 def known_to(project: Project, candidates: list[Candidate]) -> tuple[dict[str, str], dict[str, str]]:
-    """Of the project's items: id -> content hash, and content hash -> id, as far as these rows ask."""
-    items = project.items.all()
-    ids = items.filter(external_id__in=[candidate.external_id for candidate in candidates]).order_by()
-    twins = items.filter(content_hash__in={candidate.content_hash for candidate in candidates})
+    """Of the project's items: id -> content hash, and content hash -> an id, as far as these rows ask."""
+    names = [candidate.external_id for candidate in candidates]
+    there = project.items.filter(among("external_id", names)).order_by()
     return (
-        dict(ids.values_list("external_id", "content_hash")),
-        dict(twins.order_by("-position").values_list("content_hash", "external_id")),
+        dict(there.values_list("external_id", "content_hash")),
+        _twins(project, {candidate.content_hash for candidate in candidates}),
     )
+
+
+def _twins(project: Project, hashes: set[str]) -> dict[str, str]:
+    """One item for each hash, however many have it: a file may hold one text a million times."""
+    one = "(SELECT external_id FROM annotation_item WHERE project_id = %s AND content_hash = h.value LIMIT 1)"
+    if connection.vendor == "postgresql":
+        statement = f"SELECT value, {one} FROM unnest(%s::text[]) AS h (value)"  # noqa: S608 - words of ours
+        given: object = list(hashes)
+    else:
+        statement = f"SELECT value, {one} FROM json_each(%s) AS h"  # noqa: S608 - words of ours
+        given = json.dumps(list(hashes))
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [project.pk, given])
+        return {digest: name for digest, name in cursor.fetchall() if name is not None}
 
 
 def _missing(row: Row, column: str) -> tuple[str, str]:
