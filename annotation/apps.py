@@ -8,7 +8,7 @@ class AnnotationConfig(AppConfig):
     def ready(self) -> None:
         from django.db.models.signals import post_migrate
 
-        from annotation import append_only, jobs
+        from annotation import append_only, checks, jobs  # noqa: F401 - `checks` registers itself
         from annotation.services.import_job import run_import
         from annotation.services.import_undo import undo_import
 

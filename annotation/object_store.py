@@ -41,7 +41,7 @@ class ObjectStore(S3Storage):
                 s3={"addressing_style": "path" if path_style else "auto"},
                 connect_timeout=5,
                 read_timeout=60,
-                retries={"mode": "standard", "total_max_attempts": 5},
+                retries={"mode": "standard", "total_max_attempts": 3},
                 request_checksum_calculation=checksums,
                 response_checksum_validation=checksums,
             ),

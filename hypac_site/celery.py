@@ -1,12 +1,15 @@
 """The Celery application. Messages are only nudges: the Job rows say what there is to do."""
 
 import ctypes
+import logging
 import multiprocessing
 import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_init, worker_shutting_down
+from celery.signals import worker_init, worker_ready, worker_shutting_down
+
+log = logging.getLogger(__name__)
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hypac_site.settings")
 
@@ -29,6 +32,18 @@ def _watch(**_: Any) -> None:
     from annotation import job_context
 
     job_context.stop_when(ends)
+
+
+@worker_ready.connect
+def _look_around(**_: Any) -> None:
+    """Say at the start what this host has otherwise than the others: later it would be a job that fails."""
+    from django.db import connections
+
+    from annotation.checks import host_findings
+
+    for finding in host_findings():
+        log.log(finding.level, "%s", finding)
+    connections.close_all()
 
 
 @worker_shutting_down.connect

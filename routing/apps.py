@@ -7,8 +7,8 @@ class RoutingConfig(AppConfig):
 
     def ready(self) -> None:
         from annotation import append_only, hooks
+        from routing import checks, jobs, models, project_life  # noqa: F401 - `checks` registers itself
         from routing import hooks as answers
-        from routing import jobs, models, project_life
 
         append_only.register(
             "routing_prediction",
