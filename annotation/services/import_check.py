@@ -5,14 +5,16 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from annotation.importers import registry
-from annotation.importers.base import Problem, Record
+from annotation.importers.base import Record
 from annotation.models import Item, StoredFile
 from annotation.services.files import open_file
-from annotation.services.import_rows import Candidate, candidate_of, known_to, sort_out
+from annotation.services.import_rows import Candidate, Told, candidate_of, known_to, sort_out
 from annotation.services.imports import Mapping
 
-# A file up to so many bytes is read to its end; of a larger one, and of images, only the first rows.
+# A file up to so many bytes is read to its end, or so many rows, which may be short; of a larger one, and of
+# images, only the first rows.
 QUICK_BYTES = 4 * 1024**2
+QUICK_ROWS = 50_000
 FIRST_ROWS = 10_000
 FIRST_IMAGES = 50
 CHUNK = 1_000
@@ -39,15 +41,15 @@ class Check:
 def check_import(*, stored_file: StoredFile, mapping: Mapping, format_name: str) -> Check:
     """Raises InputError where the file cannot be read on; the import would say the same."""
     importer = registry.get(format_name)
-    most = FIRST_IMAGES if importer.holds_images else FIRST_ROWS
+    if importer.holds_images:
+        most = FIRST_IMAGES
+    else:
+        most = FIRST_ROWS if stored_file.size > QUICK_BYTES else QUICK_ROWS
     check = Check()
     with open_file(stored_file) as file:
         records = importer.records(file, stored_file.original_name)
-        if importer.holds_images or stored_file.size > QUICK_BYTES:
-            _add(check, stored_file, mapping, islice(records, most))
-            check.whole = next(records, None) is None
-        else:
-            _add(check, stored_file, mapping, records)
+        _add(check, stored_file, mapping, islice(records, most))
+        check.whole = next(records, None) is None
     return check
 
 
@@ -57,25 +59,19 @@ def _add(check: Check, stored_file: StoredFile, mapping: Mapping, records: Itera
     twins: dict[str, str] = {}
     columns = dict.fromkeys(project.columns)
     for chunk in _chunks(records):
-        candidates = []
-        for record in chunk:
-            check.rows += 1
-            made = (
-                (record.where, record.message)
-                if isinstance(record, Problem)
-                else candidate_of(record, mapping)
-            )
-            if isinstance(made, Candidate):
-                candidates.append(made)
-            else:
-                _unusable(check, [made])
+        made = [candidate_of(check.rows + place, record, mapping) for place, record in enumerate(chunk, 1)]
+        check.rows += len(made)
+        candidates = [entry for entry in made if isinstance(entry, Candidate)]
         stored, twins_stored = known_to(project, candidates)
         known, twins = stored | known, twins_stored | twins
         found = sort_out(candidates, known=known, twins=twins, columns=columns, mapping=mapping)
         check.new += len(found.new)
         check.already_there += found.already_there
         check.duplicates += len(found.notes)
-        _unusable(check, found.problems)
+        unusable = sorted([*found.problems, *(entry for entry in made if isinstance(entry, Told))])
+        check.unusable += len(unusable)
+        room = max(SHOWN_PROBLEMS - len(check.problems), 0)
+        check.problems += [(entry.where, entry.message) for entry in unusable[:room]]
         if check.first is None and candidates:
             first = candidates[0]
             check.first = Item(project=project, text=first.text, fields=first.fields)
@@ -85,8 +81,3 @@ def _chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
     records = iter(records)
     while chunk := list(islice(records, CHUNK)):
         yield chunk
-
-
-def _unusable(check: Check, problems: list[tuple[str, str]]) -> None:
-    check.unusable += len(problems)
-    check.problems += problems[: max(SHOWN_PROBLEMS - len(check.problems), 0)]

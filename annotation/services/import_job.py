@@ -14,12 +14,12 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import JobFailedError
 from annotation.importers import registry
-from annotation.importers.base import Image, Problem, Record
+from annotation.importers.base import Image, Record
 from annotation.jobs import JobContext
 from annotation.models import Item, Job, JobProblem, Project, StoredFile
 from annotation.services.bulk import copy_rows
 from annotation.services.files import Content, clean_name, open_file, put_content
-from annotation.services.import_rows import Candidate, candidate_of, known_to, sort_out
+from annotation.services.import_rows import Candidate, Told, candidate_of, known_to, sort_out
 from annotation.services.imports import Mapping
 
 CHUNK_ROWS = 5000
@@ -63,7 +63,7 @@ class Chunk:
 
     end: int
     candidates: list[Candidate] = field(default_factory=list)
-    problems: list[tuple[str, str]] = field(default_factory=list)
+    problems: list[Told] = field(default_factory=list)
 
 
 def run_import(context: JobContext) -> dict[str, Any]:
@@ -75,12 +75,15 @@ def run_import(context: JobContext) -> dict[str, Any]:
         pk=params["file"], project_id=context.job.project_id
     )
     counts = Counts.of(context.job.result)
+    done, total = context.job.done, context.job.total
     with open_file(stored) as file:
-        context.progress(stage=_("Checking the file"))
-        total = importer.count(file, stored.original_name)
+        if total is None:  # else an earlier attempt has read it to its end
+            context.progress(stage=_("Checking the file"))
+            total = importer.count(file, stored.original_name)
         context.progress(total=total, stage=_("Adding items"))
-        records = importer.records(file, stored.original_name, skip=context.job.done)
-        for chunk in _chunks(records, stored.project, mapping, start=context.job.done):
+        records = importer.records(file, stored.original_name, skip=done)
+        for chunk in _chunks(records, stored.project, mapping, start=done):
+            context.stop_if_asked()
             with context.chunk(done=chunk.end):
                 _store(context, chunk, mapping, counts)
     if counts.added + counts.already_there == 0:
@@ -102,13 +105,9 @@ def _chunks(records: Iterable[Record], project: Project, mapping: Mapping, *, st
 
     chunk = Chunk(end=start)
     characters = images = 0
-    for record in records:
-        chunk.end += 1
-        made = (
-            (record.where, record.message)
-            if isinstance(record, Problem)
-            else candidate_of(record, mapping, keep)
-        )
+    for number, record in enumerate(records, start + 1):
+        chunk.end = number
+        made = candidate_of(number, record, mapping, keep)
         if isinstance(made, Candidate):
             chunk.candidates.append(made)
             characters += sum(map(len, made.columns.values()))
@@ -138,7 +137,8 @@ def _store(context: JobContext, chunk: Chunk, mapping: Mapping, counts: Counts) 
     counts.already_there += found.already_there
     counts.duplicates += len(found.notes)
     counts.problems += len(chunk.problems) + len(found.problems)
-    context.problems([*chunk.problems, *found.problems, *found.notes])
+    told = sorted([*chunk.problems, *found.problems, *found.notes])  # as the file has them
+    context.problems([(entry.where, entry.message) for entry in told])
     Job.objects.filter(pk=context.job.pk).update(result=asdict(counts))
 
 
@@ -163,21 +163,21 @@ def _insert(project: Project, candidates: list[Candidate]) -> int:
     files = dict(StoredFile.objects.filter(project=project, sha256__in=images).values_list("sha256", "pk"))
     last = project.items.order_by("-position").values_list("position", flat=True).first()
     start = 0 if last is None else last + 1
-    copy_rows(
-        Item,
-        ("project", "external_id", "position", "text", "fields", "image", "data", "content_hash"),
+    columns = ["project", "external_id", "position", "text", "image", "data", "content_hash"]
+    rows: Iterator[tuple[Any, ...]] = (
         (
-            (
-                project.pk,
-                candidate.external_id,
-                position,
-                candidate.text,
-                candidate.fields,
-                files[candidate.image.sha256] if candidate.image else None,
-                candidate.columns,
-                candidate.content_hash,
-            )
-            for position, candidate in enumerate(candidates, start)
-        ),
+            project.pk,
+            candidate.external_id,
+            position,
+            candidate.text,
+            files[candidate.image.sha256] if candidate.image else None,
+            candidate.columns,
+            candidate.content_hash,
+        )
+        for position, candidate in enumerate(candidates, start)
     )
+    if any(candidate.fields for candidate in candidates):
+        columns.append("fields")
+        rows = ((*row, candidate.fields) for row, candidate in zip(rows, candidates, strict=True))
+    copy_rows(Item, columns, rows)
     return start

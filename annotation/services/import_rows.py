@@ -4,11 +4,12 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from django.db import connection
 from django.utils.translation import gettext as _
 
-from annotation.importers.base import MAX_COLUMNS, Image, Row
+from annotation.importers.base import MAX_COLUMNS, Image, Problem, Record
 from annotation.models import Item, Project
 from annotation.services.bulk import among
 from annotation.services.files import Content
@@ -20,10 +21,19 @@ MAX_ID = Item._meta.get_field("external_id").max_length or 255
 SHOWN = 60
 
 
+class Told(NamedTuple):
+    """What is said about a row: `number` is its place among the records of the file."""
+
+    number: int
+    where: str
+    message: str
+
+
 @dataclass(slots=True)
 class Candidate:
     """A row that can become an item."""
 
+    number: int
     where: str
     external_id: str
     columns: dict[str, str]
@@ -40,50 +50,59 @@ class Sorted:
 
     new: list[Candidate] = field(default_factory=list)
     already_there: int = 0
-    problems: list[tuple[str, str]] = field(default_factory=list)
-    notes: list[tuple[str, str]] = field(default_factory=list)
+    problems: list[Told] = field(default_factory=list)
+    notes: list[Told] = field(default_factory=list)
 
 
 def candidate_of(
-    row: Row, mapping: Mapping, keep: Callable[[Image], Content] | None = None
-) -> Candidate | tuple[str, str]:
-    """The item that a row makes; where it makes none, where that lies and what is wrong and to do.
+    number: int, record: Record, mapping: Mapping, keep: Callable[[Image], Content] | None = None
+) -> Candidate | Told:
+    """The item that a record makes; where it makes none, where that lies and what is wrong and to do.
 
-    `keep` puts an image into the storage; without it nothing is kept, and the candidate has no image.
+    `number` is the record's place in the file. `keep` puts an image into the storage; without it nothing is
+    kept, and the candidate has no image.
     """
+    if isinstance(record, Problem):
+        return Told(number, record.where, record.message)
+    row = record
+
+    def told(column: str, message: str) -> Told:
+        return Told(number, _at(row.where, column), message)
+
     external_id = row.name
     if column := mapping.id_column:
         if column not in row.columns:
-            return _missing(row, column)
+            return told(column, _missing())
         external_id = row.columns[column].strip()
         if not external_id:
-            return _at(row, column), _("It is empty, so the item has no id. Fill it in.")
+            return told(column, _("It is empty, so the item has no id. Fill it in."))
     if len(external_id) > MAX_ID:
-        return _at(row, column), _(
+        words = _(
             "“%(value)s” has %(length)d characters; an item's id has at most %(most)d. Shorten it, or choose "
             "another column."
         ) % {"value": _shown(external_id), "length": len(external_id), "most": MAX_ID}
+        return told(column, words)
     if "\0" in external_id:
-        return _at(row, column), _("The item's id contains a NUL character. Take it out.")
+        return told(column, _("The item's id contains a NUL character. Take it out."))
     if row.image is not None:
         image = keep(row.image) if keep else None
         digest = image.sha256 if image else hashlib.sha256(row.image.content).hexdigest()
         return Candidate(
-            row.where, external_id, row.columns, digest, image=image, media_type=row.image.media_type
+            number, row.where, external_id, row.columns, digest, image=image, media_type=row.image.media_type
         )
     if mapping.field_columns:
         fields = [(name, row.columns.get(name, "")) for name in mapping.field_columns]
         if not any(value.strip() for _name, value in fields):
-            return row.where, _("All columns that people see are empty: there is nothing to label.")
+            return told("", _("All columns that people see are empty: there is nothing to label."))
         text, digest = fields_text(fields), fields_hash(fields)
-        return Candidate(row.where, external_id, row.columns, digest, text, fields)
+        return Candidate(number, row.where, external_id, row.columns, digest, text, fields)
     column = mapping.text_column
     if column not in row.columns:
-        return _missing(row, column)
+        return told(column, _missing())
     text = row.columns[column]
     if not text.strip():
-        return _at(row, column), _("It is empty: there is nothing to label. Fill it in, or drop the row.")
-    return Candidate(row.where, external_id, row.columns, text_hash(text), text)
+        return told(column, _("It is empty: there is nothing to label. Fill it in, or drop the row."))
+    return Candidate(number, row.where, external_id, row.columns, text_hash(text), text)
 
 
 def sort_out(
@@ -109,21 +128,22 @@ def sort_out(
                     "There is an item “%(name)s” with other content already. Items do not change: give this "
                     "one another id."
                 ) % {"name": _shown(candidate.external_id)}
-                found.problems.append((_at(candidate, mapping.id_column), words))
+                where = _at(candidate.where, mapping.id_column)
+                found.problems.append(Told(candidate.number, where, words))
             continue
         if not columns.keys() >= candidate.columns.keys():
             if len(columns | dict.fromkeys(candidate.columns)) > MAX_COLUMNS:
                 words = _(
                     "With this row's columns the project would have more than %(most)d columns. Drop some."
                 ) % {"most": MAX_COLUMNS}
-                found.problems.append((candidate.where, words))
+                found.problems.append(Told(candidate.number, candidate.where, words))
                 continue
             columns |= dict.fromkeys(candidate.columns)
         known[candidate.external_id] = candidate.content_hash
         twin = twins.setdefault(candidate.content_hash, candidate.external_id)
         if twin != candidate.external_id:
             words = _("Added, but it has the same content as the item “%(name)s”.") % {"name": _shown(twin)}
-            found.notes.append((candidate.where, words))
+            found.notes.append(Told(candidate.number, candidate.where, words))
         found.new.append(candidate)
     return found
 
@@ -143,7 +163,7 @@ def _twins(project: Project, hashes: set[str]) -> dict[str, str]:
     one = "(SELECT external_id FROM annotation_item WHERE project_id = %s AND content_hash = h.value LIMIT 1)"
     if connection.vendor == "postgresql":
         statement = f"SELECT value, {one} FROM unnest(%s::text[]) AS h (value)"  # noqa: S608 - words of ours
-        given: object = list(hashes)
+        given: str | list[str] = list(hashes)
     else:
         statement = f"SELECT value, {one} FROM json_each(%s) AS h"  # noqa: S608 - words of ours
         given = json.dumps(list(hashes))
@@ -152,15 +172,15 @@ def _twins(project: Project, hashes: set[str]) -> dict[str, str]:
         return {digest: name for digest, name in cursor.fetchall() if name is not None}
 
 
-def _missing(row: Row, column: str) -> tuple[str, str]:
-    return _at(row, column), _("This row has no such column. Add it, or drop the row.")
+def _missing() -> str:
+    return _("This row has no such column. Add it, or drop the row.")
 
 
-def _at(row: Row | Candidate, column: str) -> str:
+def _at(where: str, column: str) -> str:
     """Where something is: the line, and of a table the column."""
     if not column:
-        return row.where
-    return _("%(line)s, column “%(column)s”") % {"line": row.where, "column": _shown(column)}
+        return where
+    return _("%(line)s, column “%(column)s”") % {"line": where, "column": _shown(column)}
 
 
 def _shown(value: str) -> str:
