@@ -1,0 +1,205 @@
+"""What faults do to background work, in a table: killed workers, doubled messages, a broker or a database
+that goes away, workers that freeze. For each: what was lost and what is there twice. It should be 0 and 0.
+
+    .venv/bin/python benchmarks/faults.py                          (50 kills, and every other fault once)
+    .venv/bin/python benchmarks/faults.py --faults kills --kills 5
+    .venv/bin/python benchmarks/faults.py --broker amqp://guest:guest@127.0.0.1:5672//
+
+PostgreSQL, Redis and two model servers are its own, on free ports. The model servers count their calls and
+answer when they are told to; commits wait at triggers that are in this database alone. So each kill lands
+where it is meant to. A real Celery worker (a parent and a child) does the work, two reconcilers run side by
+side. Small projects go the whole way: import, predictions of two models, calibration set, analysis, routing
+with the second model's band, delivery.
+
+`extra` are calls for items that had been asked for before, `in flight` the most that a fault may cost: calls
+under way, or answered and not committed, when it happened. `unexplained` are extra calls for any other item.
+A ledger that differs from the predictions is told below the table. Ends with 1 where anything was lost,
+doubled, or is unexplained.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from faults_site import FaultError, Gates, Model, Reconcilers, Worker, until  # noqa: E402
+
+from tests.servers import PostgresServer, RedisServer, create_database  # noqa: E402
+
+if TYPE_CHECKING:
+    from faults_kills import Row
+    from faults_world import World
+
+    from annotation.models import Job
+
+STALE_SECONDS = 3
+# A session that does nothing inside a transaction for so long is ended, so that a frozen worker lets go.
+IDLE_MILLISECONDS = 5000
+FAULTS = ("kills", "twice", "broker", "database", "stale", "frozen", "poison", "terminate", "cancel")
+
+
+class Bench:
+    """Servers, model servers, a worker and reconcilers, all of its own."""
+
+    def __init__(self, stack: ExitStack, broker: str, folder: Path) -> None:
+        if (binaries := PostgresServer.installed()) is None:
+            raise SystemExit("no PostgreSQL server is installed (Debian: apt install postgresql)")
+        self.postgres = stack.enter_context(PostgresServer(binaries))
+        database = create_database(self.postgres.url("postgres"), "hypac")
+        options = quote(f"-c jit=off -c idle_in_transaction_session_timeout={IDLE_MILLISECONDS}")
+        self.redis: RedisServer | None = None
+        if not broker:
+            if (program := RedisServer.installed()) is None:
+                raise SystemExit("no Redis server is installed (Debian: apt install redis-server)")
+            self.redis = stack.enter_context(RedisServer(program))
+            broker = self.redis.url()
+        self.broker, self.log = broker, folder / "worker.log"
+        os.environ |= {
+            "DATABASE_URL": f"{database}?options={options}",
+            "CELERY_BROKER_URL": broker,
+            "HYPAC_VAR": str(folder),
+            "HYPAC_PRIVATE_HOSTS": "127.0.0.1",
+            "HYPAC_JOB_STALE_SECONDS": str(STALE_SECONDS),
+            "HYPAC_LOG_LEVEL": "WARNING",
+            "HYPAC_CACHE_URL": "",
+            "DJANGO_SECRET_KEY": "only-for-faults-" + "0123456789" * 5,
+            "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
+        }
+        self._set_up()
+        self.gates = Gates(database)
+        stack.callback(self.gates.end)
+        self.gates.install()
+        from faults_world import fast, slow
+
+        self.models = [Model("fast", fast), Model("slow", slow)]
+        for model in self.models:
+            stack.enter_context(model.server)
+        self.worker = self.new_worker(stack)
+        self.reconcilers = Reconcilers()
+        stack.callback(self.reconcilers.stop)
+
+    def _set_up(self) -> None:
+        import django
+
+        django.setup()
+        import logging
+
+        from django.core.management import call_command
+
+        logging.disable(logging.WARNING)  # of this process, which nudges while the broker is away
+        call_command("migrate", verbosity=0)
+
+    def new_worker(self, stack: ExitStack) -> Worker:
+        worker = Worker(self.log)
+        stack.callback(worker.stop)
+        worker.start()
+        return worker
+
+    def way(self, world: "World") -> list[tuple[str, Callable[[], "Job"]]]:
+        """The jobs of a world in their order, each with what starts it."""
+        urls = {model.name: model.server.url for model in self.models}
+        return [
+            ("import", world.start_import),
+            ("prepare_run", lambda: world.start_run(urls)),
+            ("analyse_run", world.start_analysis),
+            ("route_run", world.start_routing),
+            ("deliver_run", world.start_delivery),
+        ]
+
+    def token(self, job: "Job") -> str:
+        """Of the worker that has the job now; "" where none has it."""
+        job.refresh_from_db()
+        return job.claim_token
+
+    def said(self, words: str) -> bool:
+        """Whether a worker wrote so."""
+        return words in self.log.read_text(errors="replace")
+
+    def alive(self, job: "Job") -> bool:
+        """Raises FaultError where the job has ended, though it should still be under way."""
+        job.refresh_from_db()
+        if job.state in (job.State.DONE, job.State.FAILED, job.State.CANCELLED):
+            raise FaultError(f"{job.kind} has ended too early ({job.state}): {job.error}")
+        return True
+
+    def finished(self, job: "Job") -> "Job":
+        """The job, once it is done. Raises FaultError where it fails."""
+
+        def done() -> bool:
+            job.refresh_from_db()
+            if job.state in (job.State.FAILED, job.State.CANCELLED):
+                raise FaultError(f"{job.kind}: {job.error}")
+            return job.state == job.State.DONE
+
+        until(done, f"{job.kind} to be done")
+        return job
+
+
+def rows_of(bench: Bench, options: argparse.Namespace) -> Iterator["Row"]:
+    import faults_others
+    from faults_kills import kills
+
+    for name in options.faults:
+        began = time.monotonic()
+        if name == "kills":
+            yield from kills(bench, options.kills, only=tuple(options.jobs))
+        else:
+            yield from getattr(faults_others, name)(bench)
+        print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+
+
+def table(rows: Iterable["Row"]) -> list["Row"]:
+    print("| fault | times | jobs done | lost | doubled | calls | extra | in flight | unexplained |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    shown = []
+    for row in rows:
+        numbers = (row.times, row.jobs, row.lost, row.doubled, row.calls, row.extra, row.in_flight)
+        print(f"| {row.fault} | {' | '.join(map(str, numbers))} | {row.unexplained} |", flush=True)
+        shown.append(row)
+    return shown
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--faults", nargs="+", choices=FAULTS, default=list(FAULTS), metavar="FAULT")
+    parser.add_argument("--kills", type=int, default=50, help="how often a worker is killed (default: 50)")
+    parser.add_argument("--jobs", nargs="+", default=[], help="kinds of job that are killed (default: all)")
+    parser.add_argument("--broker", default="", help="URL of a broker; default: a Redis of its own")
+    parser.add_argument("--json", type=Path, help="write the rows to this file, too")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = parse()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hypac-faults-")))
+        bench = Bench(stack, options.broker, folder)
+        try:
+            rows = table(rows_of(bench, options))
+        except FaultError as error:
+            print(f"\n{error}\n\n{bench.log.read_text(errors='replace')[-6000:]}", file=sys.stderr)
+            return 1
+    for row in rows:
+        for wrong in row.wrong:
+            print(f"{row.fault}: {wrong}")
+    if options.json:
+        documents: list[dict[str, Any]] = [asdict(row) | {"failed": row.failed} for row in rows]
+        options.json.write_text(json.dumps(documents))
+    return int(any(row.failed for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

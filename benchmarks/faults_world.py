@@ -1,0 +1,224 @@
+"""A small project that goes all the way from import to delivery, and what has to be there in the end."""
+
+import io
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import count
+from typing import Any
+
+from django.db.models import Count, Exists, OuterRef, Sum
+
+from annotation.models import Item, Job, Project, User
+from annotation.services.files import store_file
+from annotation.services.imports import Mapping, start_import
+from annotation.services.projects import create_project
+from routing.backends import Prompt
+from routing.models import (
+    Certificate,
+    Delivery,
+    ItemScore,
+    PilotItem,
+    Prediction,
+    Reservation,
+    Route,
+    Run,
+    Source,
+    Spend,
+)
+from routing.services.deliveries import deliver
+from routing.services.runs import analyse, route, start_run
+from routing.services.sources import save_source
+from tests.factories import add_member
+from tests.routing.worlds import World as Labelled
+
+ITEMS = 70
+CONCURRENCY = 4
+# What of a worker can be lost at a time: calls under way, and the item that may follow one of them.
+IN_FLIGHT = CONCURRENCY + CONCURRENCY // 4
+TRUE = "right"
+_numbers = count(1)
+
+
+def fast(item: int) -> tuple[str, float]:
+    """Answer and log-probability: sure of the first two thirds of the items, and wrong about the others."""
+    place = item % ITEMS
+    return (TRUE, -0.001 * (1 + place)) if place < ITEMS * 2 // 3 else ("wrong", -1.0 - 0.01 * place)
+
+
+def slow(item: int) -> tuple[str, float]:
+    return TRUE, -0.001 * (1 + item % ITEMS)
+
+
+@dataclass
+class World:
+    project: Project
+    user: User
+    annotator: User
+    first: int  # number of its first item: no two worlds share one
+
+    @classmethod
+    def make(cls) -> "World":
+        number = next(_numbers)
+        user = User.objects.create_user(f"manager{number}")
+        project = create_project(user=user, name=f"World {number}", choices=[], task_type="short_text")
+        return cls(project, user, add_member(project), number * 100 * ITEMS)
+
+    # Each starts a job and returns it.
+
+    def start_import(self, rows: int = ITEMS) -> Job:
+        lines = (f"t{n},item {n}" for n in range(self.first, self.first + rows))
+        content = io.BytesIO(("id,text\n" + "\n".join(lines)).encode())
+        stored = store_file(
+            project=self.project, content=content, original_name="items.csv", media_type="text/csv"
+        )
+        mapping = Mapping(id_column="id", text_column="text")
+        return start_import(project=self.project, user=self.user, stored_file=stored, mapping=mapping)
+
+    def start_run(self, models: dict[str, str]) -> Job:
+        """`models`: name and address of each, the cheapest first."""
+        for position, (name, url) in enumerate(models.items(), start=1):
+            save_source(
+                project=self.project,
+                user=self.user,
+                name=name,
+                backend="openai_api",
+                params={"url": url, "model": name, "concurrency": CONCURRENCY, "max_tokens": 8, "retries": 0},
+                cost_per_label=Decimal(position) / 100,
+                prompt=Prompt("{{ text }}"),
+            )
+        start_run(
+            project=self.project,
+            user=self.user,
+            epsilon=Decimal("0.2"),
+            alpha=Decimal("0.2"),
+            m=30,
+            p=Decimal("0.9"),
+            budget=Decimal(100),
+        )
+        return self.newest("prepare_run")
+
+    def start_analysis(self) -> Job:
+        self.label()
+        analyse(run=self.run, user=self.user)
+        return self.newest("analyse_run")
+
+    def start_routing(self) -> Job:
+        route(run=self.run, user=self.user)
+        return self.newest("route_run")
+
+    def start_delivery(self) -> Job:
+        self.label()
+        deliver(run=self.run, user=self.user)
+        return self.newest("deliver_run")
+
+    def label(self) -> None:
+        truth = dict.fromkeys(self.project.items.values_list("external_id", flat=True), TRUE)
+        world = Labelled(self.project, self.user, [self.annotator], truth, next(_numbers) * 10_000)  # type: ignore[arg-type]
+        world.finish()
+
+    @property
+    def run(self) -> Run:
+        return self.project.runs.get()
+
+    def newest(self, kind: str) -> Job:
+        return self.project.jobs.filter(kind=kind).order_by("-id")[0]
+
+    def predictions(self) -> int:
+        return Prediction.objects.filter(source__project=self.project).count()
+
+
+@dataclass
+class Found:
+    """What is missing and what is there more than once; `wrong` says it in words."""
+
+    lost: int = 0
+    doubled: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, what: str, *, there: int, distinct: int, wanted: int) -> None:
+        lost, doubled = max(wanted - distinct, 0), there - distinct + max(distinct - wanted, 0)
+        self.lost += lost
+        self.doubled += doubled
+        if lost or doubled:
+            self.wrong.append(f"{what}: {there} rows, {distinct} distinct, {wanted} wanted")
+
+    def money(self, what: str, *, fits: bool) -> None:
+        if not fits:
+            self.wrong.append(what)
+
+
+def check(world: World, rows: int = ITEMS) -> Found:
+    """Compare what is stored of all that the world has done so far with what it should be."""
+    found, project = Found(), world.project
+    items = Item.objects.filter(project=project)
+    names = items.values("external_id").distinct().count()
+    found.add("items", there=items.count(), distinct=names, wanted=rows)
+    places = items.filter(position__lt=rows).values("position").distinct().count()
+    found.add("places of items", there=places, distinct=places, wanted=rows)
+    if run := project.runs.first():
+        _check_run(found, run)
+    return found
+
+
+def _check_run(found: Found, run: Run) -> None:
+    state = Run.State
+    prepared = run.state != state.PREPARING
+    for source in Source.objects.filter(project=run.project).order_by("position"):
+        made = Prediction.objects.filter(source=source)
+        asked = _asked(run, source)
+        answered = asked.filter(Exists(made.filter(item=OuterRef("pk"))))
+        if prepared:
+            there = answered.count()
+            found.add(f"answers of {source.name}", there=there, distinct=there, wanted=asked.count())
+        _once(found, f"answers of {source.name}", made, "item")
+        scores = ItemScore.objects.filter(prediction__source=source)
+        _once(found, f"scores of {source.name}", scores, "prediction", made.count())
+        _check_money(found, run, source)
+    if prepared:
+        work = run.calibration_batch.work_items  # type: ignore[union-attr]
+        _once(found, "calibration set", work.all(), "item", run.draw.n)
+        batches = run.project.work_batches.count()
+        found.add("batches", there=batches, distinct=min(batches, 2), wanted=2 if run.routed_batch_id else 1)
+    if run.state in (state.ANALYSED, state.ROUTING, state.LABELLING, state.COMPLETE):
+        _once(found, "certificates", Certificate.objects.filter(run=run), "run", 1)
+    if run.state in (state.LABELLING, state.COMPLETE):
+        _once(found, "routes", Route.objects.filter(run=run), "item", run.pool_size)
+    deliveries = Delivery.objects.filter(run=run)
+    jobs = run.project.jobs.filter(kind="deliver_run", state=Job.State.DONE).count()
+    found.add("deliveries", there=deliveries.count(), distinct=deliveries.count(), wanted=jobs)
+    for delivery in deliveries:
+        found.add("rows", there=delivery.rows, distinct=delivery.rows, wanted=run.pool_size)
+
+
+def _asked(run: Run, source: Source) -> Any:
+    """The items for which a source has to have an answer by now."""
+    pool = Item.objects.filter(project=run.project)
+    if source.position == 1:
+        return pool
+    wanted = Exists(PilotItem.objects.filter(run=run, item=OuterRef("pk")))
+    wanted |= Exists(run.draw.items.filter(item=OuterRef("pk"), asked=True))
+    if run.state in (Run.State.LABELLING, Run.State.COMPLETE):
+        band = Exists(Route.objects.filter(run=run, item=OuterRef("pk"), position=2))
+        return pool.filter(wanted | (band & ~Exists(_labelled())))
+    return pool.filter(wanted)
+
+
+def _labelled() -> Any:
+    from annotation.models import Label
+
+    return Label.objects.filter(item=OuterRef("pk"))
+
+
+def _once(found: Found, what: str, rows: Any, key: str, wanted: int | None = None) -> None:
+    total = rows.aggregate(there=Count("pk"), distinct=Count(key, distinct=True))
+    found.add(what, **total, wanted=total["distinct"] if wanted is None else wanted)
+
+
+def _check_money(found: Found, run: Run, source: Source) -> None:
+    paid = Spend.objects.filter(run=run, source=source).aggregate(q=Sum("quantity"), a=Sum("amount"))
+    cost = Prediction.objects.filter(source=source).aggregate(q=Count("pk"), a=Sum("cost"))
+    fits = (paid["q"] or 0, paid["a"] or 0) == (cost["q"], cost["a"] or 0)
+    found.money(f"ledger of {source.name}: {paid}, predictions: {cost}", fits=fits)
+    if not run.project.jobs.filter(state__in=(Job.State.QUEUED, Job.State.RUNNING)).exists():
+        open_ = Reservation.objects.filter(run=run, source=source, state=Reservation.State.OPEN)
+        found.money(f"{source.name}: money still set aside", fits=not open_.filter(calls__gt=0).exists())
