@@ -94,8 +94,10 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     Path(str(DATABASES["default"]["NAME"])).parent.mkdir(parents=True, exist_ok=True)
 elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     # PostgreSQL takes the queue's looks at single rows for large work and compiles them (JIT): 0.3 s for what
-    # runs in a millisecond. Options in the address go first.
-    DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", "-c jit=off")
+    # runs in a millisecond. And it ends the session of a process that froze inside a transaction, or whose
+    # host went away: its locks would keep others from its work for hours. Options in the address go first.
+    options = "-c jit=off -c idle_in_transaction_session_timeout=120000"
+    DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", options)
     DATABASES["default"]["OPTIONS"].setdefault("connect_timeout", 10)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
