@@ -98,8 +98,9 @@ def broker(bench: "Bench") -> Iterator[Row]:
         return
     killed = Row("broker killed under a job at work")
     away = Row("job queued while the broker is away")
+    hangs = Row("job queued while the broker hangs")
     emptied = Row("broker emptied while a job waits")
-    with _world(bench, killed, away, emptied) as (world, calls):
+    with _world(bench, killed, away, hangs, emptied) as (world, calls):
         job = _in_calls(bench, world, killed)
         calls.fault(killed)
         bench.redis.kill()
@@ -110,16 +111,21 @@ def broker(bench: "Bench") -> Iterator[Row]:
         job = way["analyse_run"]()
         bench.redis.start()
         _done(bench, job, away)
+        bench.redis.send(signal.SIGSTOP)
+        hangs.times = 1
+        job = way["route_run"]()  # nobody waits for the broker for long
+        time.sleep(12)  # for longer than the worker does
+        bench.redis.send(signal.SIGCONT)
+        _done(bench, job, hangs)
         bench.worker.stop()
-        job = way["route_run"]()
+        job = way["deliver_run"]()
         with redis.Redis.from_url(bench.redis.url()) as client:
             until(lambda: client.llen("default"), "the message in Redis")
             client.flushall()
         emptied.times = 1
         bench.worker.start()
         _done(bench, job, emptied)
-        _rest(bench, world, emptied, after="route_run")
-    yield from (killed, away, emptied)
+    yield from (killed, away, hangs, emptied)
 
 
 def _purged(bench: "Bench") -> Iterator[Row]:

@@ -160,8 +160,13 @@ elif CELERY_BROKER_URL.startswith(("redis", "sentinel")):
     CELERY_BROKER_TRANSPORT_OPTIONS = {
         # After so long Redis hands a message to another worker too, which drops it while the job is alive.
         "visibility_timeout": 3600,
-        # A host that does not answer fails in seconds: a page that announces a job waits no longer for it.
+        # A host that does not answer fails in seconds, one that refuses at once: a page that announces a job
+        # waits no longer for it, and the reconciler does it again.
+        "max_retries": 1,
+        "interval_start": 0,
+        "interval_step": 0.2,
         "socket_connect_timeout": 3,
+        "socket_timeout": 10,
         "socket_keepalive": True,
     }
 # A job whose heartbeat is older than this is taken to have lost its worker; it is then started again, in all

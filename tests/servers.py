@@ -91,6 +91,11 @@ class _Server:
         """Shut down as by a power cut: nothing is flushed or told to clients."""
         self._end(signal.SIGKILL)
 
+    def send(self, number: signal.Signals) -> None:
+        """SIGSTOP, say: it hangs until SIGCONT."""
+        if self._process is not None:
+            self._process.send_signal(number)
+
     def _end(self, number: signal.Signals) -> None:
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
