@@ -26,12 +26,14 @@ class CsvWriter:
         self._columns = columns
         self._text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=False)
         self._csv = csv.writer(self._text, delimiter=self.delimiter)
+        # A list cannot be looked up.
+        self._different = _DIFFERENT | ({"label", "label_name"} if several else set())
         names = added_names(columns)
         self._csv.writerow([_safe(name) for name in (*columns, *(names[name] for name in ADDED))])
 
     def write(self, page: Page) -> None:
         cells = [_originals(page.originals, column) for column in self._columns]
-        cells += [_added(name, page.columns[name]) for name in ADDED]
+        cells += [_added(page.columns[name], repeats=name not in self._different) for name in ADDED]
         self._csv.writerows(zip(*cells, strict=True))
 
     def close(self) -> None:
@@ -52,14 +54,14 @@ def _originals(originals: Sequence[Mapping[str, Any]], column: str) -> list[str]
     ]
 
 
-def _added(name: str, values: Sequence[Any]) -> list[str]:
-    if name in _DIFFERENT:
-        return [_safe(_cell(value)) for value in values]
-    return list(map(_Cells().of, values))
-
-
 # Columns whose values hardly ever repeat.
 _DIFFERENT = frozenset({"external_id", "uncertainty"})
+
+
+def _added(values: Sequence[Any], *, repeats: bool) -> list[str]:
+    if repeats:
+        return list(map(_Cells().__getitem__, values))
+    return [_safe(_cell(value)) for value in values]
 
 
 class _Cells(dict[Any, str]):
@@ -68,9 +70,6 @@ class _Cells(dict[Any, str]):
     def __missing__(self, value: Any) -> str:
         cell = self[value] = _safe(_cell(value))
         return cell
-
-    def of(self, value: Any) -> str:
-        return _safe(_cell(value)) if type(value) is list else self[value]
 
 
 def _cell(value: object) -> str:

@@ -22,6 +22,8 @@ class JsonlWriter:
         self._out = out
         self._columns = [(column, _key(column)) for column in columns]
         self._names = [(name, _key(free)) for name, free in added_names(columns).items()]
+        # A list cannot be looked up.
+        self._encoders = _DIFFERENT | ({"label": dumps, "label_name": dumps} if several else {})
 
     def write(self, page: Page) -> None:
         if page:
@@ -33,7 +35,7 @@ class JsonlWriter:
             [key + _text(original[column]) if column in original else "" for original in page.originals]
             for column, key in self._columns
         ]
-        parts += [_encoded(name, key, page.columns[name]) for name, key in self._names]
+        parts += [_encoded(key, page.columns[name], self._encoders.get(name)) for name, key in self._names]
         # Each part begins with a comma, apart from those of columns that an item lacks.
         return ["{" + "".join(line)[1:] + "}" for line in zip(*parts, strict=True)]
 
@@ -57,10 +59,10 @@ def _number(value: float | None) -> str:
 _DIFFERENT: dict[str, Callable[[Any], str]] = {"external_id": encode_basestring, "uncertainty": _number}
 
 
-def _encoded(name: str, key: str, values: Sequence[Any]) -> list[str]:
-    if encode := _DIFFERENT.get(name):
+def _encoded(key: str, values: Sequence[Any], encode: Callable[[Any], str] | None) -> list[str]:
+    if encode:
         return [key + encode(value) for value in values]
-    return list(map(_Parts(key).of, values))
+    return list(map(_Parts(key).__getitem__, values))
 
 
 class _Parts(dict[Any, str]):
@@ -72,6 +74,3 @@ class _Parts(dict[Any, str]):
     def __missing__(self, value: Any) -> str:
         part = self[value] = self._key + _text(value)
         return part
-
-    def of(self, value: Any) -> str:
-        return self._key + dumps(value) if type(value) is list else self[value]

@@ -46,7 +46,8 @@ def _read(run_id: int) -> Iterator[Run | Page]:
     frame = Frame.of(run)
     for items in _items(run):
         ids, external_ids, data = zip(*items, strict=True)
-        yield Page([json.loads(text) for text in data], columns_of(frame, ids, external_ids))
+        originals = json.loads(f"[{','.join(data)}]")
+        yield Page(originals, columns_of(frame, ids, external_ids))
 
 
 def _items(run: Run) -> Iterator[list[tuple[int, str, str]]]:

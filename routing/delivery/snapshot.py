@@ -90,4 +90,8 @@ def _snapshot() -> Iterator[None]:
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            # Each statement reads one page. Before statistics are gathered, and for joins even then, the
+            # planner would rather read a table of some hundred thousand rows whole, page after page, and
+            # start other processes for that.
+            cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL max_parallel_workers_per_gather = 0")
         yield

@@ -54,14 +54,14 @@ def reaches(run_sources: Sequence[RunSource], position: int) -> Q:
 
 
 def usable_values(
-    run: Run, run_source: RunSource, item_ids: Sequence[int]
+    run_source: RunSource, score_name: str, item_ids: Sequence[int]
 ) -> QuerySet[ItemScore, tuple[int, str]]:
-    """(item id, answer as JSON text) of the items that the source has a usable answer for, as in the table below;
-    maybe of others, too (annotation.selectors.ranges).
+    """(item id, answer as JSON text) of the items that the source has a usable answer for, as in the table
+    below; maybe of others, too (annotation.selectors.ranges). `score_name` is the key of `score_of`.
     """
     scores = ItemScore.objects.filter(
         of_items("prediction__item", item_ids),
-        name=score_of(run, run_source).key,
+        name=score_name,
         prediction__source=run_source.source_id,
         prediction__fingerprint=run_source.fingerprint,
         prediction__value__isnull=False,
@@ -69,6 +69,17 @@ def usable_values(
     if run_source.position == 1:
         scores = scores.filter(reason="")
     return scores.values_list("prediction__item_id", Cast("prediction__value", TextField()))
+
+
+def passed_on(run_sources: Sequence[RunSource], start: int, position: int) -> Q:
+    """Routes to the source at `start` whose item comes to the one at `position`: those of `reaches`, apart.
+
+    Without an OR, so that a database can look at many of them by joins and not one by one.
+    """
+    condition = Q(position=start)
+    for run_source in run_sources[start - 1 : position - 1]:
+        condition &= ~Q(usable(run_source))
+    return condition
 
 
 def table_of_answers(
