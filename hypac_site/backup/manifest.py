@@ -1,0 +1,79 @@
+"""What a backup says about itself."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+
+from annotation.errors import InputError
+
+FORMAT = 1
+NAME = "manifest.json"
+INDEX = "files.jsonl"
+FILES = "files"
+BLOCK = 1024**2
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """`migrations` as [app, name]; `index_sha256` is of the list of files; `key_check` tells whether the keys
+    of a site open what is stored encrypted."""
+
+    format: int
+    created_at: str
+    vendor: str
+    database: str
+    database_sha256: str
+    migrations: list[list[str]]
+    files: int
+    bytes: int
+    index_sha256: str
+    missing: list[str]
+    key_check: str
+
+    def write(self, folder: Path) -> None:
+        (folder / NAME).write_text(json.dumps(asdict(self), indent=1) + "\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> "Manifest":
+        """Raises InputError where the folder is no whole backup of a format that this version reads."""
+        try:
+            fields = json.loads((folder / NAME).read_text())
+        except FileNotFoundError:
+            raise InputError(
+                "This is no backup, or one that was not finished: it has no manifest.json."
+            ) from None
+        except ValueError:
+            raise InputError("manifest.json cannot be read.") from None
+        if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+            raise InputError("This backup is of another version of the format.")
+        try:
+            return cls(**fields)
+        except TypeError:
+            raise InputError("manifest.json lacks something.") from None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file by its name in the storage."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+def entries(folder: Path) -> Iterator[Entry]:
+    """The files of a backup. Raises InputError for a name that leads out of it."""
+    with (folder / INDEX).open() as lines:
+        for line in lines:
+            entry = Entry(**json.loads(line))
+            path = PurePosixPath(entry.name)
+            if path.is_absolute() or ".." in path.parts:
+                raise InputError("The list of files names a place outside of the storage.", where=entry.name)
+            yield entry
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

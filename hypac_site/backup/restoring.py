@@ -1,0 +1,102 @@
+"""Putting a backup back."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+
+from annotation import secrets
+from annotation.errors import InputError
+from hypac_site.backup.databases import database, refuse_unless_empty
+from hypac_site.backup.making import KEY_CHECK
+from hypac_site.backup.manifest import FILES, INDEX, Entry, Manifest, entries, sha256_of
+
+
+@dataclass(frozen=True)
+class Restored:
+    """`behind`: migrations of this version that the backup does not have, so that `migrate` has to run;
+    `keys_fit`: whether the keys of this site open what is stored encrypted."""
+
+    manifest: Manifest
+    behind: list[str]
+    keys_fit: bool
+
+
+def check_backup(source: Path) -> Restored:
+    """Read the whole backup and compare it with what it says of itself; changes nothing.
+
+    Raises InputError where it is damaged, or made by a newer version.
+    """
+    manifest = Manifest.read(source)
+    known = set(MigrationLoader(None).disk_migrations)
+    there = {(app, name) for app, name in manifest.migrations}
+    if newer := sorted(there - known):
+        raise InputError(
+            "The backup was made by a newer version of HyPAC, which has "
+            f"{', '.join('.'.join(name) for name in newer[:3])}. Put it back with that version."
+        )
+    for name, sha256 in ((manifest.database, manifest.database_sha256), (INDEX, manifest.index_sha256)):
+        path = source / Path(name).name
+        if not path.exists() or sha256_of(path) != sha256:
+            raise InputError("The backup is damaged: this file is not what it was.", where=name)
+    count = 0
+    for entry in entries(source):
+        _read(source, entry)
+        count += 1
+    if count != manifest.files:
+        raise InputError("The backup is damaged: its list of files is not whole.", where=INDEX)
+    return Restored(
+        manifest=manifest,
+        behind=[f"{app}.{name}" for app, name in sorted(known - there)],
+        keys_fit=_keys_fit(manifest),
+    )
+
+
+def restore_backup(source: Path) -> Restored:
+    """Put files and database back into a site whose database is empty.
+
+    Files first: where it ends in the middle, the database is still empty, and it can be done once more. A
+    file that the storage has already stays.
+
+    Raises InputError as `check_backup` does, and where the backup is of the other kind of database;
+    ConflictError where the database is not empty; HypacError where it cannot be written.
+    """
+    found = check_backup(source)
+    if found.manifest.vendor != connection.vendor:
+        raise InputError(
+            f"The backup is of a {found.manifest.vendor} database, and this site uses {connection.vendor}."
+        )
+    refuse_unless_empty()
+    for entry in entries(source):
+        there = default_storage.exists(entry.name) and default_storage.size(entry.name) == entry.size
+        if not there:
+            with (source / FILES / entry.name).open("rb") as content:
+                default_storage.save(entry.name, File(content))
+    database().restore(source / Path(found.manifest.database).name)
+    return found
+
+
+def missing_files(restored: Restored) -> Iterator[str]:
+    """Names of files that rows of the restored database name and that the storage does not have."""
+    from annotation.models import StoredFile
+
+    for name in StoredFile.objects.values_list("storage_name", flat=True).iterator():
+        if not default_storage.exists(name):
+            yield name
+
+
+def _read(source: Path, entry: Entry) -> None:
+    path = source / FILES / entry.name
+    if not path.exists() or path.stat().st_size != entry.size or sha256_of(path) != entry.sha256:
+        raise InputError("The backup is damaged: this file is not what it was.", where=entry.name)
+
+
+def _keys_fit(manifest: Manifest) -> bool:
+    try:
+        return secrets.decrypt(manifest.key_check) == KEY_CHECK
+    except InputError:
+        return False
