@@ -148,6 +148,7 @@ def run(job_id: int) -> bool:
     context = JobContext(job, token, stops_itself=kind(job.kind).stops_itself)
     # Looking after other jobs, too: where all workers are busy, none is left for the reconciler's message.
     with heart(job_id, token, also=reconcile), logged(job=job_id, job_kind=job.kind):
+        log.info("Job %s (%s) begins, attempt %s", job_id, job.kind, job.attempts)
         try:
             result = kind(job.kind).handler(context) or {}
         except JobLostError:

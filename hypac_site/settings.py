@@ -1,5 +1,6 @@
 """All settings, each from the environment, with safe defaults. docs/configuration.md lists them."""
 
+import contextlib
 from pathlib import Path
 
 import dj_database_url
@@ -146,6 +147,8 @@ CELERY_BEAT_SCHEDULE = {
     }
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
+with contextlib.suppress(OSError):  # only beat needs the folder here, and says so where it cannot be made
+    VAR_DIR.mkdir(parents=True, exist_ok=True)
 if CELERY_BROKER_URL.startswith("filesystem://"):
     BROKER_DIR = VAR_DIR / "broker"
     for folder in ("messages", "control"):
