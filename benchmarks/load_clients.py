@@ -1,0 +1,194 @@
+"""Annotators for benchmarks/load.py: each logs in, holds items, answers, and notes how long it took."""
+
+import asyncio
+import random
+import re
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+CLAIM_EVERY = 20
+"""Answers after which somebody loads anew."""
+COUNTS_EVERY = 5
+"""Answers after which the page asks how far the person is."""
+TWICE_EVERY = 25
+"""Answers of which one is sent two times at once."""
+EMPTY_WAIT = 5.0
+"""Seconds after which somebody without an item asks again."""
+
+Card = dict[str, Any]
+
+
+@dataclass
+class Report:
+    """Times in seconds; `processor` and `server` are processor time, of the clients and of the web server.
+    `stored` has the keys of the answers that the server confirmed.
+    """
+
+    answers: list[float] = field(default_factory=list)
+    claims: list[float] = field(default_factory=list)
+    stored: set[str] = field(default_factory=set)
+    errors: list[str] = field(default_factory=list)
+    handed: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+    twice: int = 0
+    seconds: float = 0.0
+    processor: float = 0.0
+    server: float = 0.0
+
+    @property
+    def held_by_two(self) -> int:
+        """Work items that were handed to two people. No lease ends here, and nobody skips."""
+        return sum(len(people) > 1 for people in self.handed.values())
+
+    @staticmethod
+    def quantiles(times: Sequence[float]) -> tuple[float, float, float]:
+        """The median, the 95th and the 99th percentile."""
+        if len(times) < 2:
+            return (times[0],) * 3
+        cuts = statistics.quantiles(times, n=100, method="inclusive")
+        return cuts[49], cuts[94], cuts[98]
+
+
+@dataclass
+class Crowd:
+    """`by`: "page" or "api"."""
+
+    address: str
+    slug: str
+    password: str
+    by: str
+    seed: int
+
+    async def label(
+        self,
+        names: Sequence[str],
+        *,
+        think: float,
+        seconds: float,
+        labels: int,
+        taken: Callable[[], float],
+    ) -> Report:
+        report = Report()
+        people = [Person(self, name, random.Random(f"{self.seed} {name}"), report) for name in names]
+        for person in people:  # passwords are dear to check: not part of what is measured
+            await person.log_in()
+        began, processor, server = time.perf_counter(), time.process_time(), taken()
+        end = began + seconds
+
+        def over() -> bool:
+            return time.perf_counter() > end or (labels > 0 and len(report.stored) >= labels)
+
+        await asyncio.gather(*(person.work(think, over) for person in people))
+        report.seconds = time.perf_counter() - began
+        report.processor = time.process_time() - processor
+        report.server = taken() - server
+        for person in people:
+            await person.client.aclose()
+        return report
+
+
+class Person:
+    def __init__(self, crowd: Crowd, name: str, rng: random.Random, report: Report) -> None:
+        self.crowd, self.name, self.rng, self.report = crowd, name, rng, report
+        self.client = httpx.AsyncClient(base_url=crowd.address, timeout=120)
+        self.cards: list[Card] = []
+        self.count = 0
+
+    async def log_in(self) -> None:
+        await self.client.get("/login/")
+        fields = {"username": self.name, "password": self.crowd.password, **self._token()}
+        answer = await self.client.post("/login/", data=fields)
+        assert answer.status_code == 302, f"{self.name} cannot log in: {answer.status_code}"
+
+    async def work(self, think: float, over: Any) -> None:
+        # Nobody comes at the same moment as everybody else.
+        await asyncio.sleep(self.rng.uniform(0, think))
+        while not over():
+            try:
+                if not self.cards or self.count % CLAIM_EVERY == CLAIM_EVERY - 1:
+                    await self._claim()
+                    if not self.cards:
+                        await asyncio.sleep(EMPTY_WAIT)
+                        continue
+                await asyncio.sleep(self.rng.uniform(0.5, 1.5) * think)
+                await self._answer(self.cards.pop(0))
+            except (httpx.HTTPError, ValueError, KeyError, AttributeError) as error:
+                self.report.errors.append(f"{self.name}: {type(error).__name__}: {error}"[:300])
+                self.cards = []
+            self.count += 1
+
+    async def _claim(self) -> None:
+        began = time.perf_counter()
+        if self.crowd.by == "api":
+            answer = await self._post(f"/api/v1/projects/{self.crowd.slug}/queue/claim/", json={})
+            self.report.claims.append(time.perf_counter() - began)
+            self.cards = [answer["task"]] if answer["task"] else []
+        else:
+            page = await self.client.get(f"/projects/{self.crowd.slug}/annotate/")
+            self.report.claims.append(time.perf_counter() - began)
+            page.raise_for_status()
+            work_item = re.search(r'name="work_item" value="(\d+)"', page.text)
+            token = re.search(r'name="token" value="(\w+)"', page.text)
+            self.cards = []
+            if work_item and token:
+                self.cards = [{"work_item": int(work_item[1]), "token": token[1]}]
+                behind = await self._post(
+                    f"/projects/{self.crowd.slug}/annotate/ahead/", data={"holding": work_item[1]}
+                )
+                self.cards += behind["ahead"]
+        self._note(self.cards)
+
+    async def _answer(self, card: Card) -> None:
+        key = f"{self.name}-{self.count}-{self.rng.getrandbits(64):x}"
+        fields = {
+            "work_item": card["work_item"],
+            "token": card["token"],
+            "value": self.rng.choice(["cat", "dog", "emu"]),
+            "idempotency_key": key,
+            "lead_time_ms": 1000,
+        }
+        sent = [self._send(fields)]
+        if self.rng.random() < 1 / TWICE_EVERY:
+            self.report.twice += 1
+            sent.append(self._send(fields))
+        for stored, cards in await asyncio.gather(*sent):
+            if not stored:
+                raise ValueError(f"an answer was not stored: {cards}")
+            self.report.stored.add(key)
+            self._note(cards)
+            # Both of two twins may bring the same item.
+            known = {one["work_item"] for one in self.cards}
+            self.cards += [one for one in cards if one["work_item"] not in known]
+
+    async def _send(self, fields: dict[str, Any]) -> tuple[bool, list[Card]]:
+        if self.crowd.by == "api":
+            url, body = f"/api/v1/projects/{self.crowd.slug}/queue/submit/", {"json": fields}
+        else:
+            held = ",".join(str(card["work_item"]) for card in self.cards)
+            counts = "yes" if self.count % COUNTS_EVERY == 0 else "no"
+            url = f"/projects/{self.crowd.slug}/annotate/submit/"
+            body = {"data": {**fields, "holding": held, "counts": counts}}
+        began = time.perf_counter()
+        answer = await self._post(url, **body)
+        self.report.answers.append(time.perf_counter() - began)
+        if self.crowd.by == "api":
+            return "label" in answer, [answer["task"]] if answer["task"] else []
+        return answer["outcome"] == "stored", answer["ahead"]
+
+    async def _post(self, url: str, **body: Any) -> dict[str, Any]:
+        headers = {"X-CSRFToken": self.client.cookies["csrftoken"], "HX-Request": "true"}
+        answer = await self.client.post(url, headers=headers, **body)
+        answer.raise_for_status()
+        return answer.json()
+
+    def _token(self) -> dict[str, str]:
+        return {"csrfmiddlewaretoken": self.client.cookies["csrftoken"]}
+
+    def _note(self, cards: Sequence[Card]) -> None:
+        for card in cards:
+            self.report.handed[card["work_item"]].add(self.name)
