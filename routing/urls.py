@@ -62,7 +62,7 @@ urlpatterns = [
     path("projects/<slug:slug>/runs/<int:number>/route/", runs.run_route, name="run_route"),
     path("projects/<slug:slug>/runs/<int:number>/cancel/", runs.run_cancel, name="run_cancel"),
     path("projects/<slug:slug>/runs/<int:number>/budget/", runs.run_budget, name="run_budget"),
-    path("projects/<slug:slug>/runs/<int:number>/deliver/", runs.run_deliver, name="run_deliver"),
+    path("projects/<slug:slug>/runs/<int:number>/deliver/", deliveries.run_deliver, name="run_deliver"),
     path(
         "projects/<slug:slug>/runs/<int:number>/certificate.json",
         runs.run_certificate,

@@ -9,13 +9,16 @@ from django.utils.translation import gettext_lazy
 
 from annotation.errors import HypacError
 from annotation.jobs import UNFINISHED
+from annotation.models import Job
 from annotation.selectors.job_progress import job_progress
 from annotation.services.files import open_file
-from annotation.views.access import ProjectRequest, needs
-from annotation.views.file_answers import file_response
+from annotation.views.access import ProjectRequest, needs, told
+from annotation.views.downloads import download
+from routing.delivery import DEFAULT_FORMATS, FORMATS
 from routing.delivery.archive import zipped
-from routing.models import Delivery, DeliveryFile
+from routing.models import Delivery, DeliveryFile, Run
 from routing.selectors.deliveries import DELIVER, delivery_reports
+from routing.services.deliveries import deliver
 from routing.services.states import ROUTED
 
 FILES = {
@@ -24,6 +27,11 @@ FILES = {
         "front."
     ),
     "labels.jsonl": gettext_lazy("The same for programs, one JSON object on each line, every value exact."),
+    "labels.tsv": gettext_lazy("As labels.csv, with tabs in place of commas."),
+    "labels.json": gettext_lazy("As labels.jsonl, as one list."),
+    "labels.parquet": gettext_lazy(
+        "For analysis with pandas, Polars, DuckDB or Spark: typed columns, every value exact."
+    ),
     "certificate.json": gettext_lazy("What is certified, and with which settings."),
     "draw.jsonl": gettext_lazy(
         "The calibration set with the labels by people and the answers of the models."
@@ -43,12 +51,32 @@ def deliveries(request: ProjectRequest) -> HttpResponseBase:
         {
             "reports": delivery_reports(project),
             "file_words": FILES,
+            "formats": _formats(job),
             "deliverable": project.runs.filter(state__in=ROUTED).order_by("-number").first(),
             "job": job,
             "job_unfinished": job is not None and job.state in UNFINISHED,
             "progress": job_progress(job) if job is not None else None,
         },
     )
+
+
+def _formats(job: Job | None) -> list[tuple[str, str, str, bool]]:
+    """Of each format its name, its file, what to say of it, and whether the last delivery had it."""
+    chosen = (job.params if job else {}).get("formats", DEFAULT_FORMATS)
+    return [
+        (name, writer.file_name, FILES[writer.file_name], name in chosen) for name, writer in FORMATS.items()
+    ]
+
+
+@needs("deliveries.make", "POST")
+def run_deliver(request: ProjectRequest, number: int) -> HttpResponseBase:
+    """In the formats that are chosen on the page of the deliveries; from elsewhere in the usual ones."""
+    run = get_object_or_404(Run, project=request.access.project, number=number)
+    formats = request.POST.getlist("format") if "choose" in request.POST else DEFAULT_FORMATS
+    with told(request):
+        deliver(run=run, user=request.user, formats=formats)
+        messages.success(request, _("The files are being written; they appear here."))
+    return redirect("deliveries", request.access.project.slug)
 
 
 @needs("deliveries.view", "GET")
@@ -60,18 +88,9 @@ def delivery_file(request: ProjectRequest, delivery_id: int, name: str) -> HttpR
         name=name,
     )
     try:
-        content = open_file(file.file)
+        return download(request, file.file, name=f"{_prefix(file.delivery)}-{file.name}")
     except HypacError as error:
         return _lost(request, error)
-    response = file_response(
-        content,
-        size=file.file.size,
-        as_attachment=True,
-        filename=f"{_prefix(file.delivery)}-{file.name}",
-        content_type=file.file.media_type,
-    )
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    return response
 
 
 @needs("deliveries.view", "GET")
@@ -102,6 +121,7 @@ def _prefix(delivery: Delivery) -> str:
 
 
 def _lost(request: ProjectRequest, error: HypacError) -> HttpResponseBase:
-    gone = _("This file is no longer in the storage. Make a new delivery.")
-    messages.error(request, gone if error.permanent else error.message)
+    """Back to the page, with what happened."""
+    lost = _("This file is no longer in the storage. Make a new delivery.")
+    messages.error(request, lost if error.permanent else error.message)
     return redirect("deliveries", request.access.project.slug)

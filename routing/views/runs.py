@@ -19,7 +19,6 @@ from routing.selectors.failed_jobs import failed_job_of
 from routing.selectors.labelling import run_labelling
 from routing.selectors.model_money import model_money
 from routing.selectors.runs import RunReport, run_progress, run_report
-from routing.services import deliveries as delivery_service
 from routing.services import runs as service
 from routing.services.budget import set_budget, stopped_at_budget
 from routing.services.states import BUSY, CANCELLABLE, UNDER_WAY
@@ -128,15 +127,6 @@ def run_budget(request: ProjectRequest, number: int) -> HttpResponseBase:
                 messages.success(request, _("The budget is set. It counts from the next call on."))
             return redirect("run", request.access.project.slug, number)
     return _page(request, found, form)
-
-
-@needs("deliveries.make", "POST")
-def run_deliver(request: ProjectRequest, number: int) -> HttpResponseBase:
-    found = _run(request, number)
-    with told(request):
-        delivery_service.deliver(run=found, user=request.user)
-        messages.success(request, _("The files are being written; they appear here."))
-    return redirect("deliveries", request.access.project.slug)
 
 
 @needs("runs.view", "GET")
