@@ -18,7 +18,7 @@ from bulk_route_world import World, make, truth
 from bulk_tools import Row, measured
 
 PLAN: dict[str, Any] = {
-    "epsilon": Decimal("0.05"),
+    "epsilon": Decimal("0.02"),
     "alpha": Decimal("0.05"),
     "m": 3000,
     "p": Decimal("0.9"),

@@ -8,8 +8,9 @@ from routing.models.sources import Source
 class Prediction(models.Model):
     """What a source answered for an item, once per fingerprint. A row without a value names its reason."""
 
-    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="predictions")
-    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="predictions")
+    # Both are the first column of an index below.
+    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="predictions", db_index=False)
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="predictions", db_index=False)
     fingerprint = models.CharField(
         max_length=64, help_text="SHA-256 of backend, model, revision, prompt, parameters."
     )
@@ -47,7 +48,10 @@ class Prediction(models.Model):
 class ItemScore(models.Model):
     """An uncertainty score computed from a stored prediction: another score needs no model call."""
 
-    prediction = models.ForeignKey(Prediction, on_delete=models.CASCADE, related_name="scores")
+    # The first column of the index of the constraint below.
+    prediction = models.ForeignKey(
+        Prediction, on_delete=models.CASCADE, related_name="scores", db_index=False
+    )
     name = models.CharField(
         max_length=40, help_text="Name in the registry of scores, and a digest of the parameters if any."
     )

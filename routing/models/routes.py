@@ -8,7 +8,8 @@ from routing.models.runs import Run
 class Route(models.Model):
     """Which source the thresholds give an item to, before unusable answers are passed on."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="routes")
+    # The first column of indexes below.
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="routes", db_index=False)
     item = models.ForeignKey(Item, on_delete=models.RESTRICT, related_name="+")
     position = models.PositiveSmallIntegerField(help_text="1 to S; S is people.")
 

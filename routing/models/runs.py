@@ -133,6 +133,11 @@ class Run(models.Model):
     routed_batch = models.OneToOneField(
         WorkBatch, null=True, blank=True, on_delete=models.RESTRICT, related_name="completes"
     )
+    tally = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="What the routing came to (routing.services.tally).",
+    )
     invalid_reason = models.TextField(blank=True, help_text="What broke the certificate, if anything did.")
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
@@ -231,7 +236,8 @@ class RunSource(models.Model):
 class PoolItem(models.Model):
     """An item of the frozen pool with its routing key (u, v); u is known once source 1 has run."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="pool_items")
+    # The first column of indexes below.
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="pool_items", db_index=False)
     item = models.ForeignKey(Item, on_delete=models.RESTRICT, related_name="+")
     position = models.PositiveIntegerField(help_text="Place in the pool, from 0; draws name positions.")
     u = models.FloatField(null=True, blank=True, help_text="Uncertainty score in [0, 1].")

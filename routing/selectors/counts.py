@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q
 
 from annotation.models import WorkItem
 from annotation.selectors.settled import has_record
 from routing.models import PoolItem, Route, Run
 from routing.services.answers import reaches, usable
+from routing.services.tally import tally_of
 
 
 @dataclass(frozen=True)
@@ -28,27 +30,34 @@ class SourceCount:
     routed: int
 
 
+def tally(run: Run) -> dict[str, Any]:
+    """What the routing came to; counted now where an earlier version routed the run and stored nothing."""
+    if run.tally is not None:
+        return dict(run.tally)
+    return tally_of(run, list(run.run_sources.select_related("source", "run").order_by("position")))
+
+
 def labels_by_source(run: Run) -> list[SourceCount]:
-    """One entry per source, people last, once the run has routes; before that none.
+    """One entry per source, people last, once the run is routed; before that none.
 
     An item that a person labelled counts for people, wherever it was sent.
     """
-    run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
-    routed = dict(
-        Route.objects.filter(run=run).values_list("position").annotate(count=Count("pk")).order_by()
-    )
-    if not routed:
+    if run.routed_at is None:
         return []
+    run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
+    found = tally(run)
     labelled = has_record(run.project, item="item")
     counts = []
-    for row in run_sources:
-        mine = Route.objects.filter(reaches(run_sources, row.position) & Q(usable(row)), ~labelled, run=run)
-        counts.append((row.position, row.source.name, row.fingerprint, row.cost_per_label, mine.count()))
+    for row, answers in zip(run_sources, found["answers"], strict=True):
+        # What people have labelled is few beside all that a model answers.
+        theirs = Route.objects.filter(labelled, reaches(run_sources, row.position) & Q(usable(row)), run=run)
+        mine = answers - theirs.count()
+        counts.append((row.position, row.source.name, row.fingerprint, row.cost_per_label, mine))
     people = PoolItem.objects.filter(labelled, run=run).count()
     counts.append((len(run_sources) + 1, "", "", run.cost_per_item, people))
     return [
-        SourceCount(position, name, fingerprint, cost, items, items / run.pool_size, routed.get(position, 0))
-        for position, name, fingerprint, cost, items in counts
+        SourceCount(position, name, fingerprint, cost, items, items / run.pool_size, sent)
+        for (position, name, fingerprint, cost, items), sent in zip(counts, found["sent"], strict=True)
     ]
 
 

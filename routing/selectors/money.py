@@ -8,7 +8,8 @@ from django.db.models import Count, Exists, OuterRef, QuerySet, Sum
 from django.utils.translation import gettext as _
 
 from annotation.models import WorkItem
-from routing.models import DrawItem, Prediction, Route, Run, RunSource, Spend
+from routing.models import DrawItem, Prediction, Run, RunSource, Spend
+from routing.selectors.counts import tally
 from routing.services.answers import reaches
 from routing.services.states import ROUTED
 
@@ -122,8 +123,8 @@ def _used_answers(run: Run, run_source: RunSource) -> QuerySet[Prediction]:
 def savings(run: Run, rows: Sequence[Paid], *, with_routing: bool = True) -> Savings:
     """Everything paid for the run, and what it saves against people labelling the whole pool.
 
-    `rows` are those of `paid_by(run)`, which every caller shows beside it. The routing saving looks at every
-    route; a page that asks again and again leaves it out.
+    `rows` are those of `paid_by(run)`, which every caller shows beside it. A page that asks again and again
+    leaves the routing saving out.
     """
     paid = sum((row.amount for row in rows), ZERO)
     people_only = run.pool_size * run.cost_per_item
@@ -142,20 +143,5 @@ def savings(run: Run, rows: Sequence[Paid], *, with_routing: bool = True) -> Sav
 
 
 def _routing_saving(run: Run) -> Decimal | None:
-    """Each source that an item comes to is paid: the one it is sent to, and those it is passed on to."""
-    run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
-    asked = Exists(DrawItem.objects.filter(draw__run=run, asked=True, item=OuterRef("item")))
-    routes = Route.objects.filter(~asked, run=run)
-    count = routes.count()
-    if not count:
-        return None
-    cost = ZERO
-    for run_source in run_sources:
-        answers = Prediction.objects.filter(
-            Exists(routes.filter(reaches(run_sources, run_source.position), item=OuterRef("item"))),
-            source=run_source.source_id,
-            fingerprint=run_source.fingerprint,
-        )
-        cost += answers.aggregate(total=Sum("cost"))["total"] or ZERO
-    people = routes.filter(reaches(run_sources, len(run_sources) + 1)).aggregate(n=Count("pk"))["n"]
-    return 1 - (cost + people * run.cost_per_item) / (count * run.cost_per_item)
+    saving = tally(run)["saving"]
+    return None if saving is None else Decimal(saving)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from django.db.models import Exists, OuterRef, Q, Value
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -19,8 +20,9 @@ from routing.services.answers import reaches
 from routing.services.chains import thresholds_from_json
 from routing.services.predicting import predict_missing
 from routing.services.run_sources import changed_sources
-from routing.services.sql import insert_select
+from routing.services.sql import analyse_tables, insert_select
 from routing.services.states import State, move
+from routing.services.tally import tally_of
 
 ROUTED_PRIORITY = 5
 
@@ -44,16 +46,18 @@ def route_run(context: JobContext) -> dict[str, Any]:
 def _store_routes(context: JobContext, run: Run) -> None:
     """One statement per source on the keys; what no threshold takes goes to people."""
     thresholds = thresholds_from_json(run.certificate.thresholds)
-    unrouted = ~Exists(Route.objects.filter(run=run, item=OuterRef("item")))
+    if Route.objects.filter(run=run).exists():
+        return
     with context.chunk(stage="Routes", done=0):
+        earlier = Q(pk__in=[])
         for position, taken in enumerate((*map(_at_or_below, thresholds), Q()), start=1):
-            # A source has those that no cheaper one has taken: they have no route yet.
-            rows = PoolItem.objects.filter(taken, unrouted, run=run)
-            insert_select(
-                Route,
-                ("run", "item", "position"),
-                rows.order_by().values_list("run", "item", Value(position)),
-            )
+            # A source has those that no cheaper one takes. In the order in which the index of the routes has
+            # them, so that it grows at its end.
+            rows = PoolItem.objects.filter(taken, ~earlier, run=run).order_by("item_id")
+            values = rows.values_list("run", "item", Value(position))
+            insert_select(Route, ("run", "item", "position"), values)
+            earlier |= taken
+    analyse_tables(Route)
 
 
 def _at_or_below(threshold: Threshold) -> Q:
@@ -99,23 +103,27 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
         ~Exists(given_up),
         run=run,
     )
+    context.progress(stage="Counting")
+    tally = tally_of(run, run_sources)
     with context.chunk(stage="Work for people"):
-        items = list(routes.order_by("item_id").values_list("item_id", flat=True))
+        ids = routes.order_by("item_id").values_list("item_id", flat=True)
+        items = np.fromiter(ids.iterator(chunk_size=10_000), dtype=np.int64)
         now = timezone.now()
         refusal = _("Run %(run)s was cancelled.") % {"run": run.number}
-        if not items:
+        if not len(items):
             move(
                 run,
                 before=State.ROUTING,
                 after=State.COMPLETE,
                 routed_at=now,
                 completed_at=now,
+                tally=tally,
                 refusal=refusal,
             )
             return 0
         batch = queue.create_batch(
             project=run.project,
-            item_ids=items,
+            item_ids=map(int, items),
             blind=False,
             priority=ROUTED_PRIORITY,
             entropy=sampling.new_entropy(),
@@ -128,6 +136,7 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
             after=State.LABELLING,
             routed_at=now,
             routed_batch=batch,
+            tally=tally,
             refusal=refusal,
         )
     return len(items)

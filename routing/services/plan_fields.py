@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from typing import Any
 
 from django.db.models import Count, Min, QuerySet
@@ -80,13 +81,12 @@ class Asking:
     """With which probability people are asked about the items of a pool.
 
     `p` is the mean, rounded to 8 places; `p_min` is None, and `column` empty, where all are asked with one
-    probability. `by_text` holds the probability behind each text of the column.
+    probability.
     """
 
     p: Decimal
     p_min: Decimal | None
     column: str
-    by_text: Mapping[str, Decimal]
 
 
 def share_of(fields: PlanFields) -> Decimal:
@@ -122,7 +122,7 @@ def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
                 _("Write a probability, or choose the column that holds one per item."), where="p"
             )
         refuse_too_fine("p", fields.p)
-        return Asking(Decimal(fields.p), None, "", {})
+        return Asking(Decimal(fields.p), None, "")
     if fields.p is not None:
         raise InputError(
             _("Leave the probability for all items empty where a column holds each item's own."), where="p"
@@ -154,10 +154,10 @@ def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
     total = sum(counts.values())
     if len(set(by_text.values())) < 2:
         # One probability for all is no varying one, and leaves every bound open.
-        return Asking(next(iter(by_text.values()), Decimal(1)), None, "", {})
+        return Asking(next(iter(by_text.values()), Decimal(1)), None, "")
     mean = sum((by_text[value] * count for value, count in counts.items()), Decimal(0)) / total
     smallest = min(by_text.values())
-    return Asking(max(round(mean, PLACES), smallest), smallest, fields.p_column, by_text)
+    return Asking(max(round(mean, PLACES), smallest), smallest, fields.p_column)
 
 
 def columns_of_probabilities(project: Project) -> list[str]:
@@ -174,10 +174,11 @@ def columns_of_probabilities(project: Project) -> list[str]:
     ]
 
 
-def probabilities_by_position(pool: QuerySet[Any], asking: Asking) -> list[Decimal]:
-    """The probability of every item of a stored pool, by position."""
-    texts = pool.order_by("position").values_list(DataCell("item__data", asking.column), flat=True)
-    return [asking.by_text[text] for text in texts.iterator(chunk_size=10_000)]
+def probabilities_by_position(pool: QuerySet[Any], column: str) -> list[Decimal | None]:
+    """The probability in `column` of every item of a stored pool, by position; None where there is none."""
+    texts = pool.order_by("position").values_list(DataCell("item__data", column), flat=True)
+    read = cache(_probability)
+    return [read(text) for text in texts.iterator(chunk_size=10_000)]
 
 
 def refuse_unknown_names(fields: PlanFields) -> None:

@@ -18,12 +18,14 @@ from routing.core.certificate import slices_document
 from routing.core.chain import PilotData, build_chains, cut_slices
 from routing.core.losses import LossUnavailableError
 from routing.core.rules import split_fixed_sequence
-from routing.models import DrawItem, ItemScore, PilotItem, PoolItem, Prediction, Run, RunSource, Spend
+from routing.models import Draw, DrawItem, ItemScore, PilotItem, PoolItem, Prediction, Run, RunSource, Spend
 from routing.services.answers import table_of_answers
 from routing.services.chains import chains_to_json
+from routing.services.freeze import freeze
 from routing.services.plans import plan_of
 from routing.services.predicting import predict_missing
 from routing.services.scoring import score_of
+from routing.services.sql import analyse_tables
 from routing.services.states import State, move
 from routing.services.stored_scores import score_missing
 
@@ -35,6 +37,7 @@ def prepare(context: JobContext) -> dict[str, object]:
     run = Run.objects.select_related("project").get(pk=context.params["run"])
     if run.state != State.PREPARING:
         return {"state": run.state}
+    _freeze(context, run)
     run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
     groups = _groups(run, run_sources)
     with context.chunk(total=sum(items.count() for _, items, _, _ in groups)):
@@ -50,6 +53,15 @@ def prepare(context: JobContext) -> dict[str, object]:
     _build_chains(context, run, run_sources)
     _ask_people(context, run)
     return {"state": run.state}
+
+
+def _freeze(context: JobContext, run: Run) -> None:
+    """Pool, pilot and draw, where the request that started the run left them to this job."""
+    if Draw.objects.filter(run=run).exists():
+        return
+    with context.chunk(stage="Pool and draw"):
+        freeze(run, pilot=context.params["pilot"], last=context.params["last"])
+    analyse_tables(PoolItem)
 
 
 def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, QuerySet[Item], str, str]]:

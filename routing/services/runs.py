@@ -18,7 +18,7 @@ from routing.core.exact import plain
 from routing.models import Run, RunSource
 from routing.services import validity
 from routing.services.budget import abandon, checked_budget
-from routing.services.freeze import freeze
+from routing.services.freeze import AT_ONCE, freeze
 from routing.services.plan_fields import PlanFields
 from routing.services.plans import Outlook, build_plan, outlook, score_for, sources_of
 from routing.services.run_sources import changed_sources, fingerprint_now
@@ -36,8 +36,9 @@ def start_run(
     **fields: Any,
 ) -> Run:
     """Freeze the pool, draw pilot and calibration set, store all of it, and let the models begin (job
-    "prepare_run"). `fields` are those of `PlanFields`. `budget` is the most that the models may cost; it is
-    no part of the plan and may be changed later (`budget.set_budget`).
+    "prepare_run", which freezes a large pool before anything else). `fields` are those of `PlanFields`.
+    `budget` is the most that the models may cost; it is no part of the plan and may be changed later
+    (`budget.set_budget`).
 
     `entropy` seeds the draw; leave it out except where a run has to be repeated, in tests and
     demonstrations. Nothing that comes from a browser may set it.
@@ -103,7 +104,11 @@ def start_run(
             )
             for position, (source, fingerprint) in enumerate(zip(sources, fingerprints, strict=True), start=1)
         )
-        freeze(run, plan, asking)
+        # Nothing that is imported from here on belongs to the pool.
+        last = project.items.aggregate(last=Max("position"))["last"]
+        frozen = {"pilot": plan.pilot, "last": last}
+        if plan.pool_size <= AT_ONCE:
+            freeze(run, **frozen)
         audit.record(
             project=project,
             actor=user,
@@ -125,7 +130,7 @@ def start_run(
                 "seed": "given" if entropy is not None else "from the system",
             },
         )
-        _enqueue(run, user, "prepare_run")
+        _enqueue(run, user, "prepare_run", **frozen)
     return run
 
 
@@ -271,11 +276,11 @@ def _refuse_while_busy(project: Project) -> None:
         )
 
 
-def _enqueue(run: Run, user: User | None, kind: str) -> Job:
+def _enqueue(run: Run, user: User | None, kind: str, **params: int) -> Job:
     return jobs.enqueue(
         project=run.project,
         kind_name=kind,
-        params={"run": run.pk},
+        params={"run": run.pk, **params},
         unique_key=f"{kind}:{run.pk}",
         user=user,
     )

@@ -28,6 +28,16 @@ def insert_select(model: type[Model], fields: tuple[str, ...], rows: QuerySet[An
         return int(cursor.rowcount)
 
 
+def analyse_tables(*models: type[Model]) -> None:
+    """Have PostgreSQL look at tables into which many rows have come, so that it plans the next statements for
+    them: it would do so by itself, a minute later. Locks out no reader and no writer.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            for model in models:
+                cursor.execute(f"ANALYZE {connection.ops.quote_name(model._meta.db_table)}")
+
+
 def _column(field: Any) -> str:
     return str(field.column)
 

@@ -8,12 +8,13 @@ from routing.models import Prediction
 
 # From so many rows on it pays to copy them and then to ask for their keys.
 MANY = 100
-FIELDS = tuple(
-    field.name
+_STORED = [
+    field
     for field in Prediction._meta.concrete_fields
     if not field.primary_key and field.name != "created_at"
-)
-_VALUES = tuple(Prediction._meta.get_field(name).attname for name in FIELDS)
+]
+_NAMES = [field.name for field in _STORED]
+_VALUES = [field.attname for field in _STORED]
 
 
 def store_answers(rows: Sequence[Prediction]) -> None:
@@ -24,7 +25,7 @@ def store_answers(rows: Sequence[Prediction]) -> None:
     if len(rows) < MANY:
         Prediction.objects.bulk_create(rows)
         return
-    copy_rows(Prediction, FIELDS, ([getattr(row, name) for name in _VALUES] for row in rows))
+    copy_rows(Prediction, _NAMES, ([getattr(row, name) for name in _VALUES] for row in rows))
     stored = Prediction.objects.filter(
         of_items("item", [row.item_id for row in rows]),
         source=rows[0].source_id,
