@@ -5,11 +5,13 @@ import csv
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
+from annotation.importers.gzipped import is_gzipped, unpacked
 from annotation.importers.text import UTF8_BOM, UTF16_BOMS, head_of
 from annotation.models import StoredFile
 from annotation.services.files import open_file
 
 HEAD = 16 * 1024
+PARQUET_MAGIC = b"PAR1"
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 BINARY_MAGIC = (b"%PDF",)  # what may do without a zero byte at its start
 IMAGE_MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM")
@@ -26,15 +28,21 @@ HEADERS = frozenset({
 
 def detect(stored: StoredFile) -> str:
     """The importer's name in the registry. Raises InputError for what none of them reads."""
-    with open_file(stored) as file:
+    with open_file(stored) as packed:
+        is_packed = is_gzipped(packed)
+        file = unpacked(packed)
         raw = file.read(HEAD)
         head = head_of(file, HEAD)
     where = stored.original_name
+    if is_packed and raw.startswith((*ZIP_MAGIC, PARQUET_MAGIC)):
+        raise InputError(_("It is compressed twice. Unpack it first."), where=where)
     text = head.removeprefix(UTF8_BOM).lstrip()
     if not text:
         raise InputError(_("The file is empty."), where=where)
     if raw.startswith(ZIP_MAGIC):
         return "zip_images"
+    if raw.startswith(PARQUET_MAGIC):
+        return "parquet"
     if where.lower().endswith(".zip"):
         raise InputError(_("Its name ends in .zip, but this is no zip archive."), where=where)
     if b"\0" in head or head.startswith(BINARY_MAGIC):
@@ -43,7 +51,7 @@ def detect(stored: StoredFile) -> str:
         raise InputError(
             _(
                 "This is neither text nor a zip archive. What can be read: CSV, TSV, JSON, JSON "
-                "Lines, plain lines and zip archives of images."
+                "Lines, plain lines, Parquet and zip archives of images."
             ),
             where=where,
         )
@@ -51,15 +59,16 @@ def detect(stored: StoredFile) -> str:
         return "jsonl"
     if text.startswith(b"["):
         return "json"
-    if raw.startswith(UTF16_BOMS) or where.lower().endswith(TABLE_NAMES):
-        return _by_header(text, where)
+    name = where.lower().removesuffix(".gz")
+    if raw.startswith(UTF16_BOMS) or name.endswith(TABLE_NAMES):
+        return _by_header(text, name)
     return _table(text.decode(errors="replace"), whole=len(raw) < HEAD) or "lines"
 
 
 def _by_header(text: bytes, name: str) -> str:
     header = text.split(b"\n", 1)[0]
     commas, semicolons, tabs = (header.count(mark) for mark in (b",", b";", b"\t"))
-    if name.lower().endswith((".tsv", ".tab")) or tabs > commas + semicolons:
+    if name.endswith((".tsv", ".tab")) or tabs > commas + semicolons:
         return "tsv"
     return "csv_semicolon" if semicolons > commas else "csv_comma"
 

@@ -8,6 +8,7 @@ from annotation.importers.delimited import Delimited
 from annotation.importers.json_list import JsonList
 from annotation.importers.jsonl import JsonLines
 from annotation.importers.lines import PlainLines
+from annotation.importers.parquet import Parquet
 from annotation.importers.zip_images import ZipImages
 
 IMPORTERS: dict[str, Importer] = {
@@ -20,6 +21,7 @@ IMPORTERS: dict[str, Importer] = {
         JsonLines(),
         JsonList(),
         PlainLines(),
+        Parquet(),
         ZipImages(),
     )
 }

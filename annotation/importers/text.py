@@ -8,6 +8,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
+from annotation.importers.gzipped import unpacked
 
 UTF8_BOM = b"\xef\xbb\xbf"
 UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -23,8 +24,8 @@ def longest_row() -> int:
 
 
 def without_marks(file: IO[bytes]) -> IO[bytes]:
-    """The file from its start, as UTF-8 without a byte order mark."""
-    file.seek(0)
+    """The file from its start, unpacked, as UTF-8 without a byte order mark."""
+    file = unpacked(file)
     mark = file.read(3)
     if mark.startswith(UTF16_BOMS):
         file.seek(0)

@@ -83,7 +83,6 @@ def run_import(context: JobContext) -> dict[str, Any]:
         context.progress(total=total, stage=_("Adding items"))
         records = importer.records(file, stored.original_name, skip=done)
         for chunk in _chunks(records, stored.project, mapping, start=done):
-            context.stop_if_asked()
             with context.chunk(done=chunk.end):
                 _store(context, chunk, mapping, counts)
     if counts.added + counts.already_there == 0:

@@ -10,7 +10,7 @@ from annotation.importers.registry import IMPORTERS
 from annotation.models import Project
 from annotation.services.imports import Mapping, Preview
 
-# In which a text may be read; what holds images is never taken for text, nor the other way round.
+# In which a text may be read; what is no text is never taken for one, nor the other way round.
 TEXT_FORMATS = ("csv_comma", "csv_semicolon", "tsv", "jsonl", "json", "lines")
 
 
@@ -18,7 +18,9 @@ class UploadForm(forms.Form):
     file = forms.FileField(
         label=_("File"),
         required=False,
-        widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.tab,.jsonl,.ndjson,.json,.zip,.txt"}),
+        widget=forms.FileInput(
+            attrs={"accept": ".csv,.tsv,.tab,.jsonl,.ndjson,.json,.txt,.gz,.parquet,.zip"}
+        ),
     )
     text = forms.CharField(
         label=_("Or paste rows or lines here"),
@@ -78,7 +80,9 @@ class MappingForm(forms.Form):
         self.fields["id_column"].choices = [by_place, *named]  # type: ignore[attr-defined]
         self.fields["text_column"].choices = named  # type: ignore[attr-defined]
         if look.holds_images:
-            del self.fields["text_column"], self.fields["format"]
+            del self.fields["text_column"]
+        if guess not in TEXT_FORMATS:
+            del self.fields["format"]
         else:
             self.fields["format"].choices = [  # type: ignore[attr-defined]
                 (name, _guessed(IMPORTERS[name].title) if name == guess else IMPORTERS[name].title)

@@ -368,5 +368,5 @@ class TestFiles:
 
 
 def test_the_registry_names_what_it_knows() -> None:
-    with pytest.raises(InputError, match="csv_semicolon, tsv, jsonl, json, lines, zip_images"):
-        registry.get("parquet")
+    with pytest.raises(InputError, match="csv_semicolon, tsv, jsonl, json, lines, parquet, zip_images"):
+        registry.get("xlsx")

@@ -1,0 +1,192 @@
+"""Parquet tables, and texts that come compressed: as rows, with their places, and what is refused."""
+
+import datetime
+import gzip
+import io
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from annotation.errors import InputError
+from annotation.importers import parquet, registry
+from annotation.importers.base import Problem, Row
+from annotation.importers.detect import detect
+from annotation.models import Project
+from annotation.services.imports import Mapping, preview
+from tests.annotation.test_importers import make_zip, read
+from tests.annotation.test_imports import BY_TEXT, CSV, counts, import_file, result, storage, store
+from tests.factories import make_image, make_project
+
+__all__ = ["storage"]
+
+
+def table(columns: dict[str, Any], **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer, **options)
+    return buffer.getvalue()
+
+
+def texts(content: bytes, **options: int) -> list[dict[str, str]]:
+    return [row.columns for row in read("parquet", content, **options) if isinstance(row, Row)]
+
+
+class TestParquet:
+    def test_values_become_text_as_they_are_written(self) -> None:
+        moment = datetime.datetime(2020, 1, 2, 3, 4, 5)
+        content = table({
+            "id": [1, 2],
+            "text": ["=1+1", None],
+            "kind": pa.array(["x", "é\n"]).dictionary_encode(),
+            "large": pa.array(["q", ""], pa.large_string()),
+            "f": [0.1, None],
+            "small": pa.array([0.1, 1e22], pa.float32()),
+            "truth": [True, False],
+            "price": pa.array([Decimal("1.50"), None]),
+            "day": [datetime.date(2020, 1, 2), None],
+            "moment": [moment, None],
+            "none": pa.nulls(2),
+        })  # fmt: skip
+        first, second = read("parquet", content)
+        assert first == Row("row 1", "data.x:1", {
+            "id": "1", "text": "=1+1", "kind": "x", "large": "q", "f": "0.1", "small": "0.1", "truth": "true",
+            "price": "1.50", "day": "2020-01-02", "moment": "2020-01-02 03:04:05.000000", "none": "",
+        })  # fmt: skip
+        assert isinstance(second, Row)
+        assert (second.columns["text"], second.columns["kind"], second.columns["f"]) == ("", "é\n", "")
+
+    @pytest.mark.parametrize("skip", [0, 1, 6, 7, 13, 19, 20])
+    def test_skipping_passes_over_groups_of_rows(self, monkeypatch, skip: int) -> None:
+        monkeypatch.setattr(parquet, "BATCH", 3)
+        content = table({"n": [str(n) for n in range(20)]}, row_group_size=7)
+        whole = read("parquet", content)
+        assert [row.name for row in whole] == [f"data.x:{n}" for n in range(1, 21)]
+        assert read("parquet", content, skip=skip) == whole[skip:]
+        assert registry.get("parquet").count(io.BytesIO(content), "x") == 20
+
+    def test_what_is_no_table_of_texts_is_refused(self) -> None:
+        for columns, message in (
+            ({"a": [b"\xff"]}, "'a' holds values of the type binary"),
+            ({"a": [["x"]]}, "of the type list"),
+            ({"a": [{"b": 1}]}, "of the type struct"),
+            ({"a": pa.array([], pa.string())}, "no rows"),
+            ({" ": ["x"]}, "Column 1 has no name"),
+        ):
+            with pytest.raises(InputError, match=message):
+                read("parquet", table(columns))
+
+    def test_a_damaged_file_says_where(self) -> None:
+        good = table({"a": [f"text {n}" for n in range(5_000)]}, row_group_size=1_000, compression="zstd")
+        with pytest.raises(InputError, match="damaged"):
+            read("parquet", good[:-20])
+        with pytest.raises(InputError, match="damaged"):
+            read("parquet", b"PAR1 and then nothing")
+        broken = bytearray(good)
+        middle = len(broken) // 2
+        broken[middle : middle + 200] = b"\xff" * 200
+        with pytest.raises(InputError, match="damaged") as raised:
+            registry.get("parquet").count(io.BytesIO(bytes(broken)), "x")
+        assert raised.value.where in ("row 1001", "row 2001", "row 3001")
+
+    def test_texts_that_are_no_text_are_refused(self) -> None:
+        bad = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff\xfe"]).buffers())
+        with pytest.raises(InputError, match="damaged"):
+            read("parquet", table({"a": bad}))
+        (nul,) = read("parquet", table({"a": ["x\0"]}))
+        assert isinstance(nul, Problem)
+        assert "NUL" in nul.message
+
+    def test_caps(self, settings) -> None:
+        settings.HYPAC_MAX_CELL_CHARACTERS = 10
+        assert [type(row) for row in read("parquet", table({"a": ["x" * 10, "x" * 11]}))] == [Row, Problem]
+        before, long, after = read("parquet", table({"a": ["x", "y" * 100_000, "z"]}))
+        assert isinstance(long, Problem)
+        assert (long.where, "too long" in long.message) == ("row 2", True)
+        assert isinstance(before, Row)
+        assert after == Row("row 3", "data.x:3", {"a": "z"})
+        settings.HYPAC_MAX_IMPORT_ROWS = 2
+        with pytest.raises(InputError, match="more than 2 rows"):
+            read("parquet", table({"a": ["1", "2", "3"]}))
+        with pytest.raises(InputError, match="501 columns"):
+            read("parquet", table({f"c{n}": ["x"] for n in range(501)}))
+
+    def test_a_text_that_the_file_has_once_does_not_fill_the_memory(self, monkeypatch) -> None:
+        """100 kB of file, 100,000 rows of 100 kB each: unpacked at once, a batch would be 100 MB."""
+        column = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000), pa.array(["x" * 100_000]))
+        content = table({"a": column}, compression="zstd", store_schema=False)
+        assert len(content) < 200_000
+        monkeypatch.setattr(parquet, "MOST_BYTES", 1024**2)
+        pa.default_memory_pool().release_unused()
+        before = pa.total_allocated_bytes()
+        most = 0
+        for number, row in enumerate(registry.get("parquet").records(io.BytesIO(content), "x")):
+            assert isinstance(row, Row)
+            assert len(row.columns["a"]) == 100_000
+            most = max(most, pa.total_allocated_bytes() - before)
+            if number == 50:
+                break
+        assert most < 10 * 1024**2
+
+    def test_one_that_unpacks_to_too_much_is_not_read(self) -> None:
+        content = table({"a": ["x" * 20_000_000]}, compression="zstd", use_dictionary=False)
+        with pytest.raises(InputError, match="times its size"):
+            read("parquet", content)
+
+
+@pytest.mark.django_db
+class TestImport:
+    @pytest.fixture
+    def project(self) -> Project:
+        return make_project()
+
+    def test_a_table_becomes_items_once(self, project) -> None:
+        content = table({"id": ["a", "b"], "text": ["first", "second"], "conf": [0.25, None]})
+        stored = store(project, content, "x.parquet")
+        seen = preview(stored_file=stored)
+        assert (seen.format, seen.columns, seen.suggestion) == ("parquet", ["id", "text", "conf"], BY_TEXT)
+        assert counts(import_file(project, stored, BY_TEXT)) == result(2)
+        assert project.items.get(external_id="b").data == {"id": "b", "text": "second", "conf": ""}
+        assert counts(import_file(project, stored, BY_TEXT)) == result(0, already_there=2)
+
+    @pytest.mark.parametrize(
+        ("name", "content", "format_name"),
+        [
+            ("x.csv.gz", CSV, "csv_comma"),
+            ("x.tsv.gz", "a\n1\n", "tsv"),
+            ("x.gz", '{"id": "a", "text": "é"}\n' * 3, "jsonl"),
+            ("x.gz", '[{"id": "a", "text": "x"}]', "json"),
+        ],
+    )
+    def test_compressed_texts_are_read_as_they_are(self, project, name, content, format_name) -> None:
+        stored = store(project, gzip.compress(content.encode()), name)
+        assert detect(stored) == format_name
+        packed = read(format_name, gzip.compress(content.encode()))
+        assert packed == read(format_name, content)
+        assert registry.get(format_name).count(io.BytesIO(gzip.compress(content.encode())), "x") == len(
+            packed
+        )
+
+    def test_a_compressed_import_twice_adds_nothing(self, project) -> None:
+        stored = store(project, gzip.compress(CSV.encode()), "x.csv.gz")
+        assert counts(import_file(project, stored, BY_TEXT)) == result(3)
+        assert counts(import_file(project, store(project, CSV), BY_TEXT)) == result(0, already_there=3)
+
+    def test_compressed_twice(self, project) -> None:
+        for content in (make_zip({"a.png": make_image()}), table({"a": ["x"]})):
+            with pytest.raises(InputError, match="compressed twice"):
+                detect(store(project, gzip.compress(content), "x.gz"))
+
+    def test_a_compressed_file_that_is_cut_off_adds_nothing(self, project) -> None:
+        whole = gzip.compress(("id,text\n" + "".join(f"{n},text {n * n}\n" for n in range(50_000))).encode())
+        job = import_file(
+            project, store(project, whole[: len(whole) // 2], "x.csv.gz"), Mapping("id", "text")
+        )
+        assert (job.state, project.items.count()) == ("failed", 0)
+        assert "damaged or cut off" in job.error
+
+    def test_one_that_unpacks_to_too_much_is_not_read_on(self, project) -> None:
+        bomb = gzip.compress(b"text\n" + (b"a" * 1_000 + b"\n") * 20_000)
+        with pytest.raises(InputError, match="more than 200 times"):
+            registry.get("lines").count(io.BytesIO(bomb), "x")
