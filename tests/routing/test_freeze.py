@@ -5,10 +5,12 @@ from decimal import Decimal
 import pytest
 from django.db.models import Max
 
+from annotation import jobs
 from annotation.errors import InputError
 from annotation.models import Job, WorkItem
 from routing.core import sampling
-from routing.models import Draw, DrawItem, PoolItem, Run
+from routing.models import Draw, DrawItem, PoolItem, Prediction, Run
+from routing.services import runs
 from routing.services.runs import cancel_run, outlook, start_run
 from routing.services.sources import save_source
 from tests.factories import make_items, make_project
@@ -37,6 +39,59 @@ def test_everything_is_drawn_before_a_label_can_exist():
     assert Draw.objects.filter(run=run).exists()
     assert not WorkItem.objects.exists()
     assert run.calibration_batch is None
+
+
+class TestOfALargePool:
+    """The request that starts the run leaves it to the job."""
+
+    def test_the_job_draws_what_the_request_would_have_drawn(self, monkeypatch):
+        at_once = make_world(150).start(m=60)
+        world = made_later(monkeypatch)
+        run = world.start(m=60)
+        assert not run.pool_items.exists()
+        assert not Draw.objects.filter(run=run).exists()
+        make_items(world.project, 3)  # imported before the job begins
+        world.do("prepare_run")
+        run.refresh_from_db()
+        assert run.state == Run.State.CALIBRATING
+        assert frozen(run) == frozen(at_once)
+
+    def test_probabilities_of_a_column_are_read_again(self, monkeypatch):
+        def likely(index, row):
+            row["likely"] = "0.5" if index % 2 else "0.9"
+
+        at_once = make_world(150, change=likely).start(m=60, p=None, p_column="likely")
+        world = made_later(monkeypatch, change=likely)
+        run = world.start(m=60, p=None, p_column="likely")
+        world.do("prepare_run")
+        run.refresh_from_db()
+        assert frozen(run) == frozen(at_once)
+
+    def test_no_model_is_asked_before_and_a_changed_pool_is_refused(self, monkeypatch):
+        world = made_later(monkeypatch)
+        run = world.start(m=60)
+        world.project.items.get(position=149).delete()
+        job = Job.objects.get(kind="prepare_run", project=world.project)
+        jobs.run(job.pk)
+        job.refresh_from_db()
+        assert job.state == Job.State.FAILED
+        assert "items changed" in job.error
+        assert not Prediction.objects.exists()
+        assert not run.pool_items.exists()
+        cancel_run(run=run, user=world.manager)
+
+
+def made_later(monkeypatch, **fields):
+    world = make_world(150, **fields)
+    monkeypatch.setattr(runs, "AT_ONCE", 100)
+    return world
+
+
+def frozen(run):
+    drawn = run.draw.items.order_by("order").values_list("item__external_id", "asked", "probability")
+    pool = run.pool_items.order_by("position").values_list("item__external_id", "v")
+    pilot = run.pilot_items.order_by("order").values_list("item__external_id", flat=True)
+    return run.pool_hash, run.draw.n, list(pool), list(drawn), list(pilot)
 
 
 def test_two_runs_of_one_plan_differ_in_their_draw_unless_the_entropy_is_given():
