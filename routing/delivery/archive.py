@@ -4,6 +4,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 
 from annotation.services.files import BLOCK, open_file
+from routing.delivery.parquet import ParquetWriter
 from routing.models import DeliveryFile
 
 # Nothing in a delivery tells when it was made, so that the same files give the same archive.
@@ -37,7 +38,9 @@ def zipped(files: Sequence[DeliveryFile], folder: str) -> Iterator[bytes]:
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:  # type: ignore[call-overload]
         for entry in files:
             info = zipfile.ZipInfo(f"{folder}/{entry.name}", FIRST_MOMENT)
-            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, READ_BY_ALL
+            dense = entry.file.media_type == ParquetWriter.media_type
+            info.compress_type = zipfile.ZIP_STORED if dense else zipfile.ZIP_DEFLATED
+            info.external_attr = READ_BY_ALL
             with (
                 open_file(entry.file) as content,
                 archive.open(info, "w", force_zip64=entry.file.size > LARGE) as out,

@@ -98,9 +98,7 @@ def added_names(columns: Sequence[str]) -> dict[str, str]:
 
 
 class Writer(Protocol):
-    """Writes one file, page by page, in constant memory; the same rows give the same bytes, however they are
-    cut into pages.
-    """
+    """Writes one file, page by page, in constant memory; the same pages give the same bytes."""
 
     file_name: ClassVar[str]
     media_type: ClassVar[str]
