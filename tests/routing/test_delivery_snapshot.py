@@ -11,9 +11,9 @@ from annotation.models import Job, Label, StoredFile
 from routing.delivery import rows
 from routing.delivery.rows import delivered_pages, delivered_rows
 from routing.delivery.snapshot import in_snapshot
-from routing.models import Delivery
+from routing.models import Delivery, Run
 from routing.services.deliveries import deliver
-from tests.routing.worlds import make_world
+from tests.routing.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,6 +22,18 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def small_pages(monkeypatch):
     monkeypatch.setattr(rows, "READ", 10)
     monkeypatch.setattr(rows, "PAGE", 10)
+
+
+def finish(world: World) -> None:
+    with transaction.atomic():
+        world.finish()
+
+
+def complete(world: World) -> Run:
+    run = world.routed(m=30)
+    finish(world)
+    run.refresh_from_db()
+    return run
 
 
 def test_what_happens_while_it_is_read_is_not_in_it():
@@ -34,7 +46,7 @@ def test_what_happens_while_it_is_read_is_not_in_it():
     with delivered_pages(run) as (then, pages):
         found.append(next(pages))
         # People label, correct and write meanwhile; nobody waits for the reader.
-        world.finish()
+        finish(world)
         label = Label.objects.filter(work_item__batch=run.calibration_batch).order_by("-item")[0]
         other = next(key for key in ("cat", "dog") if key != label.value)
         queue.correct(user=label.annotator, label_id=label.pk, value=other, idempotency_key="c-0001-abcdef")
@@ -61,7 +73,7 @@ def readers() -> list[threading.Thread]:
 
 def test_a_reader_ends_with_whoever_wanted_it():
     world = make_world(60)
-    run = world.complete(m=30)
+    run = complete(world)
 
     def breaks_off() -> None:
         with delivered_pages(run) as (_, pages):
@@ -98,7 +110,7 @@ def test_the_reader_cannot_write():
 
 def test_a_cancelled_delivery_stops_at_the_next_page_and_leaves_nothing(monkeypatch):
     world = make_world(100)
-    run = world.complete(m=30)
+    run = complete(world)
     job = deliver(run=run, user=world.manager)
     files = StoredFile.objects.count()
     seen = []
