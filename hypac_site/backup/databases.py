@@ -82,6 +82,9 @@ class Postgres:
     def dump(self, target: Path) -> Iterator[Snapshot]:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            # It waits while pg_dump is at work.
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            cursor.execute("SET LOCAL statement_timeout = 0")
             cursor.execute("SELECT pg_export_snapshot()")
             (snapshot,) = cursor.fetchone()
             command = ["pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--no-comments"]
@@ -96,7 +99,7 @@ class Postgres:
 
 class _PostgresSnapshot:
     def rows(self, query: str) -> Iterator[Row]:
-        with connection.cursor() as cursor:
+        with connection.chunked_cursor() as cursor:  # stays at the server: there may be millions
             cursor.execute(query)
             while found := cursor.fetchmany(2000):
                 yield from found

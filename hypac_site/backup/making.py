@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from django.db import connection
 
 from annotation import secrets
 from annotation.errors import ConflictError
-from hypac_site.backup.databases import MIGRATIONS, NAMED_FILES, Snapshot, database
+from hypac_site.backup.databases import MIGRATIONS, NAMED_FILES, database
 from hypac_site.backup.manifest import BLOCK, FILES, FORMAT, INDEX, Entry, Manifest, sha256_of
 
 KEY_CHECK = "hypac backup"
@@ -38,11 +39,16 @@ def make_backup(target: Path, *, with_files: bool = True) -> Manifest:
             raise ConflictError(f"{folder} is already there. Choose another name, or remove it first.")
     part.mkdir(parents=True)
     base = database()
-    with base.dump(part / base.name) as snapshot:
-        migrations = [list(row) for row in snapshot.rows(MIGRATIONS)]
+    with tempfile.TemporaryFile("w+") as listed:
+        with base.dump(part / base.name) as snapshot:
+            migrations = [list(row) for row in snapshot.rows(MIGRATIONS)]
+            # Noted, so that the snapshot is not held while terabytes are copied.
+            for name, _size, sha256 in snapshot.rows(NAMED_FILES) if with_files else ():
+                listed.write(json.dumps([name, sha256]) + "\n")
+        listed.seek(0)
         copied = _Copied(part)
         if with_files:
-            copied.copy(_wanted(snapshot))
+            copied.copy(_wanted(listed))
         copied.close()
     manifest = Manifest(
         format=FORMAT,
@@ -62,10 +68,10 @@ def make_backup(target: Path, *, with_files: bool = True) -> Manifest:
     return manifest
 
 
-def _wanted(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """(name, SHA-256 or "" where no row knows it)."""
+def _wanted(listed: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """(name, SHA-256 or "" where no row knows it), each once."""
     before = ""
-    for name, _size, sha256 in snapshot.rows(NAMED_FILES):
+    for name, sha256 in map(json.loads, listed):
         if name != before:
             yield name, sha256
         before = name

@@ -13,8 +13,8 @@ import pytest
 from tests.servers import create_database, drop_database
 from tests.services.conftest import ROOT, Site
 
-# A run from its plan to its delivery. Then somebody writes files and pairs of items, each pair with the name of
-# a file in one transaction, until told to stop: a pair without its other half or its file is a torn backup.
+# A run from its plan to its delivery. Then somebody writes files and pairs of items, each pair in one
+# transaction and with the name of a file: half a pair, or one without its file, is a torn backup.
 WRITER = """
 import django; django.setup()
 import io, pathlib, sys

@@ -1,4 +1,4 @@
-"""What becomes of a backup that is not whole or does not fit the site. tests/services puts whole ones back."""
+"""A backup that is not whole or does not fit the site is refused. tests/services puts whole ones back."""
 
 import hashlib
 import io
