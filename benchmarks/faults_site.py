@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.scripted_server import Reply, Request, ScriptedServer
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 120.0
+_names = count(1)
 
 
 class FaultError(AssertionError):
@@ -188,6 +190,7 @@ class Worker:
 
     def start(self) -> None:
         command = [sys.executable, "-m", "celery", "-A", "hypac_site", "worker", "-Q", "default", "-c", "1"]
+        command += ["-n", f"faults{next(_names)}@%h"]  # RabbitMQ wants one for each worker
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "--loglevel", "warning", "--without-gossip", "--without-mingle"],
