@@ -9,8 +9,13 @@ TEXT = (
     "'Item ' || n.i || ' has a text of some two hundred characters. " + "It goes on for a while. " * 6 + "'"
 )
 TWIN = "'twin' || (CASE WHEN n.i % 100 = 1 THEN n.i - 1 ELSE n.i END)"
+# The shares up to which the first and the second source answer.
+BANDS = (0.7, 0.95)
 CHOICE = "CASE WHEN n.i % 97 = 0 THEN '\"emu\"' WHEN n.i % 3 = 0 THEN '\"dog\"' ELSE '\"cat\"' END"
-ROUTE = f"CASE WHEN {SCORE} < 0.7 THEN 1 WHEN {SCORE} < 0.95 THEN 2 ELSE 3 END"
+# The dearer source, and the second of two people, say something else of one item in twenty, or in ten.
+OTHER = f"CASE WHEN n.i % 20 = 7 THEN '\"emu\"' ELSE {CHOICE} END"
+AGAIN = f"CASE WHEN n.i % 100 = 3 THEN '\"emu\"' ELSE {CHOICE} END"
+ROUTE = f"CASE WHEN {SCORE} <= {BANDS[0]} THEN 1 WHEN {SCORE} <= {BANDS[1]} THEN 2 ELSE 3 END"
 STATE = "CASE WHEN n.i % 100 = 0 THEN 'unlabelable' WHEN n.i % 100 < 40 THEN 'open' ELSE 'done' END"
 ORDER = "(n.i * 48271) % 2147483647"
 
@@ -35,10 +40,26 @@ def make(size: int) -> tuple[Any, Any]:
         add_comment(item=first, author=world.manager, text="odd", is_flag=True)
         _copy_pool(world, run, size)
         _copy_work(world, run)
+        _copy_overlap(world)
+        _copy_events(world)
     assert world.project.items.count() == size
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE" if connection.vendor == "postgresql" else "ANALYZE")
     return world.project, access_to(world.manager, world.project.slug)
+
+
+def found(size: int) -> tuple[Any, Any]:
+    """The project of this size that an earlier `make` left in the database, with its owner's access."""
+    from annotation.models import Project
+    from annotation.permissions import access_to
+
+    for project in Project.objects.order_by("-pk"):
+        if (
+            project.items.filter(position=size - 1).exists()
+            and not project.items.filter(position=size).exists()
+        ):
+            return project, access_to(project.memberships.get(role="owner").user, project.slug)
+    return None, None
 
 
 def _copy_pool(world: Any, run: Any, size: int) -> None:
@@ -52,18 +73,20 @@ def _copy_pool(world: Any, run: Any, size: int) -> None:
     first = world.project.items.get(position=0)
     _copy(first, numbers, external_id="'t' || n.i", position="n.i", text=TEXT, content_hash=TWIN)
     items = _items(world)
+    uncertainty = _uncertainty(*(threshold["u"] for threshold in run.certificate.thresholds))
     pool = PoolItem.objects.filter(run=run).first()
-    _copy(pool, items, item_id="n.id", position="n.i", u=SCORE, v=ORDER)
+    _copy(pool, items, item_id="n.id", position="n.i", u=uncertainty, v=ORDER)
     for run_source in run.run_sources.order_by("position"):
-        where = "1 = 1" if run_source.position == 1 else f"{SCORE} >= 0.7"
+        first_one = run_source.position == 1
+        where = "1 = 1" if first_one else f"{SCORE} > {BANDS[0]}"
         answer = Prediction.objects.filter(source=run_source.source_id, value__isnull=False).first()
-        _copy(answer, items, where, item_id="n.id", value=_json(CHOICE))
+        _copy(answer, items, where, item_id="n.id", value=_json(CHOICE if first_one else OTHER))
         answers = (
             "SELECT p.id, i.position AS i FROM annotation_item i JOIN routing_prediction p "  # noqa: S608
             f"ON p.item_id = i.id WHERE i.position >= {MODELLED} AND p.source_id = {run_source.source_id}"
         )
         score = ItemScore.objects.filter(prediction=answer).first()
-        _copy(score, answers, prediction_id="n.id", value=SCORE)
+        _copy(score, answers, prediction_id="n.id", value=uncertainty)
     _copy(Route.objects.filter(run=run).first(), items, item_id="n.id", position=ROUTE)
 
 
@@ -73,7 +96,7 @@ def _copy_work(world: Any, run: Any) -> None:
 
     work = WorkItem.objects.filter(batch=run.routed_batch, state="done").first()
     items = _items(world)
-    _copy(work, items, f"{SCORE} >= 0.95", item_id="n.id", state=STATE, order=ORDER)
+    _copy(work, items, f"{SCORE} > {BANDS[1]}", item_id="n.id", state=STATE, order=ORDER)
     done = (
         "SELECT w.id, w.item_id, i.position AS i FROM annotation_workitem w JOIN annotation_item i "  # noqa: S608
         f"ON i.id = w.item_id WHERE w.batch_id = {work.batch_id} AND w.state = 'done' "
@@ -91,6 +114,58 @@ def _copy_work(world: Any, run: Any) -> None:
         lead_time_ms="1000 + (n.i * 31) % 60000",
     )
     _copy(Comment.objects.get(), items, "n.i % 1000 = 0", item_id="n.id")
+
+
+def _uncertainty(first: float, second: float) -> str:
+    """Spread evenly over each band, so that the thresholds of the run part the bands."""
+    low, high = BANDS
+    return (
+        f"CASE WHEN {SCORE} <= {low} THEN {SCORE} / {low} * {first} "
+        f"WHEN {SCORE} <= {high} THEN {first} + ({SCORE} - {low}) / {high - low:.4f} * {second - first} "
+        f"ELSE {second} + ({SCORE} - {high}) / {1 - high:.4f} * {1 - second} END"
+    )
+
+
+def _copy_overlap(world: Any) -> None:
+    """A tenth of the items that two people labelled each; of one in ten of these they differ, and a reviewer
+    still has to decide.
+    """
+    from annotation.models import Label, Settlement, WorkBatch, WorkItem
+
+    batch = WorkBatch.objects.create(project=world.project, blind=False, overlap=2)
+    work = WorkItem.objects.filter(state="done").first()
+    label = Label.objects.filter(version=1).first()
+    item = world.project.items.get(position=3)
+    one, other = (annotator.pk for annotator in world.annotators)
+    same = Settlement.objects.create(batch=batch, item=item, value="cat", method="majority")
+    some = "n.i % 10 = 3"
+    for slot, (annotator, value) in enumerate(((one, CHOICE), (other, AGAIN))):
+        own = {"batch_id": f"{batch.pk}", "slot": f"{slot}", "order": ORDER}
+        _copy(work, _items(world), some, item_id="n.id", state="'done'", **own)
+        done = (
+            "SELECT w.id, w.item_id, i.position AS i FROM annotation_workitem w JOIN annotation_item i "  # noqa: S608
+            f"ON i.id = w.item_id WHERE w.batch_id = {batch.pk} AND w.slot = {slot}"
+        )
+        _copy(
+            label,
+            done,
+            item_id="n.item_id",
+            work_item_id="n.id",
+            annotator_id=f"{annotator}",
+            value=_json(value),
+            idempotency_key=f"'twice-{slot}-' || n.i",
+            lead_time_ms="1000 + (n.i * 31) % 60000",
+        )
+    _copy(same, _items(world), f"{some} AND n.i % 100 <> 3", item_id="n.id", value=_json(CHOICE))
+
+
+def _copy_events(world: Any) -> None:
+    """An entry of the audit trail for every tenth item."""
+    from annotation.services import audit
+
+    audit.record(project=world.project, actor=world.manager, action="work.asked_again", target="item:1")
+    event = world.project.audit_events.order_by("-pk").first()
+    _copy(event, _items(world), "n.i % 10 = 0", target="'item:' || n.id")
 
 
 def _items(world: Any) -> str:

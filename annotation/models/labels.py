@@ -39,6 +39,12 @@ class Label(models.Model):
                 name="label_version_and_predecessor",
             ),
         ]
+        indexes = [
+            models.Index(
+                fields=["lead_time_ms", "id"], condition=Q(lead_time_ms__isnull=False), name="label_by_time"
+            ),
+            models.Index(fields=["item"], condition=~Q(comment=""), name="label_with_comment"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.value} (version {self.version})"

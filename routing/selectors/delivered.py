@@ -42,7 +42,22 @@ def delivered_as(sight: Sight, key: str) -> Q:
         )
         answers = with_choice(answers, sight.project, key)
         models |= _found(_routes_to(sight, run_source).filter(_found(answers)))
-    return condition | (models & ~by_person(sight))
+    return _somebody_said(sight, key) & (condition | (models & ~by_person(sight)))
+
+
+def _somebody_said(sight: Sight, key: str) -> Q:
+    """What every item has that is delivered with this label; it is quickly seen of most others that they have
+    not.
+    """
+    settled = sight.settlements().filter(item=OuterRef("pk"), value__isnull=False)
+    found = _found(with_choice(sight.labels().filter(item=OuterRef("pk")), sight.project, key))
+    found |= _found(with_choice(settled, sight.project, key))
+    for run_source in sight.run_sources:
+        answers = Prediction.objects.filter(
+            item=OuterRef("pk"), source=run_source.source_id, fingerprint=run_source.fingerprint
+        )
+        found |= _found(with_choice(answers, sight.project, key))
+    return found
 
 
 def own_batches(sight: Sight) -> list[int]:

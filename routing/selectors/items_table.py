@@ -8,27 +8,27 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db import OperationalError, connection, transaction
-from django.db.models import Count, QuerySet
+from django.db.models import Count
 from django.db.models.functions import Substr
 
 from annotation.models import Item, Project
 from annotation.permissions import Access
+from annotation.selectors.bounded import TookTooLongError, at_most
 from annotation.selectors.label_values import in_words
 from annotation.selectors.settled import record_values
 from annotation.values import Value
 from routing.delivery.rows import PERSON, Frame, rows_of
 from routing.models import Route
-from routing.selectors.item_filters import conditions, filtered
-from routing.selectors.item_sorts import DEFAULT, beyond, cursor_of, ordered, place_of, sort_of
+from routing.selectors.item_counts import Total, table_total
+from routing.selectors.item_filters import conditions
+from routing.selectors.item_sorts import DEFAULT, cursor_of, key_of, place_of
+from routing.selectors.item_walk import walk
 from routing.selectors.visibility import Sight, sight_of
 
 MAX_SIZE = 200
 EXCERPT = 300
-# Above it nobody counts: "more than 10,000".
-COUNTED = 10_000
-# A filter that finds little may have to look at all items for it.
-COUNT_SECONDS = 3
+NEIGHBOUR_SECONDS = 0.3
+IN_THE_WAY_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -71,19 +71,11 @@ class ItemRow:
 
 
 @dataclass(frozen=True)
-class Total:
-    """A number of items: exact, or estimated ("about"), or the least that it is ("more"), or "unknown"."""
-
-    count: int
-    kind: str = "exact"
-
-
-@dataclass(frozen=True)
 class Page:
     """`next` and `previous` are places to go on from (`after`, `before`), None at an end.
 
     `blind` says that uncertainty, answers and routes are missing because they may not be seen now, or not by
-    this person.
+    this person; `cut` that not all items were looked at in time: there may be more on this page.
     """
 
     rows: list[ItemRow]
@@ -91,6 +83,7 @@ class Page:
     previous: str | None
     total: Total
     blind: bool
+    cut: bool = False
 
 
 def item_rows(
@@ -132,88 +125,64 @@ def table_page(
     """
     filters = filters or {}
     size = max(1, min(size, MAX_SIZE))
-    kind, _down = sort_of(sort)
-    rows, order = ordered(sight, filtered(sight, filters), sort, filtered=bool(filters))
-    values = rows.values_list(kind.item, *kind.key)
-    start = None if before is None else beyond(sort, before, back=True)
-    if start is not None:
-        found = list(values.filter(start).order_by(*map(_turned, order))[: size + 1])
-        more_back, more_on = len(found) > size, True
-        found = found[:size][::-1]
+    place = key_of(sort, before)
+    back = place is not None
+    place = place or key_of(sort, after)
+    found = walk(sight, filters, sort, size=size, place=place, back=back)
+    rows = found.rows[::-1] if back else found.rows
+    if back:
+        more_back, more_on = found.more, True
     else:
-        start = None if after is None else beyond(sort, after, back=False)
-        found = list((values if start is None else values.filter(start)).order_by(*order)[: size + 1])
-        more_back, more_on = start is not None, len(found) > size
-        found = found[:size]
+        more_back, more_on = place is not None, found.more
+    first, last = (rows[0][1:], rows[-1][1:]) if rows else (found.reached, found.reached)
+    if found.cut:
+        # The next page goes on where this one stopped looking, not behind the last one that it found.
+        first, last = (found.reached or first, last) if back else (first, found.reached or last)
     return Page(
-        rows=_rows(sight, [item for item, *_key in found]),
-        next=cursor_of(found[-1][1:]) if found and more_on else None,
-        previous=cursor_of(found[0][1:]) if found and more_back else None,
+        rows=_rows(sight, [item for item, *_key in rows]),
+        next=cursor_of(last) if last and more_on else None,
+        previous=cursor_of(first) if first and more_back else None,
         total=(
-            _total(sight, rows, everything=kind.lists_all and not filters)
+            table_total(sight, filters=filters, sort=sort)
             if count and (more_back or more_on)
-            else Total(len(found), "more" if more_back or more_on else "exact")
+            else Total(len(rows), "more" if more_back or more_on else "exact")
         ),
         blind=not sight.output,
+        cut=found.cut,
     )
-
-
-def table_total(sight: Sight, *, filters: Mapping[str, str], sort: str = DEFAULT) -> Total:
-    """How many items a table lists; on PostgreSQL "unknown" after COUNT_SECONDS."""
-    kind, _down = sort_of(sort)
-    rows, _order = ordered(sight, filtered(sight, filters), sort, filtered=bool(filters))
-    try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            if connection.vendor == "postgresql":
-                cursor.execute(f"SET LOCAL statement_timeout = {COUNT_SECONDS * 1000}")
-            return _total(sight, rows, everything=kind.lists_all and not filters)
-    except OperationalError:
-        return Total(0, "unknown")
 
 
 def neighbours(
     sight: Sight, item: Item, *, filters: Mapping[str, str], sort: str
 ) -> tuple[int | None, int | None]:
-    """Ids of the items before and after this one in a filtered and sorted table; None at its ends, and both
-    where the item has no place in that order.
+    """Ids of the items before and after this one in a filtered and sorted table; None at its ends, where they
+    are not found in time, and both where the item has no place in that order.
     """
     place = place_of(sight, sort, item.pk)
-    if not place:
+    if place is None:
         return None, None
-    kind, _down = sort_of(sort)
-    rows, order = ordered(sight, filtered(sight, filters), sort, filtered=bool(filters))
-    ids = rows.values_list(kind.item, flat=True)
-    before = ids.filter(beyond(sort, place, back=True)).order_by(*map(_turned, order)).first()
-    return before, ids.filter(beyond(sort, place, back=False)).order_by(*order).first()
+    before, after = (
+        walk(sight, filters, sort, size=1, place=place, back=back, seconds=NEIGHBOUR_SECONDS).rows
+        for back in (True, False)
+    )
+    return before[0][0] if before else None, after[0][0] if after else None
 
 
 def in_the_way(sight: Sight, filters: Mapping[str, str]) -> list[str]:
-    """Where no item passes all filters: those of which one alone may be taken away, and some do."""
+    """Where no item passes all filters: those of which one alone may be taken away, and some do, as far as
+    that is found in time.
+    """
     known = conditions(sight, filters)
     found = []
     for left_out in known:
-        items = sight.project.items.order_by()
-        for name, condition in known.items():
-            if name != left_out:
-                items = items.filter(condition)
-        if items.exists():
-            found.append(left_out)
+        rest = [condition for name, condition in known.items() if name != left_out]
+        try:
+            with at_most(IN_THE_WAY_SECONDS):
+                if sight.project.items.filter(*rest).order_by().exists():
+                    found.append(left_out)
+        except TookTooLongError:
+            continue
     return found
-
-
-def _turned(field: str) -> str:
-    return field[1:] if field.startswith("-") else f"-{field}"
-
-
-def _total(sight: Sight, rows: QuerySet[Any], *, everything: bool) -> Total:
-    count = rows.order_by().values("pk")[: COUNTED + 1].count()
-    if count <= COUNTED:
-        return Total(count)
-    if everything:
-        # Positions count from 0; only items that were deleted are missing among them.
-        last = sight.project.items.order_by("-position").values_list("position", flat=True)[0]
-        return Total(last + 1, "about")
-    return Total(COUNTED, "more")
 
 
 def _rows(sight: Sight, ids: list[int]) -> list[ItemRow]:

@@ -6,8 +6,9 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
 from annotation.views.access import ProjectRequest, needs
+from routing.selectors.item_counts import table_total
 from routing.selectors.item_sorts import SORTS
-from routing.selectors.items_table import in_the_way, table_page, table_total
+from routing.selectors.items_table import in_the_way, table_page
 from routing.selectors.visibility import sight_of
 from routing.services.item_changes import CHANGES, allowed
 from routing.views import item_filters as words
@@ -47,7 +48,7 @@ def items(request: ProjectRequest) -> HttpResponseBase:
         "changes": [change for change in CHANGES.values() if allowed(change, request.access, sight)],
         "has_images": any(row.image for row in page.rows),
     }
-    if not page.rows and chips:
+    if not page.rows and chips and not page.cut:
         helpful = in_the_way(sight, asked.filters)
         context["take_away"] = [chip for chip in chips if chip.name in helpful]
     return render(request, "routing/items.html", context)
