@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import islice
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Exists, Max, OuterRef
+from django.db.models import Count, Max, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -135,9 +135,7 @@ def batch_progress(batch: WorkBatch) -> BatchProgress:
     items, settled, disagreeing = total, done, 0
     if batch.overlap > 1:
         slots = stuck_in(batch, one_per_item=False).count() if stuck else 0
-        items = asked.values("item").distinct().count()
-        disagreeing = unsettled(WorkItem.objects.filter(batch=batch)).count()
-        settled = _settled(batch)
+        items, settled, disagreeing = _items_of_several(batch)
     return BatchProgress(
         open=open_,
         leased=leased,
@@ -152,10 +150,29 @@ def batch_progress(batch: WorkBatch) -> BatchProgress:
     )
 
 
-def _settled(batch: WorkBatch) -> int:
-    others = WorkItem.objects.filter(batch=batch, item=OuterRef("item"), slot=1)
-    alone = WorkItem.objects.filter(~Exists(others), batch=batch, state=State.DONE)
-    return alone.count() + batch.settlements.filter(superseded_by__isnull=True, value__isnull=False).count()
+def _items_of_several(batch: WorkBatch) -> tuple[int, int, int]:
+    """Items that are asked about, that have a label of record, and whose people have all answered without
+    settling it (annotation.selectors.settled.unsettled), in one pass over the work items.
+    """
+    unanswered = Q(state__in=(State.OPEN, State.LEASED, State.UNLABELABLE))
+    by_item = (
+        WorkItem.objects.filter(batch=batch)
+        .order_by()
+        .values("item")
+        .annotate(
+            last=Max("slot"),
+            given=Count("pk", filter=Q(state=State.DONE)),
+            missing=Count("pk", filter=unanswered),
+        )
+    )
+    counted = by_item.aggregate(
+        items=Count("item", filter=Q(given__gt=0) | Q(missing__gt=0)),
+        alone=Count("item", filter=Q(last=0, given__gt=0)),
+        answered=Count("item", filter=Q(last__gt=0, given__gt=0, missing=0)),
+    )
+    # Only what is answered is ever settled, and an answer stays.
+    standing = batch.settlements.filter(superseded_by__isnull=True, value__isnull=False).count()
+    return counted["items"], counted["alone"] + standing, counted["answered"] - standing
 
 
 def _place(entropy: int, item_id: int) -> int:

@@ -44,14 +44,17 @@ def may_be_stuck(batch: WorkBatch) -> bool:
 
 def stuck_in(batch: WorkBatch, *, one_per_item: bool = True) -> QuerySet[WorkItem]:
     """The batch's part of `stuck_items`."""
-    skips = Skip.objects.filter(cleared_at__isnull=True)
+    skips = Skip.objects.filter(work_item__batch=batch, cleared_at__isnull=True)
     stuck = WorkItem.objects.filter(~Exists(_who_could_still_label(batch)), batch=batch, state=State.OPEN)
+    # What nobody skipped is not looked at, which is nearly all.
     if batch.overlap == 1:
-        return stuck.filter(Exists(skips.filter(work_item=OuterRef("pk"))))
+        return stuck.filter(pk__in=skips.values("work_item"))
     same = {"item": OuterRef("item"), "batch": batch}
-    tried = Exists(skips.filter(work_item__item=OuterRef("item"), work_item__batch=batch))
-    answered = Exists(WorkItem.objects.filter(state=State.DONE, **same))
-    stuck = stuck.filter(tried | answered)
+    tried = Q(item__in=skips.values("work_item__item"))
+    if _who_may_label(batch).count() < batch.overlap:
+        # Then all of them may have answered, and still an answer is missing.
+        tried |= Q(Exists(WorkItem.objects.filter(state=State.DONE, **same)))
+    stuck = stuck.filter(tried)
     if not one_per_item:
         return stuck
     return stuck.exclude(Exists(WorkItem.objects.filter(state=State.OPEN, slot__lt=OuterRef("slot"), **same)))

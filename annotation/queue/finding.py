@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from django.db import connection
 from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet, Subquery
 
 from annotation.models import Label, Project, Skip, User, WorkBatch, WorkItem
@@ -55,17 +56,26 @@ def free(batch: WorkBatch, user: User) -> QuerySet[WorkItem]:
 
 def _against(batch: WorkBatch, user: User) -> list[QuerySet[Any]]:
     """What keeps a work item (the outer reference) from the person: rows of which there must be none."""
-    skipped = Skip.objects.filter(user=user, cleared_at__isnull=True)
-    # By somebody, or by this person for another of the labels that the item gets.
-    held = WorkItem.objects.filter(
-        Q(slot=OuterRef("slot")) | Q(leased_to=user), item=OuterRef("item"), state=State.LEASED
-    ).exclude(pk=OuterRef("pk"))
+    held = _held_elsewhere(user)
     if batch.overlap == 1:  # what has its label waits no more
-        return [skipped.filter(work_item=OuterRef("pk")), held]
+        return [_skipped(user).filter(work_item=OuterRef("pk")), held]
     # Who cannot tell for one of the labels that an item gets cannot for another.
-    skipped = skipped.filter(work_item__item=OuterRef("item"), work_item__batch=batch)
-    labelled = Label.objects.filter(item=OuterRef("item"), annotator=user, work_item__batch=batch)
-    return [skipped, labelled, held]
+    skipped = _skipped(user).filter(work_item__item=OuterRef("item"), work_item__batch=batch)
+    return [skipped, _labelled(batch, user).filter(item=OuterRef("item")), held]
+
+
+def _skipped(user: User) -> QuerySet[Skip]:
+    return Skip.objects.filter(user=user, cleared_at__isnull=True)
+
+
+def _labelled(batch: WorkBatch, user: User) -> QuerySet[Label]:
+    return Label.objects.filter(annotator=user, work_item__batch=batch)
+
+
+def _held_elsewhere(user: User) -> QuerySet[WorkItem]:
+    """By somebody, or by this person for another of the labels that the item gets."""
+    held = Q(slot=OuterRef("slot")) | Q(leased_to=user)
+    return WorkItem.objects.filter(held, item=OuterRef("item"), state=State.LEASED).exclude(pk=OuterRef("pk"))
 
 
 def _of_several(batch: WorkBatch, user: User, waiting: QuerySet[WorkItem]) -> Iterator[QuerySet[WorkItem]]:
@@ -81,13 +91,27 @@ def _of_several(batch: WorkBatch, user: User, waiting: QuerySet[WorkItem]) -> It
     ahead = same.filter(order__gt=reached)
     yield ahead if far is None else ahead.filter(order__lte=far)
     # Who is here has answered nearly all that is open, so this is asked when others are to go on.
-    rows = WorkItem.objects.filter(batch=batch, state=State.OPEN)
-    for against in _against(batch, user):
-        rows = rows.filter(~Exists(against))
-    first = rows.aggregate(order=Min("order"))["order"]
+    first = _first_of_all(batch, user)
     if first is not None:
         yield waiting.filter(order=first)
         yield waiting.filter(order__gt=first)
+
+
+def _first_of_all(batch: WorkBatch, user: User) -> int | None:
+    """The first place of an open work item that nothing keeps from the person, by comparing whole sets."""
+    rows = WorkItem.objects.filter(batch=batch, state=State.OPEN)
+    skipped = _skipped(user).filter(work_item__batch=batch)
+    if connection.vendor == "sqlite":
+        # It makes the list once; an EXISTS it asks again for each row.
+        rows = rows.exclude(item__in=_labelled(batch, user).values("item"))
+        rows = rows.exclude(item__in=skipped.values("work_item__item"))
+    else:
+        # PostgreSQL makes a join of it; a list that is too long for its memory it would read for each row.
+        rows = rows.filter(~Exists(_labelled(batch, user).filter(item=OuterRef("item"))))
+        rows = rows.filter(~Exists(skipped.filter(work_item__item=OuterRef("item"))))
+    rows = rows.filter(~Exists(_held_elsewhere(user)))
+    first: int | None = rows.aggregate(order=Min("order"))["order"]
+    return first
 
 
 def _window_end(batch: WorkBatch, after: int | None = None) -> int | None:

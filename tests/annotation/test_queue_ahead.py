@@ -6,7 +6,9 @@ import pytest
 from django.utils import timezone
 
 from annotation import queue
+from annotation.errors import ConflictError
 from annotation.models import Membership, WorkItem
+from annotation.queue import leases
 from annotation.queue.finding import free
 from annotation.selectors.objections import why_not_mine
 from annotation.selectors.work import annotator_pace, waiting_for
@@ -61,6 +63,33 @@ class TestAhead:
         for task in tasks:
             queue.heartbeat(user=desk.ann, work_item_id=task.work_item.pk, token=task.token)
         assert ids(ahead(desk)) == ids(tasks)
+
+    def test_what_is_held_ahead_and_not_renewed_goes_to_others(self, make_desk, monkeypatch) -> None:
+        """A page that renews what it shows alone, or is gone, keeps nothing for ever."""
+        desk = make_desk(items=5)
+        tasks = ahead(desk)
+        begun = timezone.now()
+        for minutes in range(5, 21, 5):  # the lease of the project takes 15
+            now = begun + timedelta(minutes=minutes)
+            monkeypatch.setattr(leases, "queue_time", lambda now=now: now)
+            queue.heartbeat(user=desk.ann, work_item_id=tasks[0].work_item.pk, token=tasks[0].token)
+        assert set(ids(ahead(desk, desk.ben))) == set(ids(tasks)[1:]) | {ids(ahead(desk, desk.ben))[-1]}
+        late = {"user": desk.ann, "work_item_id": tasks[1].work_item.pk, "token": tasks[1].token}
+        with pytest.raises(ConflictError):
+            queue.heartbeat(**late)
+        with pytest.raises(ConflictError, match="went to somebody else"):
+            queue.submit(**late, value="cat", idempotency_key="late")
+        assert ids(ahead(desk))[0] == tasks[0].work_item.pk
+
+    def test_asking_for_more_renews_what_is_held_only_now_and_then(self, make_desk, monkeypatch) -> None:
+        desk = make_desk(items=5)
+        ends = [task.expires_at for task in ahead(desk)]
+        assert [task.expires_at for task in ahead(desk)] == ends
+        later = timezone.now() + timedelta(minutes=1)
+        monkeypatch.setattr(leases, "queue_time", lambda: later)
+        renewed = [task.expires_at for task in ahead(desk)]
+        assert renewed == sorted(renewed)
+        assert min(renewed) > max(ends)
 
     def test_two_people_never_hold_the_same(self, make_desk) -> None:
         desk = make_desk(items=5)
