@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from annotation import jobs as service
 from annotation.hooks import job_page
+from annotation.job_context import MAX_PROBLEMS
 from annotation.models import Job
 from annotation.selectors.job_progress import job_progress
 from annotation.services import audit
@@ -44,10 +45,12 @@ def jobs(request: ProjectRequest) -> HttpResponseBase:
 def job(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     found = _job(request, job_id)
     problems = found.problems.all()
+    problem_count = problems.count()
     context: dict[str, Any] = {
         "progress": job_progress(found),
         "problems": problems[:SHOWN_PROBLEMS],
-        "problem_count": problems.count(),
+        "problem_count": problem_count,
+        "problems_are_all": problem_count < MAX_PROBLEMS,
         "polls": found.state in service.UNFINISHED,
         "origin": job_page(found, request.access),
         "import_stays": undo_objection(found) if request.access.allows("items.import") else None,
@@ -74,6 +77,8 @@ def job_problems(request: ProjectRequest, job_id: int) -> HttpResponseBase:
             line, column = _LINE.match(where), _COLUMN.search(where)
             cells = [line[1] if line else "", column[1] if column else "", where, message]
             yield writer.writerow([_no_formula(cell) for cell in cells])
+        if found.problems.count() >= MAX_PROBLEMS:
+            yield writer.writerow(["", "", "", _("These are the first; no more are kept.")])
 
     return StreamingHttpResponse(
         rows(),

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from annotation import jobs, queue
 from annotation.models import Job, Project
+from tests.annotation.test_import_parquet import table
 from tests.annotation.test_importers import make_zip
 from tests.factories import add_member, make_image, make_project
 from tests.pages.test_data_pages import HOSTILE
@@ -70,6 +71,15 @@ class TestMapping:
         assert '<div class="item-text" id="item-text" dir="auto" tabindex="0">*Body* 0</div>' in page
         project.refresh_from_db()
         assert project.text_format == "plain"
+
+    def test_a_parquet_table_has_no_other_way_to_be_read(self, owner, project) -> None:
+        path = upload(owner, project, table({"id": ["a"], "text": ["one"]}), "x.parquet")
+        page = text(owner.get(path))
+        assert "Parquet table" in page
+        assert 'name="format"' not in page
+        owner.post(path, {"text_column": ["text"], "id_column": "id", "text_format": "plain"})
+        jobs.run(Job.objects.get().pk)
+        assert project.items.get().text == "one"
 
     def test_several_columns_are_imported_as_fields(self, owner, project) -> None:
         path = upload(owner, project, ROWS)
@@ -242,3 +252,16 @@ class TestWayBack:
         )
         assert "Take this import back" not in page
         assert "cannot be taken back" not in page
+
+
+def test_where_not_all_problems_are_kept_it_says_so(owner, project, monkeypatch) -> None:
+    path = upload(owner, project, "id,text\nx,good\na,\nb,\n")
+    owner.post(path, {"text_column": ["text"], "id_column": "id", "text_format": "plain"})
+    job = Job.objects.get()
+    jobs.run(job.pk)
+    addresses = [reverse(name, args=[project.slug, job.pk]) for name in ("job", "job_problems")]
+    for most, said in ((3, False), (2, True)):
+        monkeypatch.setattr("annotation.views.jobs.MAX_PROBLEMS", most)
+        page = text(owner.get(addresses[0]))
+        lines = b"".join(owner.get(addresses[1]).streaming_content).decode().splitlines()
+        assert ("no more are kept" in page, "no more are kept" in lines[-1]) == (said, said)
