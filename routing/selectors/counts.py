@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef
 
 from annotation.models import WorkItem
 from annotation.selectors.settled import has_record
 from routing.models import PoolItem, Route, Run
-from routing.services.answers import reaches, usable
+from routing.services.answers import passed_on, reaches, usable
 from routing.services.tally import tally_of
 
 
@@ -49,9 +49,13 @@ def labels_by_source(run: Run) -> list[SourceCount]:
     labelled = has_record(run.project, item="item")
     counts = []
     for row, answers in zip(run_sources, found["answers"], strict=True):
-        # What people have labelled is few beside all that a model answers.
-        theirs = Route.objects.filter(labelled, reaches(run_sources, row.position) & Q(usable(row)), run=run)
-        mine = answers - theirs.count()
+        theirs = sum(
+            Route.objects.filter(
+                labelled, passed_on(run_sources, start, row.position), usable(row), run=run
+            ).count()
+            for start in range(1, row.position + 1)
+        )
+        mine = answers - theirs
         counts.append((row.position, row.source.name, row.fingerprint, row.cost_per_label, mine))
     people = PoolItem.objects.filter(labelled, run=run).count()
     counts.append((len(run_sources) + 1, "", "", run.cost_per_item, people))
@@ -63,14 +67,13 @@ def labels_by_source(run: Run) -> list[SourceCount]:
 
 def blanks(run: Run) -> int:
     """Items of the pool that stay without a label: sent to people, and nobody could label them."""
+    batches = [batch for batch in (run.calibration_batch_id, run.routed_batch_id) if batch]
+    given_up = WorkItem.objects.filter(batch__in=batches, state=WorkItem.State.UNLABELABLE)
+    if not given_up.exists():
+        return 0
     run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
-    given_up = WorkItem.objects.filter(
-        Q(batch=run.calibration_batch_id) | Q(batch=run.routed_batch_id),
-        state=WorkItem.State.UNLABELABLE,
-        item=OuterRef("item"),
-    )
     return Route.objects.filter(
-        Exists(given_up),
+        Exists(given_up.filter(item=OuterRef("item"))),
         ~has_record(run.project, item="item"),
         reaches(run_sources, len(run_sources) + 1),
         run=run,

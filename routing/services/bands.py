@@ -3,22 +3,22 @@
 from typing import Any
 
 import numpy as np
-from django.db.models import Exists, OuterRef, Q, Value
+from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation import queue
 from annotation.errors import JobFailedError
 from annotation.jobs import JobContext
-from annotation.models import Item, WorkItem
+from annotation.models import WorkItem
 from annotation.selectors.settled import has_record
 from routing.core import sampling
 from routing.core.keys import Threshold
 from routing.models import PoolItem, Route, Run, RunSource, Spend
 from routing.services import validity
-from routing.services.answers import reaches
+from routing.services.answers import passed_on
 from routing.services.chains import thresholds_from_json
-from routing.services.predicting import predict_missing
+from routing.services.predicting import Wanted, predict_missing
 from routing.services.run_sources import changed_sources
 from routing.services.sql import analyse_tables, insert_select
 from routing.services.states import State, move
@@ -74,13 +74,8 @@ def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource]) 
     """
     done = 0
     for run_source in run_sources[1:]:
-        routes = Route.objects.filter(reaches(run_sources, run_source.position), run=run)
-        items = Item.objects.filter(
-            Exists(routes.filter(item=OuterRef("pk"))),
-            ~has_record(run.project, item="pk"),  # a label by a person is delivered anyway
-            project=run.project,
-        )
-        with context.chunk(total=done + items.count()):
+        items = Wanted(_coming(run, run_sources, run_source.position))
+        with context.chunk(total=done + items.count):
             pass
         done += predict_missing(
             context,
@@ -92,22 +87,26 @@ def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource]) 
         )
 
 
+def _coming(run: Run, run_sources: list[RunSource], position: int) -> list[QuerySet[Route]]:
+    """The routes that come to a source, without those of items that a person has labelled: that label is
+    delivered anyway. A query for each source that they were sent to.
+    """
+    routes = Route.objects.filter(~has_record(run.project, item="item"), run=run)
+    return [routes.filter(passed_on(run_sources, start, position)) for start in range(1, position + 1)]
+
+
 def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> int:
     """The batch of what is left for people; returns its size. What nobody could label is not asked again."""
     given_up = WorkItem.objects.filter(
         batch=run.calibration_batch, state=WorkItem.State.UNLABELABLE, item=OuterRef("item")
     )
-    routes = Route.objects.filter(
-        reaches(run_sources, len(run_sources) + 1),
-        ~has_record(run.project, item="item"),
-        ~Exists(given_up),
-        run=run,
-    )
     context.progress(stage="Counting")
     tally = tally_of(run, run_sources)
     with context.chunk(stage="Work for people"):
-        ids = routes.order_by("item_id").values_list("item_id", flat=True)
-        items = np.fromiter(ids.iterator(chunk_size=10_000), dtype=np.int64)
+        parts = _coming(run, run_sources, len(run_sources) + 1)
+        queries = [part.filter(~Exists(given_up)).order_by().values_list("item", flat=True) for part in parts]
+        ids = (item for query in queries for item in query.iterator(chunk_size=10_000))
+        items = np.sort(np.fromiter(ids, dtype=np.int64))
         now = timezone.now()
         refusal = _("Run %(run)s was cancelled.") % {"run": run.number}
         if not len(items):

@@ -2,7 +2,10 @@
 again."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from django.db.models import Exists, OuterRef, QuerySet
@@ -15,7 +18,7 @@ from annotation.models import Item
 from annotation.values import ValueReader, reader_of
 from routing.backends import Answer, Backend, BackendError
 from routing.backends.base import Answered
-from routing.models import Prediction, RunSource, Spend
+from routing.models import ItemScore, Prediction, RunSource, Spend
 from routing.services import storable
 from routing.services.budget import BudgetError, Purse, lose_what_others_left
 from routing.services.charging import Charge
@@ -23,17 +26,47 @@ from routing.services.handing_out import HandOut
 from routing.services.opened import open_source
 from routing.services.run_sources import change_of
 from routing.services.scoring import score_of
+from routing.services.sql import analyse_tables
 from routing.services.stored_answers import store_answers
 from routing.services.stored_scores import store_scores
 
 CUT_OFF = "length"
+# After so many answers the database is told to look at them before it plans a statement over them.
+MANY = 10_000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Items that a source is to answer for: rows of any table that name one as `item`. None is named by two
+    of these.
+    """
+
+    rows: Sequence[QuerySet[Any]]
+
+    @cached_property
+    def count(self) -> int:
+        return sum(part.count() for part in self.rows)
+
+    def without_answer(self, run_source: RunSource) -> NDArray[np.int64]:
+        """Ids of those that have none under the run's fingerprint, ascending.
+
+        Read once, 8 bytes for each: a query per page would find out about all of them again and again.
+        """
+        answered = Prediction.objects.filter(
+            item=OuterRef("item"), source=run_source.source_id, fingerprint=run_source.fingerprint
+        )
+        missing = [
+            part.filter(~Exists(answered)).order_by().values_list("item", flat=True) for part in self.rows
+        ]
+        ids = (item for part in missing for item in part.iterator(chunk_size=10_000))
+        return np.sort(np.fromiter(ids, dtype=np.int64))
 
 
 def predict_missing(
-    context: JobContext, *, run_source: RunSource, items: QuerySet[Item], stage: str, words: str, done: int
+    context: JobContext, *, run_source: RunSource, items: Wanted, stage: str, words: str, done: int
 ) -> int:
-    """Predict for those of `items` that have no answer under the run's fingerprint; returns how many that
-    were.
+    """Predict for those of `items` that have no answer under the run's fingerprint; returns how many items
+    have one then.
 
     `stage` is where the ledger puts the money, `words` what the job says that it is doing, `done` the job's
     count before. The model is called outside any transaction. Each group of answers is committed, with its
@@ -43,15 +76,10 @@ def predict_missing(
     Raises JobFailedError where the source is no longer what the run froze and where the budget has no room
     for the next item, BackendError where the source cannot answer, JobPausedError where the job is to pause.
     """
-    answered = Prediction.objects.filter(
-        item=OuterRef("pk"), source=run_source.source_id, fingerprint=run_source.fingerprint
-    )
-    missing = items.filter(~Exists(answered)).order_by("position").values_list("pk", flat=True)
-    # Read once, 8 bytes for each: a query per page would have to find out about all of them again and again.
-    ids = np.fromiter(missing.iterator(chunk_size=10_000), dtype=np.int64)
+    ids = items.without_answer(run_source)
     left = len(ids)
     # What is there already from an earlier attempt counts as done.
-    there = items.count() - left
+    there = items.count - left
     with context.chunk(done=done + there, stage=words):
         lose_what_others_left(context, run_source.run)
     if not left:
@@ -65,6 +93,8 @@ def predict_missing(
         purse = Purse(context, run_source, stage)
     stream = _Stream(context, run_source, ids, stage=stage, purse=purse, done=done + there)
     stream.run()
+    if left >= MANY:
+        analyse_tables(Prediction, ItemScore)
     return stream.done - done
 
 

@@ -5,14 +5,13 @@ up again.
 from typing import Any
 
 import numpy as np
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Subquery
 from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from annotation import queue
 from annotation.errors import JobFailedError
 from annotation.jobs import JobContext
-from annotation.models import Item
 from routing.core import sampling
 from routing.core.certificate import slices_document
 from routing.core.chain import PilotData, build_chains, cut_slices
@@ -23,7 +22,7 @@ from routing.services.answers import table_of_answers
 from routing.services.chains import chains_to_json
 from routing.services.freeze import freeze
 from routing.services.plans import plan_of
-from routing.services.predicting import predict_missing
+from routing.services.predicting import Wanted, predict_missing
 from routing.services.scoring import score_of
 from routing.services.sql import analyse_tables
 from routing.services.states import State, move
@@ -40,7 +39,7 @@ def prepare(context: JobContext) -> dict[str, object]:
     _freeze(context, run)
     run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
     groups = _groups(run, run_sources)
-    with context.chunk(total=sum(items.count() for _, items, _, _ in groups)):
+    with context.chunk(total=sum(items.count for _, items, _, _ in groups)):
         pass
     done = 0
     for run_source, items, stage, words in groups:
@@ -64,16 +63,14 @@ def _freeze(context: JobContext, run: Run) -> None:
     analyse_tables(PoolItem)
 
 
-def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, QuerySet[Item], str, str]]:
+def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, Wanted, str, str]]:
     """Who answers for what: the first source for the pool, the others for the pilot and for what people are
     asked.
     """
     first, *later = run_sources
-    # A subquery by row for the many, a list of ids for the few.
-    in_pool = Exists(PoolItem.objects.filter(run=run, item=OuterRef("pk")))
-    pool = Item.objects.filter(in_pool, project=run.project)
-    pilot = Item.objects.filter(pk__in=PilotItem.objects.filter(run=run).values("item"))
-    asked = Item.objects.filter(pk__in=DrawItem.objects.filter(draw__run=run, asked=True).values("item"))
+    pool = Wanted([PoolItem.objects.filter(run=run)])
+    pilot = Wanted([PilotItem.objects.filter(run=run)])
+    asked = Wanted([DrawItem.objects.filter(draw__run=run, asked=True)])
     groups = [(first, pool, Spend.Stage.POOL, first.source.name)]
     for run_source in later:
         name = run_source.source.name
