@@ -160,7 +160,7 @@ def test_the_analysis_and_the_delivery_happen_once(monkeypatch):
     world.finish()
     deliver(run=run, user=world.manager)
     with monkeypatch.context() as patch:
-        patch.setattr(deliveries, "_store", dying_after(deliveries._store, at=2))
+        patch.setattr(deliveries, "_named", dying_after(deliveries._named, at=2))
         kill_and_take_over(world, "deliver_run")
     assert run.deliveries.count() == 0
     world.do("deliver_run")
