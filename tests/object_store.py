@@ -27,7 +27,7 @@ class ObjectStoreServer(_Server):
 
     def ping(self) -> bool:
         try:
-            return httpx.get(self.url(), timeout=5).status_code == 200
+            return httpx.get(self.url(), timeout=5, trust_env=False).status_code == 200
         except httpx.TransportError:
             return False
 

@@ -134,6 +134,8 @@ def test_a_delivery_is_downloaded_file_by_file_and_as_one_archive(bucket) -> Non
         answer = client.get(page)
         assert f"-{entry.name}" in answer.headers["Content-Disposition"]
         content = body(answer)
+        part = client.get(page, headers={"range": "bytes=5-24"})
+        assert (part.status_code, part.getvalue()) == (206, content[5:25])
         assert hashlib.sha256(content).hexdigest() == entry.file.sha256
         assert archive.read(next(name for name in archive.namelist() if name.endswith(entry.name))) == content
 

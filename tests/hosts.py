@@ -1,0 +1,205 @@
+"""Hosts that share nothing but a database, a broker and an object store.
+
+`Host` is a folder with processes: all that a test needs. `IsolatedHost` is a machine as far as Linux can
+pretend: processes, network, mounts and host name of its own, its disk in memory; it wants root, and is what
+benchmarks/hosts.py uses.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Host:
+    """`folder` is its disk: state and temporary files. `environment` is what all hosts have in common."""
+
+    def __init__(self, name: str, folder: Path, environment: dict[str, str], *, logs: Path) -> None:
+        self.name, self.folder, self.logs = name, folder, logs
+        kept = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("HYPAC_", "DJANGO_", "CELERY_", "AWS_")) and key != "DATABASE_URL"
+        }
+        self.environment = kept | environment
+        self.environment |= {
+            "HYPAC_VAR": str(folder / "var"),
+            "TMPDIR": str(folder / "tmp"),
+            "PYTHONPATH": str(ROOT),
+            "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
+        }
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._boots = 0
+
+    def boot(self) -> None:
+        """Begin with an empty disk."""
+        self._boots += 1
+        shutil.rmtree(self.folder, ignore_errors=True)
+        (self.folder / "tmp").mkdir(parents=True)
+
+    def enter(self) -> list[str]:
+        """What has to stand before a command for it to run on this host."""
+        return []
+
+    def run(self, *command: str, timeout: float = 300) -> str:
+        """Run to the end; returns what it printed. Raises RuntimeError with all of it where it failed."""
+        done = subprocess.run(
+            [*self.enter(), *command],
+            cwd=ROOT,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{command} failed on {self.name}:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def manage(self, *arguments: str) -> str:
+        return self.run(sys.executable, "manage.py", *arguments)
+
+    def python(self, code: str, *arguments: str) -> str:
+        return self.run(sys.executable, "-c", "import django; django.setup()\n" + code, *arguments)
+
+    def start(self, *command: str) -> None:
+        """Start a process that goes on; what it says is in the log of this host."""
+        with self._log().open("ab") as log:
+            self._processes.append(
+                subprocess.Popen(
+                    [*self.enter(), *command],
+                    cwd=ROOT,
+                    env=self.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            )
+
+    def start_worker(self, *options: str) -> None:
+        node = f"--hostname=worker@{self.name}"
+        celery = [sys.executable, "-m", "celery", "-A", "hypac_site", "worker", "-Q", "default", "-c", "1"]
+        self.start(*celery, node, "--loglevel=info", "--without-gossip", "--without-mingle", *options)
+        until(lambda: "ready." in self._log().read_text(), f"the worker of {self.name}")
+
+    def said(self) -> str:
+        """What all its processes have said, before it was killed and since."""
+        return "".join(log.read_text(errors="replace") for log in sorted(self.logs.glob(f"{self.name}-*")))
+
+    def _log(self) -> Path:
+        return self.logs / f"{self.name}-{self._boots}.log"
+
+    def files(self) -> list[str]:
+        """Every file on its disk, by its path in the folder."""
+        found = self.run("find", str(self.folder), "-type", "f", "-printf", "%P\\n")
+        return sorted(found.splitlines())
+
+    def kill(self) -> None:
+        """As by a power cut: all processes at once, with nothing said to anybody."""
+        for process in self._processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)  # a session of its own: parent and children
+        for process in self._processes:
+            process.wait()
+        self._processes.clear()
+
+    def stop(self) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                process.terminate()
+        end = time.monotonic() + 20
+        for process in self._processes:
+            try:
+                process.wait(max(end - time.monotonic(), 0.1))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        self._processes.clear()
+
+
+class IsolatedHost(Host):
+    """A host in namespaces of its own, at `address` on the bridge `hosts`. Its disk dies with it."""
+
+    def __init__(
+        self, name: str, folder: Path, environment: dict[str, str], *, logs: Path, address: str
+    ) -> None:
+        super().__init__(name, folder, environment, logs=logs)
+        self.address = address
+        self._keeper: subprocess.Popen[str] | None = None
+        self._init = 0
+
+    @staticmethod
+    def possible() -> bool:
+        """Whether this process may make namespaces; `ip` is of Debian's package iproute2."""
+        try:
+            made = subprocess.run(
+                ["unshare", "-nmpu", "--fork", "ip", "link", "set", "lo", "up"],
+                capture_output=True,
+                check=False,
+            )
+        except OSError:
+            return False
+        return made.returncode == 0
+
+    def boot(self) -> None:
+        self._boots += 1
+        self.folder.mkdir(parents=True, exist_ok=True)
+        script = (
+            'mount -t tmpfs tmpfs "$1" && mkdir "$TMPDIR" && hostname "$2" && ip link set lo up && echo up '
+            "&& exec sleep infinity"
+        )
+        self._keeper = subprocess.Popen(
+            [
+                *("unshare", "-nmpu", "--fork", "--kill-child", "--mount-proc"),
+                *("sh", "-c", script, "sh", str(self.folder), self.name),
+            ],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # it complains when it is killed
+            text=True,
+        )
+        assert self._keeper.stdout is not None
+        if self._keeper.stdout.readline() != "up\n":
+            raise RuntimeError(f"the namespaces of {self.name} could not be made")
+        children = Path(f"/proc/{self._keeper.pid}/task/{self._keeper.pid}/children").read_text()
+        self._init = int(children.split()[0])
+        outer = f"{self.name}-{self._boots}"
+        ip("link", "add", outer, "type", "veth", "peer", "name", "eth0", "netns", str(self._init))
+        ip("link", "set", outer, "master", "hosts", "up")
+        self.run("ip", "address", "add", f"{self.address}/24", "dev", "eth0")
+        self.run("ip", "link", "set", "eth0", "up")
+
+    def enter(self) -> list[str]:
+        return ["nsenter", "-t", str(self._init), "-n", "-m", "-p", "-u", f"--wd={ROOT}"]
+
+    def kill(self) -> None:
+        if self._keeper is not None:
+            os.kill(self._init, signal.SIGKILL)  # the first process of the namespace: all others go with it
+            self._keeper.wait()
+            self._keeper = None
+        super().kill()
+
+    def stop(self) -> None:
+        super().stop()
+        self.kill()
+
+
+def ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+
+
+def until(condition: Callable[[], object], what: str, seconds: float = 120, every: float = 0.05) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds:.0f} s for {what}")
+        time.sleep(every)

@@ -1,0 +1,69 @@
+"""A web host and two worker hosts that share PostgreSQL, Redis and an object store, and nothing else."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hosts import Host
+from tests.hosts_story import Story
+from tests.object_store import Bucket, ObjectStoreServer
+from tests.servers import free_port
+
+ROWS = 4_000
+KEY = "YSBrZXkgdGhhdCBhbGwgaG9zdHMgaGF2ZSBpbiBjb20="
+
+
+@pytest.fixture
+def bucket() -> Iterator[Bucket]:
+    with ObjectStoreServer() as server:
+        yield server.bucket()
+
+
+@pytest.fixture
+def hosts(postgres_url: str, redis_url: str, bucket: Bucket, tmp_path: Path) -> Iterator[list[Host]]:
+    port = free_port()
+    environment = {
+        **bucket.environment,
+        "DATABASE_URL": postgres_url,
+        "CELERY_BROKER_URL": redis_url,
+        "DJANGO_SECRET_KEY": "the same on every host " * 3,
+        "HYPAC_ENCRYPTION_KEYS": KEY,
+        "HYPAC_JOB_STALE_SECONDS": "2",
+        "HYPAC_WEB_BIND": f"127.0.0.1:{port}",
+        "WEB_CONCURRENCY": "1",
+    }
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    made = [Host(name, tmp_path / name, environment, logs=logs) for name in ("web", "one", "two")]
+    yield made
+    for host in made:
+        host.stop()
+
+
+@pytest.mark.slow
+def test_each_worker_host_may_die_in_the_middle_and_nothing_is_lost(
+    hosts: list[Host], bucket: Bucket, postgres_url: str, tmp_path: Path
+) -> None:
+    web, one, two = hosts
+    story = Story(
+        *hosts,
+        address=f"http://{web.environment['HYPAC_WEB_BIND']}",
+        database_url=postgres_url,
+        rows=ROWS,
+        folder=tmp_path,
+    )
+    told = story.tell()
+    assert told.rows == ROWS
+    assert told.different < 0.1 * ROWS, "what models may label wrongly"
+    assert told.verified
+    assert told.images == 20
+    # Of the two imports the first was begun by both hosts, and so were the predictions.
+    assert len(told.begun["import"]) == 3
+    assert set(told.begun["import"]) == {one.name, two.name}
+    assert sorted(told.begun["prepare_run"]) == [one.name, two.name]
+    assert {who for _, _, who in told.stages} == {"web", one.name, two.name}
+    # No host kept a file of the project: what was uploaded and what was made lies in the store.
+    for name, files in told.files.items():
+        assert not [file for file in files if file.startswith("var/media") or "batches" in file], name
+    assert len(bucket.names()) >= 20 + 2 + 5
