@@ -1,10 +1,12 @@
-"""Eight processes on one SQLite file: nothing doubled, nothing lost, no "database is locked"."""
+"""Twenty processes on one SQLite file: nothing doubled, nothing lost, no "database is locked"."""
 
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.annotation.hammer import check
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,11 +32,5 @@ def test_processes_that_label_at_once_on_sqlite(tmp_path) -> None:
         return outcome.stdout
 
     python("manage.py", "migrate", "--no-input", "--verbosity=0")
-    found = json.loads(python("-m", "tests.annotation.hammer", "processes", "80", "8", "1").splitlines()[-1])
-    assert found["errors"] == []
-    assert found["states"] == {"done": 80}
-    assert found["labelled_items"] == found["first_labels"] == 80
-    assert found["people"] > 1
-    # What the workers are there for did happen.
-    assert found["seen"]["expired"] > 0
-    assert found["seen"]["corrected"] > 0
+    found = json.loads(python("-m", "tests.annotation.hammer", "processes", "60", "20").splitlines()[-1])
+    check(found, asked=90, people=18)
