@@ -47,27 +47,6 @@ def copy_rows(model: type[models.Model], fields: Sequence[str], rows: Iterable[S
     return prepared.count
 
 
-def among(name: str, values: Iterable[Any]) -> "AnyOf":
-    """A condition for filter(): the field `name`, no relation, is one of many `values` (str or int).
-
-    `__in` writes each value into the statement, which takes longer than finding it, and SQLite has a limit.
-    """
-    return AnyOf(models.F(name), list(values))
-
-
-class AnyOf(models.Lookup):
-    """`field = ANY (array)`: the values are one parameter of the statement."""
-
-    lookup_name = "any_of"
-    prepare_rhs = False
-
-    def as_sql(self, compiler: Any, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
-        left, params = self.process_lhs(compiler, connection)
-        if connection.vendor == "postgresql":
-            return f"{left} = ANY (%s)", (*params, self.rhs)
-        return f"{left} IN (SELECT value FROM json_each(%s))", (*params, json.dumps(self.rhs))  # noqa: S608
-
-
 class _Prepared:
     """Iterates over rows as the driver takes them, and counts them."""
 

@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 
 from annotation.importers.base import MAX_COLUMNS, Image, Problem, Record
 from annotation.models import Item, Project
-from annotation.services.bulk import among
 from annotation.services.files import Content
 from annotation.services.imports import Mapping
 from annotation.services.items import fields_hash, fields_text, text_hash
@@ -149,27 +148,37 @@ def sort_out(
 
 
 def known_to(project: Project, candidates: list[Candidate]) -> tuple[dict[str, str], dict[str, str]]:
-    """Of the project's items: id -> content hash, and content hash -> an id, as far as these rows ask."""
-    names = [candidate.external_id for candidate in candidates]
-    there = project.items.filter(among("external_id", names)).order_by()
+    """Of the project's items: id -> content hash, and content hash -> an id, as far as these rows ask.
+
+    Each value is looked up in its index by itself, whatever the database thinks of a table that is growing:
+    it has counted none of the new rows, and would read all of them. One id is enough of a text that is there
+    a million times; as bounds, not as equality, the database does not hope to meet it on its way.
+    """
+    ids = [candidate.external_id for candidate in candidates]
+    hashes = list({candidate.content_hash for candidate in candidates})
     return (
-        dict(there.values_list("external_id", "content_hash")),
-        _twins(project, {candidate.content_hash for candidate in candidates}),
+        _looked_up(project, ids, "content_hash", "external_id = h.value"),
+        _looked_up(
+            project,
+            hashes,
+            "external_id",
+            "content_hash >= h.value AND content_hash <= h.value ORDER BY content_hash LIMIT 1",
+        ),
     )
 
 
-def _twins(project: Project, hashes: set[str]) -> dict[str, str]:
-    """One item for each hash, however many have it: a file may hold one text a million times."""
-    one = "(SELECT external_id FROM annotation_item WHERE project_id = %s AND content_hash = h.value LIMIT 1)"
-    if connection.vendor == "postgresql":
-        statement = f"SELECT value, {one} FROM unnest(%s::text[]) AS h (value)"  # noqa: S608 - words of ours
-        given: str | list[str] = list(hashes)
-    else:
-        statement = f"SELECT value, {one} FROM json_each(%s) AS h"  # noqa: S608 - words of ours
-        given = json.dumps(list(hashes))
+def _looked_up(project: Project, values: list[str], column: str, where: str) -> dict[str, str]:
+    """What `column` holds for each of the values that an item has."""
+    given: str | list[str] = values
+    source = "unnest(%s::text[]) AS h (value)"
+    if connection.vendor != "postgresql":
+        given = json.dumps(values)
+        source = "json_each(%s) AS h"
+    # All words are from above.
+    found = f"SELECT {column} FROM annotation_item WHERE project_id = %s AND {where}"  # noqa: S608
     with connection.cursor() as cursor:
-        cursor.execute(statement, [project.pk, given])
-        return {digest: name for digest, name in cursor.fetchall() if name is not None}
+        cursor.execute(f"SELECT h.value, ({found}) FROM {source}", [project.pk, given])  # noqa: S608
+        return {value: kept for value, kept in cursor.fetchall() if kept is not None}
 
 
 def _missing() -> str:

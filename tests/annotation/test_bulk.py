@@ -8,7 +8,7 @@ from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
 from annotation.models import Item, Project, StoredFile
-from annotation.services.bulk import among, copy_rows
+from annotation.services.bulk import copy_rows
 from tests.factories import make_project
 
 pytestmark = pytest.mark.django_db
@@ -94,14 +94,3 @@ def test_no_rows_and_unknown_columns() -> None:
     assert copy_rows(StoredFile, ("project", "sha256"), []) == 0
     with pytest.raises(ValueError, match="no column"):
         copy_rows(Project, ("items",), [])
-
-
-def test_one_of_many_values() -> None:
-    project, other = make_project(), make_project()
-    for each in (project, other):
-        copy_rows(Item, FIELDS, [(each.pk, f'{n}"\\', n, "text", {}, "") for n in range(5)])
-    names = [f'{n}"\\' for n in range(3, 100_000)]
-    found = project.items.filter(among("external_id", names))
-    assert list(found.values_list("position", flat=True)) == [3, 4]
-    assert project.items.filter(among("position", [1, 4, 9]), position__gt=1).get().position == 4
-    assert not project.items.filter(among("external_id", [])).exists()
