@@ -18,7 +18,9 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +96,18 @@ def lines(project: Any) -> list[tuple[str, dict[str, str], str]]:
     return found
 
 
-def measure(project: Any, access: Any, options: argparse.Namespace) -> None:
+@dataclass
+class Line:
+    """Milliseconds of each pass; `busy` of processor time at most; `slowest` query and its SQL; `cut`: ""."""
+
+    name: str
+    times: dict[str, list[float]]
+    busy: float = 0.0
+    slowest: tuple[float, str] = (0.0, "")
+    cut: str = ""
+
+
+def measured_lines(project: Any, access: Any, repeat: int, only: str) -> Iterator[Line]:
     from django.db import connection, reset_queries
 
     from routing.selectors.item_counts import table_total
@@ -104,23 +117,18 @@ def measure(project: Any, access: Any, options: argparse.Namespace) -> None:
 
     middle = project.items.get(position=project.items.count() // 2 // 1000 * 1000 + 999)
     sight = sight_of(project, access)
-    print(
-        "| what | page p50 | page p95 | next p95 | previous p95 | count p95 | busy | slowest query |\n"
-        "|---|---:|---:|---:|---:|---:|---:|---:|"
-    )
     for name, filters, sort in lines(project):
-        if options.only not in name:
+        if only not in name:
             continue
-        found = SORTS[sort.removeprefix("-")]
+        kind_of_order = SORTS[sort.removeprefix("-")]
         key = place_of(sight, sort, middle.pk)
         if key is None:
-            rows = found.rows(sight).order_by(*found.key).values_list(*found.key)
+            rows = kind_of_order.rows(sight).order_by(*kind_of_order.key).values_list(*kind_of_order.key)
             key = rows[rows.count() // 2]
         place = cursor_of(key)
-        times: dict[str, list[float]] = {"page": [], "next": [], "previous": [], "count": []}
-        slowest, busy, cut = (0.0, ""), 0.0, ""
-        for number in range(options.repeat):
-            for kind in times:
+        line = Line(name, {"page": [], "next": [], "previous": [], "count": []})
+        for number in range(repeat):
+            for kind, times in line.times.items():
                 connection.force_debug_cursor = number == 0
                 reset_queries()
                 start, before = time.perf_counter(), processor(connection)
@@ -128,28 +136,39 @@ def measure(project: Any, access: Any, options: argparse.Namespace) -> None:
                 if kind == "count":
                     table_total(now, filters=filters, sort=sort)
                 else:
-                    after = (
-                        {"after": place}
-                        if kind == "next"
-                        else {"before": place}
-                        if kind == "previous"
-                        else {}
-                    )
+                    asked = {"next": {"after": place}, "previous": {"before": place}}.get(kind, {})
                     page = table_page(now, filters=filters, sort=sort, count=False, **asked)
-                    cut = cut or ("not looked at all" if page.cut else "")
-                times[kind].append((time.perf_counter() - start) * 1000)
+                    line.cut = line.cut or ("not looked at all" if page.cut else "")
+                times.append((time.perf_counter() - start) * 1000)
                 if kind != "count":
-                    busy = max(busy, (processor(connection) - before) * 1000)
-                slowest = max([slowest, *((float(q["time"]) * 1000, q["sql"]) for q in connection.queries)])
-            if sum(map(sum, times.values())) > 20_000:
+                    line.busy = max(line.busy, (processor(connection) - before) * 1000)
+                done = [(float(query["time"]) * 1000, query["sql"]) for query in connection.queries]
+                line.slowest = max([line.slowest, *done])
+            if sum(map(sum, line.times.values())) > 20_000:
                 break
-        columns = (statistics.median(times["page"]), *map(p95, times.values()), busy, slowest[0])
-        print(f"| {name} | {' | '.join(f'{ms:.0f} ms' for ms in columns)} | {cut}", flush=True)
+        yield line
+
+
+def measure(project: Any, access: Any, options: argparse.Namespace) -> None:
+    from django.db import connection
+
+    print(
+        "| what | page p50 | page p95 | next p95 | previous p95 | count p95 | busy | slowest query | |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---:|---|"
+    )
+    for line in measured_lines(project, access, options.repeat, options.only):
+        columns = (
+            statistics.median(line.times["page"]),
+            *map(p95, line.times.values()),
+            line.busy,
+            line.slowest[0],
+        )
+        print(f"| {line.name} | {' | '.join(f'{ms:.0f} ms' for ms in columns)} | {line.cut} |", flush=True)
         if options.plans:
             with connection.cursor() as cursor:
                 explain = "(ANALYZE, BUFFERS)" if connection.vendor == "postgresql" else "QUERY PLAN"
-                cursor.execute(f"EXPLAIN {explain} {slowest[1]}")
-                print(slowest[1], *(" | ".join(map(str, row)) for row in cursor.fetchall()), sep="\n")
+                cursor.execute(f"EXPLAIN {explain} {line.slowest[1]}")
+                print(line.slowest[1], *(" | ".join(map(str, row)) for row in cursor.fetchall()), sep="\n")
 
 
 def processor(connection: Any) -> float:

@@ -10,9 +10,8 @@ If it is neither, the walk goes on until its time is over, and the page says how
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -25,9 +24,8 @@ from routing.selectors.item_filters import conditions, filtered
 from routing.selectors.item_sorts import Key, Sort, along, beyond, sort_of
 from routing.selectors.visibility import Sight
 
-# Rows that are read at once: at first, and once the rare ones have been looked for.
-STRETCHES = (300, 1_500, 6_000)
-LATER = 8_000
+# Rows that are read at once: at first, until enough are read to tell how many it takes, and at most.
+FIRST, TELLING, LATER = 300, 1_500, 8_000
 # So many are rare, and sorted at once.
 FEW = 20_000
 # How long a page looks for its rows, and of that for rare ones among all items.
@@ -79,14 +77,18 @@ def walk(
     until = time.monotonic() + (SECONDS if seconds is None else seconds)
     found: list[Row] = []
     reached: Key | None = None
-    # Without a filter all that is read of most orders is shown.
-    for length in _lengths(size + 1 if kind.walked is None and not chosen else None):
+    walked, looked = 0, False
+    while True:
+        # Without a filter all that is read of most orders is shown.
+        plain = kind.walked is None and not chosen
+        length = size + 1 if plain else _length(len(found), walked, size + 1, looked)
         left = until - time.monotonic()
         behind = values if start is None else values.filter(start)
         try:
             if left <= 0:
                 raise TookTooLongError
             if length is None:
+                looked = True
                 few = _few(sight, kind, filters, min(FEW_SECONDS, left))
                 if few is None:
                     continue
@@ -102,16 +104,24 @@ def walk(
             return Stretch(found[:size], True, cut=True, reached=reached)
         if not last:
             break
+        walked += length
         reached = last[0][1:]
         start = beyond(sort, reached, back=back)
     return Stretch(found[:size], len(found) > size)
 
 
-def _lengths(first: int | None) -> Iterator[int | None]:
-    """How many rows to read at once, None for the moment to look for rare ones."""
-    yield from (first,) if first else STRETCHES
-    yield None
-    yield from repeat(LATER)
+def _length(found: int, walked: int, wanted: int, looked: bool) -> int | None:
+    """How many rows to read next, after so many that brought so much; None for the moment to look for rare
+    ones, which comes once.
+    """
+    if not walked:
+        return FIRST
+    needed = 3 * (wanted - found) * walked // (2 * max(found, 1))
+    if walked < TELLING:
+        return max(FIRST, min(needed, TELLING))
+    if needed > LATER and not looked:
+        return None
+    return max(FIRST, min(needed, LATER))
 
 
 def _let_through(

@@ -309,7 +309,8 @@ def test_a_walk_in_stretches_finds_what_one_look_does(monkeypatch):
         for sort in ("name", "-u", "label", "-time")
         for number, filters in enumerate(chosen)
     }
-    monkeypatch.setattr("routing.selectors.item_walk.STRETCHES", (3, 5))
+    monkeypatch.setattr("routing.selectors.item_walk.FIRST", 3)
+    monkeypatch.setattr("routing.selectors.item_walk.TELLING", 5)
     monkeypatch.setattr("routing.selectors.item_walk.LATER", 6)
     for few, (sort, number) in itertools.product((0, 20_000), whole):
         monkeypatch.setattr("routing.selectors.item_walk.FEW", few)
@@ -327,7 +328,8 @@ def test_a_page_that_takes_too_long_says_so_and_the_next_one_goes_on(monkeypatch
     project = make_project()
     make_items(project, 40)
     access = access_to(project.created_by, project.slug)
-    monkeypatch.setattr("routing.selectors.item_walk.STRETCHES", (5,))
+    monkeypatch.setattr("routing.selectors.item_walk.FIRST", 5)
+    monkeypatch.setattr("routing.selectors.item_walk.TELLING", 5)
     monkeypatch.setattr("routing.selectors.item_walk.LATER", 5)
     monkeypatch.setattr("routing.selectors.item_walk.FEW", 0)
     clock = itertools.count()
