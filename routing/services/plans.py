@@ -210,6 +210,15 @@ def pool_of(project: Project, target: str) -> QuerySet[Item]:
     return items.order_by("position")
 
 
+def _size_of_pool(project: Project, target: str) -> int:
+    """How many items `pool_of` has. A form asks whenever a field of it changes, so that the few that are
+    labelled are looked for, and the others counted in an index.
+    """
+    if target == Run.Target.POPULATION:
+        return pool_of(project, target).count()
+    return project.items.count() - project.items.filter(has_record(project, item="pk")).count()
+
+
 def build_plan(
     *, project: Project, sources: Sequence[Source], fields: PlanFields
 ) -> tuple[core_plan.Plan, Asking]:
@@ -221,7 +230,7 @@ def build_plan(
         refuse_too_fine(name, getattr(fields, name))
     split_share = share_of(fields)
     items = pool_of(project, fields.target)
-    pool_size = items.count()
+    pool_size = _size_of_pool(project, fields.target)
     if not pool_size:
         if fields.target == Run.Target.POPULATION and project.items.exists():
             raise InputError(
