@@ -22,8 +22,8 @@ from annotation.storage import Leftover, StorageError
 # One request fetches so much. A small image takes one request, and a job that reads a large file slowly
 # keeps no connection open that the store would close.
 PIECE = 4 * 1024**2
-# An upload is sent in such parts, so many at a time: at most 10,000 parts make a file, here 156 GiB, and
-# SENT * PART bytes of it are in memory.
+# An upload is sent in such parts, so many at a time, while as many wait: at most 10,000 parts make a file,
+# here 156 GiB, and 2 * SENT * PART bytes of it are in memory.
 PART, SENT = 16 * 1024**2, 2
 GONE = {"404", "NoSuchKey", "NotFound"}
 
@@ -35,6 +35,8 @@ class ObjectStore(S3Storage):
         # The checksums that boto3 adds by default are not known to every other store; where `endpoint_url`
         # names one, they are left out unless an operation demands them.
         checksums = "when_required" if options.get("endpoint_url") else "when_supported"
+        transfers = TransferConfig(multipart_threshold=PART, multipart_chunksize=PART, max_concurrency=SENT)
+        transfers.max_in_memory_upload_chunks = SENT  # that are read ahead; of its own it takes ten
         super().__init__(
             client_config=Config(
                 signature_version="s3v4",
@@ -45,9 +47,7 @@ class ObjectStore(S3Storage):
                 request_checksum_calculation=checksums,
                 response_checksum_validation=checksums,
             ),
-            transfer_config=TransferConfig(
-                multipart_threshold=PART, multipart_chunksize=PART, max_concurrency=SENT
-            ),
+            transfer_config=transfers,
             # The name is the hash of the content: to write it again is to write the same.
             file_overwrite=True,
             default_acl=None,
