@@ -6,7 +6,7 @@ goes through a view that checks permission, and is read here piece by piece.
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import File
 from storages.backends.s3 import S3Storage
+from urllib3.exceptions import HTTPError
 
 from annotation.storage import Leftover, StorageError
 
@@ -25,6 +26,7 @@ PIECE = 4 * 1024**2
 # An upload is sent in such parts, so many at a time, while as many wait: at most 10,000 parts make a file,
 # here 156 GiB, and 2 * SENT * PART bytes of it are in memory.
 PART, SENT = 16 * 1024**2, 2
+ATTEMPTS = 3
 GONE = {"404", "NoSuchKey", "NotFound"}
 
 
@@ -43,7 +45,7 @@ class ObjectStore(S3Storage):
                 s3={"addressing_style": "path" if path_style else "auto"},
                 connect_timeout=5,
                 read_timeout=60,
-                retries={"mode": "standard", "total_max_attempts": 3},
+                retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
                 request_checksum_calculation=checksums,
                 response_checksum_validation=checksums,
             ),
@@ -102,14 +104,21 @@ class ObjectStore(S3Storage):
                     yield self._name(entry["Key"]), entry["LastModified"]
 
     def leftovers(self, prefix: str) -> Iterator[Leftover]:
-        """Uploads in parts that nobody finished: no listing shows them, but the store keeps the parts."""
+        """Uploads in parts that nobody finished: no listing shows them, but the store keeps the parts. None
+        where the store does not tell of them."""
         pages = self._client.get_paginator("list_multipart_uploads").paginate(
             Bucket=self.bucket_name, Prefix=self._key(prefix) + "/"
         )
-        with _told():
-            for page in pages:
-                for entry in page.get("Uploads", ()):
-                    yield Leftover(f"{entry['UploadId']} {self._name(entry['Key'])}", entry["Initiated"])
+        try:
+            found = [entry for page in pages for entry in page.get("Uploads", ())]
+        except ClientError as error:
+            if _code(error) != "NotImplemented":
+                raise StorageError(_reason(error)) from error
+            found = []
+        except BotoCoreError as error:
+            raise StorageError(_reason(error)) from error
+        for entry in found:
+            yield Leftover(f"{entry['UploadId']} {self._name(entry['Key'])}", entry["Initiated"])
 
     def remove_leftover(self, leftover: Leftover) -> None:
         upload, _, name = leftover.key.partition(" ")
@@ -122,21 +131,29 @@ class ObjectStore(S3Storage):
         Raises FileNotFoundError, StorageError.
         """
         try:
-            answer = self._client.get_object(
-                Bucket=self.bucket_name, Key=self._key(name), Range=f"bytes={start}-{start + count - 1}"
-            )
-            with answer["Body"] as body:
-                content: bytes = body.read()
+            content, whole = self._range(name, f"bytes={start}-{start + count - 1}")
         except ClientError as error:
             if _code(error) == "InvalidRange":  # an empty object has no first byte
                 return b"", start
             if _code(error) in GONE:
                 raise FileNotFoundError(name) from None
             raise StorageError(_reason(error)) from error
-        except BotoCoreError as error:
+        except (BotoCoreError, HTTPError) as error:
             raise StorageError(_reason(error)) from error
-        whole = answer.get("ContentRange", "").rpartition("/")[2]
         return content, int(whole) if whole.isdigit() else start + len(content)
+
+    def _range(self, name: str, wanted: str) -> tuple[bytes, str]:
+        """The content, and the size of the whole as the store says it. A connection that breaks while it is
+        read is nothing that boto3 tries again."""
+        for left in reversed(range(ATTEMPTS)):
+            answer = self._client.get_object(Bucket=self.bucket_name, Key=self._key(name), Range=wanted)
+            try:
+                with closing(answer["Body"]) as body:
+                    return body.read(), answer.get("ContentRange", "").rpartition("/")[2]
+            except (BotoCoreError, HTTPError):
+                if not left:
+                    raise
+        raise AssertionError("there is at least one attempt")
 
     @property
     def _client(self) -> Any:

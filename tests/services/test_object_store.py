@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from botocore.response import StreamingBody
 from django.conf import settings as site
 from django.core.exceptions import ImproperlyConfigured
 from django.core.files.base import ContentFile
@@ -18,6 +19,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from urllib3.exceptions import ProtocolError
 
 from annotation import jobs
 from annotation.errors import InputError
@@ -224,6 +226,24 @@ def test_a_store_that_does_not_answer_is_tried_again_and_told_of(bucket, setting
     job.refresh_from_db()
     assert job.state == Job.State.DONE, job.error
     assert project.items.count() == 40
+
+
+def test_a_connection_that_breaks_while_it_is_read_is_made_anew(bucket, monkeypatch) -> None:
+    stored = store(make_project(), b"content")
+    read, breaks = StreamingBody.read, [2]
+
+    def breaking(self: StreamingBody, *arguments: int) -> bytes:
+        if breaks[0]:
+            breaks[0] -= 1
+            raise ProtocolError("Connection broken")
+        return read(self, *arguments)
+
+    monkeypatch.setattr(StreamingBody, "read", breaking)
+    with open_file(stored) as file:
+        assert file.read() == b"content"
+    breaks[0] = 3
+    with pytest.raises(StorageError, match="could not be asked"):
+        open_file(stored)
 
 
 def test_what_killed_writers_left_is_found_and_removed(bucket, monkeypatch) -> None:
