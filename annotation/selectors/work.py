@@ -5,11 +5,12 @@ from datetime import timedelta
 from itertools import pairwise
 from statistics import median
 
+from django.core.cache import cache
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.utils import timezone
 
 from annotation.hooks import blind_objection
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
+from annotation.queue.clock import queue_time
 from annotation.queue.limits import first_labels, midnight, room_of
 
 State = WorkItem.State
@@ -19,6 +20,9 @@ SESSION_GAP = timedelta(minutes=30)
 """A longer pause between two labels ends a session."""
 LATEST = 200
 """Labels that are looked at for somebody's pace."""
+OPEN_EXACTLY = 2_000
+"""Up to so many open work items are counted anew each time."""
+OPEN_SECONDS = 20
 ENOUGH = 5
 """Labels of a session from which a pace is told."""
 
@@ -80,21 +84,30 @@ def waiting_for(project: Project, user: User) -> int:
 
 def _waiting(batches: list[int], user: User) -> int:
     work = WorkItem.objects.filter(batch__in=batches)
-    mine_or_expired = Q(leased_to=user) | Q(lease_expires_at__lte=timezone.now())
+    mine_or_expired = Q(leased_to=user) | Q(lease_expires_at__lte=queue_time())
     skipped = Skip.objects.filter(
         user=user, cleared_at__isnull=True, work_item__batch__in=batches, work_item__state=State.OPEN
     )
     # Counted apart, as the index has the states: what is open is many, what is skipped or leased is few.
-    return (
-        work.filter(state=State.OPEN).count()
-        + work.filter(mine_or_expired, state=State.LEASED).count()
-        - skipped.count()
-    )
+    return _open(batches) + work.filter(mine_or_expired, state=State.LEASED).count() - skipped.count()
+
+
+def _open(batches: list[int]) -> int:
+    """How many work items are open. Of many, this is counted every OPEN_SECONDS only: every page on which
+    somebody labels asks for it.
+    """
+    key = f"open work {','.join(map(str, sorted(batches)))}"
+    if (known := cache.get(key)) is not None:
+        return int(known)
+    count = WorkItem.objects.filter(batch__in=batches, state=State.OPEN).count()
+    if count > OPEN_EXACTLY:
+        cache.set(key, count, OPEN_SECONDS)
+    return count
 
 
 def _waiting_of_several(batches: list[int], user: User) -> int:
     """Items, however many of their labels are missing, that this person has neither labelled nor skipped."""
-    free = Q(state=State.OPEN) | Q(leased_to=user) | Q(lease_expires_at__lte=timezone.now())
+    free = Q(state=State.OPEN) | Q(leased_to=user) | Q(lease_expires_at__lte=queue_time())
     same = {"work_item__item": OuterRef("item"), "work_item__batch": OuterRef("batch")}
     work = WorkItem.objects.filter(
         free,

@@ -34,7 +34,7 @@ def complete_if_done(run: Run, ended: WorkItem | None = None) -> bool:
     Call it in the transaction that ends that, or settles an item.
     """
     others = WorkItem.objects.filter(
-        batch=run.routed_batch, state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)
+        batch=run.routed_batch_id, state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)
     )
     if ended is not None:
         others = others.exclude(pk=ended.pk)

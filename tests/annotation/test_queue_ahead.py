@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.core.cache import cache
 from django.utils import timezone
 
 from annotation import queue
@@ -10,6 +11,7 @@ from annotation.errors import ConflictError
 from annotation.models import Membership, WorkItem
 from annotation.queue import leases
 from annotation.queue.finding import free
+from annotation.selectors import work
 from annotation.selectors.objections import why_not_mine
 from annotation.selectors.work import annotator_pace, waiting_for
 from tests.factories import make_items
@@ -183,3 +185,18 @@ class TestPace:
         desk.submit(desk.claim())
         pace = annotator_pace(desk.project, desk.ann)
         assert (pace.today, pace.per_hour, pace.median_seconds) == (1, None, None)
+
+
+def test_how_many_wait_is_exact_for_few_and_a_moment_old_for_many(make_desk, monkeypatch) -> None:
+    desk = make_desk(items=5)
+    monkeypatch.setattr(work, "OPEN_EXACTLY", 3)
+    assert waiting_for(desk.project, desk.ben) == 5
+    desk.submit(desk.claim())
+    assert waiting_for(desk.project, desk.ben) == 5
+    cache.clear()
+    assert waiting_for(desk.project, desk.ben) == 4
+    cache.clear()
+    desk.submit(desk.claim())
+    assert waiting_for(desk.project, desk.ben) == 3
+    desk.submit(desk.claim())
+    assert waiting_for(desk.project, desk.ben) == 2
