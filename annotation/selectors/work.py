@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import sha256
 from itertools import pairwise
 from statistics import median
 
@@ -96,7 +97,7 @@ def _open(batches: list[int]) -> int:
     """How many work items are open. Of many, this is counted every OPEN_SECONDS only: every page on which
     somebody labels asks for it.
     """
-    key = f"open work {','.join(map(str, sorted(batches)))}"
+    key = f"open_work:{sha256(repr(sorted(batches)).encode()).hexdigest()}"
     if (known := cache.get(key)) is not None:
         return int(known)
     count = WorkItem.objects.filter(batch__in=batches, state=State.OPEN).count()
