@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -38,6 +39,16 @@ def make_backup(target: Path, *, with_files: bool = True) -> Manifest:
         if folder.exists():
             raise ConflictError(f"{folder} is already there. Choose another name, or remove it first.")
     part.mkdir(parents=True)
+    try:
+        manifest = _write(part, with_files=with_files)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    part.rename(target)
+    return manifest
+
+
+def _write(part: Path, *, with_files: bool) -> Manifest:
     base = database()
     with tempfile.TemporaryFile("w+") as listed:
         with base.dump(part / base.name) as snapshot:
@@ -64,7 +75,6 @@ def make_backup(target: Path, *, with_files: bool = True) -> Manifest:
         key_check=secrets.encrypt(KEY_CHECK),
     )
     manifest.write(part)
-    part.rename(target)
     return manifest
 
 

@@ -71,13 +71,18 @@ def restore_backup(source: Path) -> Restored:
             f"The backup is of a {found.manifest.vendor} database, and this site uses {connection.vendor}."
         )
     refuse_unless_empty()
+    put_files(source)
+    database().restore(source / Path(found.manifest.database).name)
+    return found
+
+
+def put_files(source: Path) -> None:
+    """Write the files of a backup to the storage, where it has not got them."""
     for entry in entries(source):
         there = default_storage.exists(entry.name) and default_storage.size(entry.name) == entry.size
         if not there:
             with (source / FILES / entry.name).open("rb") as content:
                 default_storage.save(entry.name, File(content))
-    database().restore(source / Path(found.manifest.database).name)
-    return found
 
 
 def missing_files(restored: Restored) -> Iterator[str]:

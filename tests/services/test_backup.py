@@ -1,5 +1,6 @@
 """Backups taken while people and workers write, put back on PostgreSQL and on SQLite."""
 
+import io
 import json
 import os
 import subprocess
@@ -7,9 +8,19 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 
+from annotation.models import StoredFile
+from annotation.services.files import open_file, store_file
+from hypac_site import environment
+from hypac_site.backup.making import make_backup
+from hypac_site.backup.restoring import check_backup, put_files
+from tests.factories import make_project
+from tests.object_store import ObjectStoreServer
 from tests.servers import create_database, drop_database
 from tests.services.conftest import ROOT, Site
 
@@ -113,6 +124,31 @@ def empty(site: Site, tmp_path: Path) -> Iterator[Site]:
     name = url.rsplit("/", 1)[1] + "_other"
     yield Site({**environment, "DATABASE_URL": create_database(url, name)})
     drop_database(url, name)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_files_in_an_object_store_come_back(tmp_path: Path, settings, monkeypatch) -> None:
+    with ObjectStoreServer() as server:
+        bucket = server.bucket()
+        for name, value in bucket.environment.items():
+            monkeypatch.setenv(name, value)
+        settings.STORAGES = {**settings.STORAGES, "default": environment.file_storage()}
+        content = {"rows.csv": b"id,text\n1,one\n", "large.bin": Random(1).randbytes(20 * 1024**2)}
+        for name, data in content.items():
+            file = io.BytesIO(data)
+            store_file(project=make_project(), content=file, original_name=name, media_type="text/plain")
+        default_storage.save("batches/key/000001-abc.jsonl", ContentFile(b"{}\n"))
+        names = bucket.names()
+        assert len(names) == 3
+        make_backup(tmp_path / "copy")
+        assert check_backup(tmp_path / "copy").manifest.files == 3
+        for name in names:
+            bucket.client.delete_object(Bucket=bucket.name, Key=name)
+        put_files(tmp_path / "copy")
+        assert bucket.names() == names
+        for stored in StoredFile.objects.all():
+            with open_file(stored) as opened:
+                assert opened.read() == content[stored.original_name]
 
 
 def test_a_backup_taken_beside_writers_brings_everything_back(

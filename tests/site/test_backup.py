@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.core.files.storage import default_storage
@@ -15,6 +16,7 @@ from django.db import connection
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project
 from annotation.services.files import store_file
+from annotation.storage import StorageError
 from hypac_site.backup.making import make_backup
 from hypac_site.backup.restoring import check_backup, restore_backup
 
@@ -109,6 +111,16 @@ def test_nothing_is_put_over_what_is_there(backup: Path) -> None:
 def test_a_backup_has_a_name_of_its_own(backup: Path) -> None:
     with pytest.raises(ConflictError, match="already there"):
         make_backup(backup)
+
+
+def test_one_that_fails_leaves_nothing_behind(project, tmp_path, monkeypatch) -> None:
+    def refuse(name: str, mode: str = "rb") -> None:
+        raise StorageError("the store does not answer")
+
+    monkeypatch.setattr("hypac_site.backup.making.default_storage", SimpleNamespace(open=refuse))
+    with pytest.raises(CommandError, match="does not answer"):
+        call_command("backup", str(tmp_path / "copy"))
+    assert [path.name for path in tmp_path.iterdir()] == ["media"]
 
 
 def test_other_keys_are_told(backup: Path, settings) -> None:
