@@ -1,4 +1,4 @@
-"""Stored files to keep, with their checksum, and from any place on: a download that broke off goes on there."""
+"""Downloads of stored files, with their checksum; one that broke off goes on from there."""
 
 import base64
 import re
@@ -25,9 +25,9 @@ def download(request: HttpRequest, stored: StoredFile, *, name: str) -> HttpResp
     may keep it but ask each time, since a person's rights may end. Raises what `open_file` raises.
     """
     etag = f'"{stored.sha256}"'
-    response = get_conditional_response(request, etag=etag)
-    if response is None:
-        response = _content(request, stored, etag)
+    response: HttpResponseBase = get_conditional_response(request, etag=etag) or _content(
+        request, stored, etag
+    )
     digest = base64.b64encode(bytes.fromhex(stored.sha256)).decode()
     for header, value in {
         "ETag": etag,

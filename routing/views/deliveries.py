@@ -64,7 +64,8 @@ def _formats(job: Job | None) -> list[tuple[str, str, str, bool]]:
     """Of each format its name, its file, what to say of it, and whether the last delivery had it."""
     chosen = (job.params if job else {}).get("formats", DEFAULT_FORMATS)
     return [
-        (name, writer.file_name, FILES[writer.file_name], name in chosen) for name, writer in FORMATS.items()
+        (name, writer.file_name, str(FILES[writer.file_name]), name in chosen)
+        for name, writer in FORMATS.items()
     ]
 
 
