@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -93,11 +94,15 @@ def rows_of(options: argparse.Namespace, size: int) -> Iterator[Row]:
                 [sys.executable, __file__, *arguments], env=environment, stdout=subprocess.PIPE, text=True
             )
             assert work.stdout
-            for line in work.stdout:
-                if line.startswith(MARK):
-                    yield Row(**json.loads(line.removeprefix(MARK)))
-                else:
-                    print(line, end="", file=sys.stderr, flush=True)
+            try:
+                for line in work.stdout:
+                    if line.startswith(MARK):
+                        yield Row(**json.loads(line.removeprefix(MARK)))
+                    else:
+                        print(line, end="", file=sys.stderr, flush=True)
+            except BaseException:
+                work.kill()  # the database is about to go
+                raise
             if work.wait():
                 sys.exit(f"{options.part} of {size:,} ended with status {work.returncode}")
     finally:
@@ -134,6 +139,8 @@ def main() -> None:
     if options.size:
         child(options)
         return
+    # Ended from outside, it tidies up as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     where = "PostgreSQL" if options.database.startswith("postgres") else "SQLite"
     print(f"{options.part}, {where}; {platform.machine()}, {os.cpu_count()} cores")
     print("| what | items | seconds | per second | peak memory | |")
