@@ -1,13 +1,14 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from annotation import queue
+from annotation import jobs, queue, tasks
 from annotation.hooks import hooks
-from annotation.models import Item, Label, Project, User, WorkBatch, WorkItem
+from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem
 from annotation.queue import Task
 from tests.factories import add_member, make_items, make_project
 
@@ -73,3 +74,27 @@ def clean_hooks(monkeypatch):
     for hook in fields(hooks):
         monkeypatch.setattr(hooks, hook.name, [])
     return hooks
+
+
+@pytest.fixture
+def nudged(monkeypatch) -> list[int]:
+    """Ids of the jobs that were announced to workers."""
+    sent: list[int] = []
+    monkeypatch.setattr(
+        tasks.run_job, "apply_async", lambda args, queue, retry: sent.append(args[0]), raising=True
+    )
+    return sent
+
+
+@pytest.fixture
+def make_job(monkeypatch, nudged) -> Callable[..., Job]:
+    """A queued job of a kind of its own, done by `handler`."""
+    monkeypatch.setattr(jobs, "_kinds", {})
+
+    def make(handler: Any = lambda context: None, **options: Any) -> Job:
+        fields = {name: options.pop(name) for name in ("unique_key", "project") if name in options}
+        jobs.register("test", handler, title="Test", **options)
+        fields.setdefault("project", make_project())
+        return jobs.enqueue(kind_name="test", params={"n": 3}, **fields)
+
+    return make
