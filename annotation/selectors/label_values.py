@@ -8,7 +8,7 @@ from django.db.models import BooleanField, Func, Model, Q, QuerySet, TextField, 
 from django.db.models.sql.compiler import SQLCompiler
 from django.utils.translation import gettext as _
 
-from annotation.models import Project
+from annotation.models import Label, Project
 
 # Rows with a label in `value`.
 Row = TypeVar("Row", bound=Model)
@@ -19,6 +19,14 @@ def with_choice(labels: QuerySet[Row], project: Project, key: str) -> QuerySet[R
     if project.task_type == Project.TaskType.MULTIPLE_CHOICE:
         return labels.filter(Q(_ListHas("value", key)))
     return labels.filter(value=key)
+
+
+def labels_of(project: Project) -> QuerySet[Label]:
+    """All versions of all labels of a project, by the batches that asked for them: work items are fewer than
+    items, and so much narrower that a million of labels is joined with them in a fraction of the time.
+    """
+    batches = list(project.work_batches.values_list("pk", flat=True))
+    return Label.objects.filter(work_item__batch__in=batches)
 
 
 def in_words(value: Any, names: Mapping[str, str]) -> str:

@@ -6,13 +6,15 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, F, Max, Q, QuerySet, Sum, Window
+from django.db import connection
+from django.db.models import Aggregate, Count, Exists, F, FloatField, Max, OuterRef, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber, TruncDate
 
 from annotation.hooks import hidden_batches
 from annotation.models import Comment, Label, Membership, Project, Skip, User
 from annotation.queue.limits import midnight
 from annotation.selectors.agreement import AnnotatorAgreement, agreement_by_annotator
+from annotation.selectors.label_values import labels_of
 
 MS_PER_HOUR = 3_600_000
 SHOWN_DAYS = 30
@@ -92,7 +94,8 @@ def labels_per_day(project: Project, user: User, *, days: int = SHOWN_DAYS) -> l
     """The last `days` days in the current time zone that have labels, newest first."""
     since = midnight() - timedelta(days=days - 1)
     counts = (
-        Label.objects.filter(item__project=project, annotator=user, version=1, created_at__gte=since)
+        labels_of(project)
+        .filter(annotator=user, version=1, created_at__gte=since)
         .order_by()
         .values(day=TruncDate("created_at"))
         .annotate(labels=Count("pk"))
@@ -108,18 +111,21 @@ def latest_labels(project: Project, user: User, *, most: int = 20) -> tuple[list
     is nobody's to see before its run is analysed.
     """
     hidden = hidden_batches(project)
-    labels = Label.objects.filter(item__project=project, annotator=user, superseded_by__isnull=True)
+    # Not by superseded_by__isnull: PostgreSQL takes the join that it makes for one that leaves one row.
+    newer = Label.objects.filter(supersedes=OuterRef("pk"))
+    labels = labels_of(project).filter(~Exists(newer), annotator=user)
     kept_back = bool(hidden) and labels.filter(work_item__batch__in=hidden).exists()
-    shown = (
-        labels.exclude(work_item__batch__in=hidden).select_related("item").defer("item__data", "item__text")
-    )
-    return list(shown.order_by("-id")[:most]), kept_back
+    if hidden:
+        labels = labels.exclude(work_item__batch__in=hidden)
+    newest = list(labels.order_by("-id").values_list("pk", flat=True)[:most])
+    shown = Label.objects.filter(pk__in=newest).select_related("item").defer("item__data", "item__text")
+    return list(shown.order_by("-id")), kept_back
 
 
 def _work(project: Project, user: User | None = None) -> dict[int, Work]:
     """By the id of the person; of everybody, or of one."""
     who = {"annotator": user} if user else {}
-    labels = Label.objects.filter(item__project=project, **who).order_by()
+    labels = labels_of(project).filter(**who).order_by()
     counts: dict[int, dict[str, Any]] = {
         row["annotator"]: dict(row)
         for row in labels.values("annotator").annotate(
@@ -168,7 +174,11 @@ def _counted(rows: QuerySet[Any], who: str) -> dict[int, tuple[int, datetime]]:
 
 
 def _medians(labels: QuerySet[Label]) -> dict[int, float]:
-    """Seconds from opening an item to its first answer. In SQL, as SQLite has no function for a median."""
+    """Seconds from opening an item to its first answer."""
+    if connection.vendor == "postgresql":
+        timed = labels.filter(version=1, lead_time_ms__isnull=False).values_list("annotator")
+        return {pk: median / 1000 for pk, median in timed.annotate(median=_Median("lead_time_ms"))}
+    # SQLite has no function for it.
     by_person = F("annotator")
     middle = (
         labels.filter(version=1, lead_time_ms__isnull=False)
@@ -184,6 +194,14 @@ def _medians(labels: QuerySet[Label]) -> dict[int, float]:
     for pk, lead_time in middle:
         times.setdefault(pk, []).append(lead_time or 0)
     return {pk: sum(found) / len(found) / 1000 for pk, found in times.items()}
+
+
+class _Median(Aggregate):
+    """The middle value, or the mean of the two in the middle; on PostgreSQL."""
+
+    function = "PERCENTILE_CONT"
+    template = "%(function)s(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
+    output_field = FloatField()
 
 
 def _share(person: Person) -> float | None:

@@ -7,8 +7,9 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, 
 from django.utils.translation import gettext as _
 
 from annotation.hooks import next_step, project_contents
-from annotation.models import Job, Label, Project, Skip, StoredFile, User, WorkBatch, WorkItem
+from annotation.models import Item, Job, Label, Project, Skip, StoredFile, User, WorkBatch, WorkItem
 from annotation.permissions import ROLES_BY_ACTION, Access
+from annotation.selectors.label_values import labels_of
 from annotation.selectors.work import waiting_for
 
 UNFINISHED = (WorkItem.State.OPEN, WorkItem.State.LEASED)
@@ -42,7 +43,9 @@ def project_cards(projects: list[Project], user: User) -> list[ProjectCard]:
     project in which work waits or that the person leads takes some queries.
     """
     ids = [project.pk for project in projects]
-    items = dict(Project.objects.filter(pk__in=ids).annotate(n=Count("items")).values_list("pk", "n"))
+    # Rows, not their keys, which PostgreSQL would fetch from the table.
+    counted = Item.objects.filter(project__in=ids).order_by().values_list("project").annotate(n=Count("*"))
+    items = dict(counted)
     unfinished = WorkItem.objects.filter(batch=OuterRef("pk"), state__in=UNFINISHED)
     batches = WorkBatch.objects.filter(Exists(unfinished), project__in=ids, locked_at__isnull=True)
     with_work = set(batches.values_list("project", flat=True))
@@ -57,7 +60,7 @@ def project_cards(projects: list[Project], user: User) -> list[ProjectCard]:
             ProjectCard(
                 project=project,
                 role=role,
-                items=items[project.pk],
+                items=items.get(project.pk, 0),
                 waiting=waiting_for(project, user) if waits else 0,
                 step=step[0] if step else "",
                 url=step[1] if step else "",
@@ -124,7 +127,7 @@ def contents(project: Project) -> Contents:
     files = StoredFile.objects.filter(project=project).aggregate(n=Count("pk"), bytes=Sum("size"))
     counts = [
         (_("Items"), project.items.count()),
-        (_("Labels by people"), Label.objects.filter(item__project=project).count()),
+        (_("Labels by people"), labels_of(project).count()),
         *project_contents(project),
         (_("Files"), files["n"]),
         (_("Members"), project.memberships.count()),
