@@ -18,7 +18,8 @@ from django.utils.translation import gettext_lazy
 from annotation.errors import InputError
 
 LOST = gettext_lazy(
-    "The stored key cannot be read any more, because HYPAC_ENCRYPTION_KEYS or DJANGO_SECRET_KEY was changed. "
+    "The stored key cannot be read any more, because HYPAC_ENCRYPTION_KEYS or DJANGO_SECRET_KEY was changed, "
+    "or is another one on this host. "
     "Enter it again, or have whoever runs the server put the old value back."
 )
 

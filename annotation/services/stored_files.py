@@ -4,7 +4,7 @@ project was deleted."""
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from django.core.files.storage import default_storage
@@ -13,8 +13,8 @@ from django.utils import timezone
 from annotation.errors import InputError
 from annotation.models import StoredFile
 
-# Only what `put_content` writes is looked at: whatever else lies in the storage is none of our business.
-FOLDER = "projects"
+# What `put_content` writes, and what /readyz tries the storage with: all else is none of our business.
+FOLDERS = ("projects", "ready")
 PAGE = 500
 # A job writes its files first and the rows that name them last. That takes minutes, hours for a large import.
 SHORTEST_HOURS = 1
@@ -42,7 +42,7 @@ def clean_files(*, older_than_hours: float, remove: bool) -> Cleaned:
         raise InputError(f"Give at least {SHORTEST_HOURS} hour: a job may be writing.", where="older-than")
     before = timezone.now() - timedelta(hours=older_than_hours)
     cleaned = Cleaned()
-    found = _storage.walk(FOLDER)
+    found = chain.from_iterable(map(_storage.walk, FOLDERS))
     while page := list(islice(found, PAGE)):
         cleaned.looked_at += len(page)
         for name in _unnamed(page, before, cleaned):
@@ -50,7 +50,7 @@ def clean_files(*, older_than_hours: float, remove: bool) -> Cleaned:
             cleaned.bytes += _size(name)
             if remove:
                 _remove(name, before)
-    for leftover in list(_storage.leftovers(FOLDER)):
+    for leftover in [leftover for folder in FOLDERS for leftover in _storage.leftovers(folder)]:
         if leftover.written_at < before:
             cleaned.leftovers += 1
             if remove:

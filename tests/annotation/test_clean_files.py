@@ -53,17 +53,19 @@ def test_only_what_nothing_names_and_is_old_is_removed(project, media, capsys) -
     kept, orphan = store(project, b"named"), put(project, b"of an import that was killed")
     (media / f"{orphan}.0{UNFINISHED}").write_bytes(b"cut off")
     default_storage.save("batches/key/000001-ab.jsonl", ContentFile(b"{}"))
+    tried = default_storage.save("ready/0123", ContentFile(b"ready"))
     grow_old(media)
     young = put(project, b"a job is at work on it")
 
     call_command("clean_files")
-    assert "1 that nothing names, of 28 bytes, and 1 unfinished writes: could be" in capsys.readouterr().out
+    assert "2 that nothing names, of 33 bytes, and 1 unfinished writes: could be" in capsys.readouterr().out
     assert default_storage.exists(orphan), "it only counts"
 
     call_command("clean_files", "--remove")
     assert "1 are younger than 24 hours" in capsys.readouterr().out
     assert not default_storage.exists(orphan)
     assert not list(media.rglob(f"*{UNFINISHED}"))
+    assert not default_storage.exists(tried), "a look at the storage that was killed"
     assert default_storage.exists(young)
     assert default_storage.exists("batches/key/000001-ab.jsonl")
     with open_file(kept) as file:
