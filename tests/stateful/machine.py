@@ -6,33 +6,29 @@ the project is brought to its delivery, which must hold every imported item once
 
 import io
 import json
-from collections import Counter
-from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, Sum
 from django.utils import timezone
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from annotation import jobs, queue
-from annotation.errors import ConflictError, HypacError, InputError
-from annotation.models import Item, Job, Label, User, WorkItem
-from annotation.services.files import open_file, store_file
+from annotation.errors import ConflictError, InputError
+from annotation.models import Item, Job, WorkItem
+from annotation.services.files import store_file
 from annotation.services.imports import Mapping, start_import
 from annotation.services.members import set_active
-from routing.core.verify import verify
 from routing.models import Delivery, Prediction, Route, Run, Spend
 from routing.services.deliveries import deliver
 from routing.services.runs import analyse, cancel_run, route, start_run
 from routing.services.sources import save_source
 from tests.factories import add_member, make_project
+from tests.stateful.delivered import Deliveries
 from tests.stateful.kills import killed_before
+from tests.stateful.labelling import CHOICES, PEOPLE, Held, Labelling, people
 
-CHOICES = ("cat", "dog", "emu")
-PEOPLE = 3
 FIRST_ITEMS = 40
 MODELS = ("fast", "slow")
 PLAN: dict[str, Any] = {
@@ -45,21 +41,11 @@ PLAN: dict[str, Any] = {
 ROUNDS = 60
 
 State = WorkItem.State
-people = st.integers(0, PEOPLE - 1)
 # At which statement a worker is killed; jobs of this size have some twenty to two hundred.
 statements = st.one_of(st.none(), st.integers(0, 30), st.integers(0, 150))
 
 
-@dataclass(frozen=True)
-class Held:
-    """What somebody was given to label once; they may hold it no longer."""
-
-    user: User
-    work_item: int
-    token: str
-
-
-class WholeWay(RuleBasedStateMachine):
+class WholeWay(Labelling, Deliveries):
     def __init__(self) -> None:
         super().__init__()
         self.project = make_project(choices=CHOICES, human_cost=Decimal(8), currency="USD")
@@ -77,7 +63,7 @@ class WholeWay(RuleBasedStateMachine):
     @initialize()
     def first_import(self) -> None:
         self.import_file(FIRST_ITEMS, 0)
-        self._work()
+        self.do_all_jobs()
         for position, name in enumerate(MODELS, start=1):
             save_source(
                 project=self.project,
@@ -169,7 +155,7 @@ class WholeWay(RuleBasedStateMachine):
             Delivery.objects.filter(run__project=self.project).count(),
         )
 
-    def _work(self) -> None:
+    def do_all_jobs(self) -> None:
         """All jobs to their end, as it comes about once nobody kills workers any more."""
         for _ in range(ROUNDS):
             if (job := self._unfinished().first()) is None:
@@ -277,7 +263,7 @@ class WholeWay(RuleBasedStateMachine):
     def change_member(self, person: int, active: bool) -> None:
         set_active(project=self.project, actor=self.manager, user=self.people[person], active=active)
 
-    # --- People who label -----------------------------------------------------------------------------------
+    # --- A usual week ---------------------------------------------------------------------------------------
 
     @rule(days=st.integers(1, 4), each=st.integers(1, 40), seed=st.integers(0, 2), statement=statements)
     def ordinary_days(self, days: int, each: int, seed: int, statement: int | None) -> None:
@@ -294,155 +280,17 @@ class WholeWay(RuleBasedStateMachine):
                     self.submit(len(self.held) - 1, CHOICES[(seed + number) % 3], twice=False)
             self.go_on(1 + seed % 2, None)
 
-    @rule(person=people, ahead=st.booleans())
-    def claim(self, person: int, ahead: bool) -> None:
-        user = self.people[person]
-        try:
-            if ahead:
-                tasks = queue.claim_ahead(project=self.project, user=user)
-            else:
-                tasks = [task for task in [queue.claim(project=self.project, user=user)] if task]
-        except HypacError:
-            assert not self.project.memberships.get(user=user).is_active
-            return
-        self.held += [Held(user, task.work_item.pk, task.token) for task in tasks]
-
-    @precondition(lambda self: self.held)
-    @rule(which=st.integers(0), answer=st.sampled_from(CHOICES), twice=st.booleans())
-    def submit(self, which: int, answer: str, twice: bool) -> None:
-        """With a lease that may have passed to somebody else since."""
-        held = self.held.pop(which % len(self.held))
-        stands = self._stands(held)
-        before = Label.objects.filter(work_item=held.work_item).count()
-        self.keys += 1
-        sent = {
-            "user": held.user,
-            "work_item_id": held.work_item,
-            "token": held.token,
-            "value": answer,
-            "idempotency_key": f"key-{self.keys}-of-{self.project.pk}",
-        }
-        try:
-            label = queue.submit(**sent)
-        except ConflictError:
-            assert not stands, "an answer was refused though its lease stood"
-            assert Label.objects.filter(work_item=held.work_item).count() == before
-            return
-        assert stands, "an answer was taken though its lease had passed on"
-        if twice:
-            assert queue.submit(**sent) == label
-        assert Label.objects.filter(work_item=held.work_item).count() == before + 1
-        self._answered(label)
-
-    @precondition(lambda self: self.held)
-    @rule(which=st.integers(0), gives_back=st.booleans())
-    def skip(self, which: int, gives_back: bool) -> None:
-        held = self.held.pop(which % len(self.held))
-        work = {"user": held.user, "work_item_id": held.work_item, "token": held.token}
-        stands = self._stands(held)
-        if gives_back:
-            assert queue.release(**work) == stands
-            return
-        try:
-            queue.skip(**work, reason="unclear")
-        except ConflictError:
-            assert not stands
-        else:
-            assert stands
-
-    @rule(person=people, answer=st.sampled_from(CHOICES))
-    def undo_and_correct(self, person: int, answer: str) -> None:
-        """The last answer comes back: a skipped item to be labelled after all, or a label to be corrected."""
-        user = self.people[person]
-        try:
-            task = queue.undo(project=self.project, user=user)
-        except HypacError:
-            return
-        if task is None:
-            return
-        if task.correcting is None:
-            self.held.append(Held(user, task.work_item.pk, task.token))
-            return
-        self.keys += 1
-        old, locked = task.correcting, task.work_item.batch.locked_at is not None
-        key = f"key-{self.keys}-of-{self.project.pk}"
-        label = queue.correct(user=user, label_id=old.pk, value=answer, idempotency_key=key)
-        if label != old:
-            assert label.supersedes_id == old.pk
-            self._answered(label)
-            if locked:
-                self.touched |= set(
-                    Run.objects.filter(calibration_batch=task.work_item.batch).values_list("pk", flat=True)
-                )
-
-    def _stands(self, held: Held) -> bool:
-        return WorkItem.objects.filter(
-            pk=held.work_item, state=State.LEASED, leased_to=held.user, lease_token=held.token
-        ).exists()
-
-    def _answered(self, label: Label) -> None:
-        self.answers[label.item.external_id] = (label.annotator.username, label.value)
-
-    # --- What holds after every step ------------------------------------------------------------------------
-
-    @invariant()
-    def nobody_holds_what_another_holds(self) -> None:
-        leases = WorkItem.objects.filter(batch__project=self.project, state=State.LEASED)
-        slots = Counter(leases.values_list("item", "slot"))
-        assert all(count == 1 for count in slots.values())
-        of_one = Counter(leases.values_list("item", "leased_to"))
-        assert all(count == 1 for count in of_one.values()), "one person holds an item twice"
-
-    @invariant()
-    def every_label_was_asked_for_once(self) -> None:
-        labels = Label.objects.filter(item__project=self.project)
-        first = Counter(labels.filter(version=1).values_list("work_item", flat=True))
-        done = WorkItem.objects.filter(batch__project=self.project, state=State.DONE)
-        assert first == Counter(done.values_list("pk", flat=True))
-        current = labels.filter(superseded_by__isnull=True)
-        assert Counter(current.values_list("work_item", flat=True)) == first
-        twice = (
-            labels.filter(version=1).values("work_item__batch", "item", "annotator").annotate(n=Count("pk"))
-        )
-        assert not twice.filter(n__gt=1).exists(), "one person labelled an item twice in a batch"
-
-    @invariant()
-    def items_are_those_of_the_files(self) -> None:
-        items = Item.objects.filter(project=self.project)
-        names = list(items.values_list("external_id", flat=True))
-        assert len(set(names)) == len(names)
-        assert set(names) <= set(self.rows)
-        assert sorted(items.values_list("position", flat=True)) == list(range(len(names)))
-
-    @invariant()
-    def every_answer_is_paid_once(self) -> None:
-        predictions = Prediction.objects.filter(item__project=self.project)
-        models = Spend.objects.filter(project=self.project, source__isnull=False)
-        spent = models.aggregate(money=Sum("amount"), answers=Sum("quantity"))
-        assert (spent["money"] or 0) == (predictions.aggregate(money=Sum("cost"))["money"] or 0)
-        assert (spent["answers"] or 0) == predictions.count()
-        labels = Label.objects.filter(item__project=self.project, version=1).count()
-        people = Spend.objects.filter(project=self.project, source__isnull=True)
-        assert (people.aggregate(answers=Sum("quantity"))["answers"] or 0) == labels
-        again = predictions.values("item", "source", "fingerprint").annotate(n=Count("pk"))
-        assert not again.filter(n__gt=1).exists()
-
-    @invariant()
-    def a_changed_label_leaves_its_mark(self) -> None:
-        unmarked = Run.objects.filter(pk__in=self.touched, invalid_reason="")
-        assert not unmarked.exists(), "a label changed under a certificate that does not say so"
-
     # --- The end --------------------------------------------------------------------------------------------
 
     def teardown(self) -> None:
         for user in self.people:
             set_active(project=self.project, actor=self.manager, user=user, active=True)
-        self._work()
+        self.do_all_jobs()
         assert set(self.project.items.values_list("external_id", flat=True)) == set(self.rows)
         if not self.project.runs.exclude(state=Run.State.CANCELLED).exists():
             self.draw(1)
         for _ in range(ROUNDS):
-            self._work()
+            self.do_all_jobs()
             run = self._run()
             if run is None or run.state in (Run.State.COMPLETE, Run.State.CANCELLED):
                 break
@@ -481,45 +329,3 @@ class WholeWay(RuleBasedStateMachine):
         for batch in self.project.work_batches.filter(overlap__gt=1, withdrawn_at=None, locked_at=None):
             for work_item in unsettled(WorkItem.objects.filter(batch=batch)).select_related("batch", "item"):
                 queue.adjudicate(batch=batch, item=work_item.item, actor=self.reviewer, value=CHOICES[0])
-
-    def _delivered(self, run: Run) -> None:
-        """Every imported item once, and each label from where the row says it is from."""
-        first, second = self._export(run), self._export(run)
-        assert first == second, "the same labels gave other bytes"
-        rows = [json.loads(line) for line in first["labels.jsonl"].splitlines()]
-        assert [row["external_id"] for row in rows] == list(
-            self.project.items.order_by("position").values_list("external_id", flat=True)
-        )
-        assert {row["external_id"] for row in rows} == set(self.rows)
-        routes = dict(Route.objects.filter(run=run).values_list("item__external_id", "position"))
-        models = dict(run.run_sources.values_list("position", "source__name"))
-        for row in rows:
-            self._check_row(row, routes, models)
-        assert verify(first["certificate.json"], first["draw.jsonl"]) == []
-        if run.pk in self.touched:
-            assert b"marked invalid" in first["README.md"]
-
-    def _check_row(self, row: dict[str, Any], routes: dict[str, int], models: dict[int, str]) -> None:
-        name = row["external_id"]
-        imported = self.rows[name]
-        assert row["text"] == imported["text"]
-        if row["label"] is None:
-            assert row["reason"]
-            assert name not in routes or row["source"] is None
-        elif row["source"] == "person":
-            if row["settled_by"] is None:
-                assert (row["annotator"], row["label"]) == self.answers[name]
-        else:
-            assert row["source"] == models[routes[name]]
-            assert row["label"] == imported[row["source"]]
-            assert row["annotator"] is None
-
-    def _export(self, run: Run) -> dict[str, bytes]:
-        deliver(run=run, user=self.manager)
-        self._work()
-        delivery = Delivery.objects.filter(run=run).order_by("-number")[0]
-        files = {}
-        for entry in delivery.files.select_related("file"):
-            with open_file(entry.file) as content:
-                files[entry.name] = content.read()
-        return files
