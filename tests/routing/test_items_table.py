@@ -2,8 +2,6 @@
 
 import itertools
 import json
-from contextlib import contextmanager
-from types import SimpleNamespace
 
 import pytest
 
@@ -11,10 +9,8 @@ from annotation import queue
 from annotation.models import Comment, Label, Settlement, WorkItem
 from annotation.permissions import access_to
 from annotation.queue.settling import adjudicate
-from annotation.selectors.bounded import TookTooLongError
 from annotation.services.comments import add_comment, resolve_flag
 from routing.delivery.rows import delivered_rows
-from routing.selectors.item_counts import Total, table_total
 from routing.selectors.item_filters import FILTERS, HiddenError
 from routing.selectors.item_sorts import NAMES
 from routing.selectors.items_table import in_the_way, item_rows, neighbours
@@ -274,89 +270,6 @@ def test_a_place_that_is_none_means_the_beginning(text):
     for sort in ("position", "name"):
         if not (sort == "name" and text == '["a"]'):
             assert len(item_rows(project, access, sort=sort, after=text).rows) == 3
-
-
-def test_a_count_that_takes_too_long_is_given_up(monkeypatch):
-    @contextmanager
-    def too_long(seconds, **settings):
-        raise TookTooLongError
-        yield
-
-    project = make_project()
-    make_items(project, 3)
-    sight = sight_of(project, access_to(project.created_by, project.slug))
-    assert table_total(sight, filters={}) == Total(3)
-    monkeypatch.setattr("routing.selectors.item_counts.at_most", too_long)
-    assert table_total(sight, filters={}).kind == "unknown"
-    assert project.items.count() == 3
-
-
-def pages_of(project, access, **asked):
-    page = item_rows(project, access, size=7, **asked)
-    yield page
-    while page.next is not None:
-        page = item_rows(project, access, size=7, after=page.next, **asked)
-        yield page
-
-
-def test_a_walk_in_stretches_finds_what_one_look_does(monkeypatch):
-    world = make_world(40)
-    world.complete(m=25)
-    access = manager_of(world)
-    chosen = ({}, {"by": "1", "u_to": "0.6"}, {"stage": "labelled", "label": "dog"})
-    whole = {
-        (sort, number): [row.id for row in item_rows(world.project, access, filters=filters, sort=sort).rows]
-        for sort in ("name", "-u", "label", "-time")
-        for number, filters in enumerate(chosen)
-    }
-    monkeypatch.setattr("routing.selectors.item_walk.FIRST", 3)
-    monkeypatch.setattr("routing.selectors.item_walk.TELLING", 5)
-    monkeypatch.setattr("routing.selectors.item_walk.LATER", 6)
-    for few, (sort, number) in itertools.product((0, 20_000), whole):
-        monkeypatch.setattr("routing.selectors.item_walk.FEW", few)
-        pages = list(pages_of(world.project, access, filters=chosen[number], sort=sort))
-        assert [row.id for page in pages for row in page.rows] == whole[sort, number], (sort, number, few)
-        assert all(len(page.rows) == 7 for page in pages[:-1])
-        if len(pages) > 1 and few:
-            back = item_rows(
-                world.project, access, filters=chosen[number], sort=sort, size=7, before=pages[-1].previous
-            )
-            assert back.rows == pages[-2].rows
-
-
-def test_a_page_that_takes_too_long_says_so_and_the_next_one_goes_on(monkeypatch):
-    project = make_project()
-    make_items(project, 40)
-    access = access_to(project.created_by, project.slug)
-    monkeypatch.setattr("routing.selectors.item_walk.FIRST", 5)
-    monkeypatch.setattr("routing.selectors.item_walk.TELLING", 5)
-    monkeypatch.setattr("routing.selectors.item_walk.LATER", 5)
-    monkeypatch.setattr("routing.selectors.item_walk.FEW", 0)
-    clock = itertools.count()
-    monkeypatch.setattr("routing.selectors.item_walk.time", SimpleNamespace(monotonic=lambda: next(clock)))
-    # Time for one stretch of five.
-    monkeypatch.setattr("routing.selectors.item_walk.SECONDS", 1.5)
-    pages = list(pages_of(project, access, filters={"q": "t39"}))
-    assert [[row.external_id for row in page.rows] for page in pages] == [[]] * 7 + [["t39"], []]
-    assert [page.cut for page in pages] == [True] * 8 + [False]
-    back = item_rows(project, access, filters={"q": "t30"}, size=7, before=pages[-2].previous)
-    assert back.cut
-    assert back.previous is not None
-
-
-def test_many_items_are_told_from_a_sample(monkeypatch):
-    project = make_project()
-    make_items(project, 300)
-    access = access_to(project.created_by, project.slug)
-    sight = sight_of(project, access)
-    monkeypatch.setattr("routing.selectors.item_counts.COUNTED", 20)
-    monkeypatch.setattr("routing.selectors.item_counts.SAMPLE", 100)
-    assert table_total(sight, filters={}) == Total(300, "about")
-    about = table_total(sight, filters={"q": "t1"})  # 111 of them
-    assert about.kind == "about"
-    assert 75 <= about.count <= 150
-    assert table_total(sight, filters={"q": "t1"}) == about
-    assert table_total(sight, filters={"q": "t29"}) == Total(11)
 
 
 # --- Blindness ----------------------------------------------------------------------------------------------
