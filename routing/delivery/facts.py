@@ -82,10 +82,7 @@ def _by_models(
 ) -> None:
     """The answer of the source that an item was sent to, or of the first after it that has one."""
     run, read = frame.run, _reader(frame)
-    answers = [
-        dict(usable_values(run_source, name, ids))
-        for run_source, name in zip(frame.run_sources, frame.score_names, strict=True)
-    ]
+    answers = [dict(usable_values(run_source, ids)) for run_source in frame.run_sources]
     sources = [run_source.source.name for run_source in frame.run_sources]
     from_position = [list(zip(sources, answers, strict=True))[first:] for first in range(len(sources) + 1)]
     states_of = _states_of_work(frame, ids)

@@ -7,7 +7,6 @@ from functools import cached_property
 from annotation.hooks import hidden_batches
 from annotation.values import Value
 from routing.models import Run, RunSource
-from routing.services.scoring import score_of
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,6 @@ class Frame:
         """Batches of the run, whose labels go before others."""
         batches = (self.run.calibration_batch_id, self.run.routed_batch_id)
         return {pk for pk in batches if pk is not None}
-
-    @cached_property
-    def score_names(self) -> list[str]:
-        """What makes an answer usable: the key of each source's own score."""
-        return [score_of(self.run, run_source).key for run_source in self.run_sources]
 
     def name_of(self, value: Value) -> Value | None:
         """Of choices their names as they are now; None where the label is no choice."""

@@ -53,22 +53,20 @@ def reaches(run_sources: Sequence[RunSource], position: int) -> Q:
     return condition
 
 
-def usable_values(
-    run_source: RunSource, score_name: str, item_ids: Sequence[int]
-) -> QuerySet[ItemScore, tuple[int, str]]:
-    """(item id, answer as JSON text) of the items that the source has a usable answer for, as in the table
-    below; maybe of others, too (annotation.selectors.ranges). `score_name` is the key of `score_of`.
+def usable_values(run_source: RunSource, item_ids: Sequence[int]) -> QuerySet[Prediction, tuple[int, str]]:
+    """(item id, answer as JSON text) of the items that the source has a usable answer for, as `usable` says;
+    maybe of others, too (annotation.selectors.ranges).
     """
-    scores = ItemScore.objects.filter(
-        of_items("prediction__item", item_ids),
-        name=score_name,
-        prediction__source=run_source.source_id,
-        prediction__fingerprint=run_source.fingerprint,
-        prediction__value__isnull=False,
+    answers = Prediction.objects.filter(
+        of_items("item", item_ids),
+        source=run_source.source_id,
+        fingerprint=run_source.fingerprint,
+        value__isnull=False,
     )
     if run_source.position == 1:
-        scores = scores.filter(reason="")
-    return scores.values_list("prediction__item_id", Cast("prediction__value", TextField()))
+        score = score_of(run_source.run, run_source).key
+        answers = answers.filter(scores__name=score, scores__reason="")
+    return answers.values_list("item_id", Cast("value", TextField()))
 
 
 def passed_on(run_sources: Sequence[RunSource], start: int, position: int) -> Q:

@@ -13,11 +13,11 @@ from annotation.services.files import open_file
 from routing.core.keys import V_MAX, Key
 from routing.delivery import FORMATS
 from routing.delivery.base import ADDED, Page, Row, added_names
-from routing.models import Delivery, PoolItem, Prediction, Route, Run
+from routing.models import Delivery, PoolItem, Prediction, Route, Run, Source
 from routing.selectors.runs import run_report
 from routing.services import bands
 from routing.services.deliveries import deliver
-from routing.services.runs import cancel_run
+from routing.services.runs import cancel_run, route
 from tests.factories import make_items
 from tests.routing.worlds import World, make_world
 
@@ -238,3 +238,23 @@ def test_an_item_that_no_model_can_label_goes_to_people():
     rows = rows_of(delivered(world, run))
     assert {row["source"] for row in rows[::5]} == {"person"}
     assert all(row["label"] == world.truth[row["external_id"]] for row in rows)
+
+
+def test_answers_that_another_run_asked_for_are_delivered_as_well():
+    """Between the analysis and the routing of the run, another one asks its second model, with another score
+    than this one computes."""
+    world = make_world(200)
+    run = world.analysed(m=80, epsilon=Decimal("0.2"))
+    first, second = world.project.sources.order_by("position")
+    for source, position in ((first, 3), (second, 1), (first, 2)):
+        Source.objects.filter(pk=source.pk).update(position=position)
+    other = world.start(score="calibrated", m=20)
+    world.do("prepare_run")
+    cancel_run(run=other, user=world.manager)
+
+    route(run=run, user=world.manager)
+    world.do("route_run")
+    world.finish()
+    rows = rows_of(delivered(world, run))
+    assert {"Model 1", "Model 2"} <= {row["source"] for row in rows}
+    assert [row["reason"] for row in rows if not row["label"]] == []
