@@ -89,9 +89,15 @@ class ObjectStore(S3Storage):
             return folders, files
 
     def get_modified_time(self, name: str) -> datetime:
-        with _told():
+        try:
             when: datetime = super().get_modified_time(name)
-            return when
+        except ClientError as error:
+            if _code(error) in GONE:
+                raise FileNotFoundError(name) from None
+            raise StorageError(_reason(error)) from error
+        except BotoCoreError as error:
+            raise StorageError(_reason(error)) from error
+        return when
 
     def walk(self, prefix: str) -> Iterator[tuple[str, datetime]]:
         """Names of the objects under a folder, each with when it was written."""
@@ -188,6 +194,10 @@ class ObjectReader(io.RawIOBase):
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
         self._place = max(base + offset, 0)
         return self._place
+
+    def readall(self) -> bytes:
+        # Of its own it asks for 8 KiB at a time.
+        return b"".join(iter(lambda: self.read(PIECE), b""))
 
     def readinto(self, buffer: Any) -> int:
         wanted = min(len(buffer), self._size - self._place)

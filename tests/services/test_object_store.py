@@ -24,7 +24,7 @@ from urllib3.exceptions import ProtocolError
 from annotation import jobs
 from annotation.errors import InputError
 from annotation.models import Job, Project, StoredFile
-from annotation.object_store import PART, PIECE
+from annotation.object_store import PART, PIECE, ObjectStore
 from annotation.services.files import open_file, put_content, store_file
 from annotation.services.project_deletion import delete_project
 from annotation.services.stored_files import clean_files
@@ -167,6 +167,17 @@ def test_a_large_file_goes_in_parts_and_is_read_from_any_place(bucket) -> None:
     assert digest.hexdigest() == stored.sha256
 
 
+def test_a_file_that_is_read_whole_takes_few_requests(bucket, monkeypatch) -> None:
+    content = hashlib.sha256(b"seed").digest() * (2 * PIECE // 32) + b"the end"
+    stored = store(make_project(), content)
+    asked: list[int] = []
+    piece = ObjectStore.piece
+    monkeypatch.setattr(ObjectStore, "piece", lambda self, *args: asked.append(args[1]) or piece(self, *args))
+    with open_file(stored) as file:
+        assert file.read() == content
+    assert asked == [0, PIECE, 2 * PIECE]
+
+
 def test_writers_of_the_same_bytes_are_no_error(bucket) -> None:
     start, failures = threading.Barrier(4), []
 
@@ -261,6 +272,21 @@ def test_what_killed_writers_left_is_found_and_removed(bucket, monkeypatch) -> N
     assert (cleaned.files, cleaned.bytes, cleaned.leftovers) == (1, 29, 1)
     assert bucket.names() == {kept.storage_name}
     assert "Uploads" not in bucket.client.list_multipart_uploads(Bucket=bucket.name)
+
+
+def test_what_is_removed_while_it_is_cleaned_up_is_no_error(bucket, monkeypatch) -> None:
+    orphan = put_content(project=make_project(), content=io.BytesIO(b"lost")).storage_name
+    later = timezone.now() + timedelta(days=2)
+    monkeypatch.setattr("annotation.services.stored_files.timezone.now", lambda: later)
+    size = ObjectStore.size
+
+    def gone(self: ObjectStore, name: str) -> int:
+        found = size(self, name)
+        bucket.client.delete_object(Bucket=bucket.name, Key=orphan)
+        return found
+
+    monkeypatch.setattr(ObjectStore, "size", gone)
+    assert clean_files(older_than_hours=24, remove=True).files == 1
 
 
 def test_results_of_batch_files_are_found_by_every_worker(bucket) -> None:
