@@ -96,7 +96,7 @@ def _batches(table: "pq.ParquetFile", file: IO[bytes], skip: int) -> "Iterator[p
     start = 0
     for group in range(table.num_row_groups):
         rows = table.metadata.row_group(group).num_rows
-        if start + rows <= skip:
+        if not rows or start + rows <= skip:  # a writer may close a group that has none
             start += rows
             continue
         try:

@@ -34,6 +34,16 @@ def texts(content: bytes, **options: int) -> list[dict[str, str]]:
 
 
 class TestParquet:
+    def test_groups_without_rows_are_passed_over(self) -> None:
+        rows = pa.table({"text": ["a", "b"]})
+        buffer = io.BytesIO()
+        with pq.ParquetWriter(buffer, rows.schema) as writer:
+            for part in (rows.slice(0, 0), rows, rows.slice(0, 0), rows):
+                writer.write_table(part)
+        assert [row["text"] for row in texts(buffer.getvalue())] == ["a", "b", "a", "b"]
+        assert [row["text"] for row in texts(buffer.getvalue(), skip=3)] == ["b"]
+        assert registry.get("parquet").count(buffer, "rows.parquet") == 4
+
     def test_values_become_text_as_they_are_written(self) -> None:
         moment = datetime.datetime(2020, 1, 2, 3, 4, 5)
         content = table({
