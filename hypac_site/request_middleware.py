@@ -9,6 +9,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils.encoding import escape_uri_path
 
 from annotation.log_context import logged
 from hypac_site.logs import hidden
@@ -55,13 +56,15 @@ class RequestMiddleware:
 
 
 def _tell(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
-    """Without the query, which may hold what somebody searched for."""
+    """Without the query, which may hold what somebody searched for, and with the path as it was sent: a line's
+    end in it begins no line of the log.
+    """
     user = getattr(
         request, "_cached_user", None
     )  # known only if somebody asked for it: no query for a log line
     known = {
         "method": request.method,
-        "path": hidden(request.path),
+        "path": hidden(escape_uri_path(request.path)),
         "status": response.status_code,
         "milliseconds": round(seconds * 1000, 1),
         "user": user.pk if user is not None else None,

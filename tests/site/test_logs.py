@@ -106,6 +106,14 @@ class TestRequests:
             line = next(line for line in parsed(lines) if line["logger"] == "hypac.requests")
             assert (line["status"], line["method"], line["path"]) == (200, "GET", "/login/")
 
+    def test_a_path_begins_no_line_of_its_own(self, settings, lines) -> None:
+        logging.getLogger("hypac.requests").setLevel(logging.INFO)
+        settings.HYPAC_LOG_REQUESTS = True
+        Client().get("/a%0A2026-01-01 INFO hypac.requests POST /admin/ 200%1B[31m/")
+        assert not [line for line in lines.getvalue().splitlines() if line.startswith("2026-01-01 INFO")]
+        assert "\x1b" not in lines.getvalue()
+        assert "GET /a%0A2026-01-01%20INFO" in lines.getvalue()
+
     def test_what_django_says_of_an_answer_belongs_to_the_request(self, lines) -> None:
         number = Client().get("/no-such-page/").headers["X-Request-ID"]
         assert "Not Found: /no-such-page/" in lines.getvalue()
