@@ -7,6 +7,7 @@ connection to the database. Options on the command line go first.
 """
 
 import copy
+import itertools
 import os
 import shutil
 import tempfile
@@ -49,11 +50,20 @@ if environment.text("HYPAC_METRICS_TOKEN"):
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="hypac-metrics-")
 
 
-def child_exit(server: Any, worker: Any) -> None:
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        from prometheus_client.multiprocess import mark_process_dead
+def pre_fork(server: Any, worker: Any) -> None:
+    """Give the process the lowest number that no living one has."""
+    taken = {other.hypac_number for other in server.WORKERS.values()}
+    worker.hypac_number = next(number for number in itertools.count() if number not in taken)
 
-        mark_process_dead(worker.pid)
+
+def post_fork(server: Any, worker: Any) -> None:
+    """Keep its figures under that number, where the process before it left them: by its own id, each process
+    that is replaced would leave a file that every look at /metrics has to read.
+    """
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        from prometheus_client import values
+
+        values.ValueClass = values.MultiProcessValue(lambda: worker.hypac_number)
 
 
 def on_exit(server: Any) -> None:

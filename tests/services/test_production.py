@@ -136,6 +136,7 @@ def site(postgres_url: str, redis_url: str, tmp_path: Path) -> Iterator[Processe
         CELERY_BROKER_URL=redis_url,
         HYPAC_VAR=str(tmp_path / "var"),
         HYPAC_WEB_BIND=bind,
+        TMPDIR=str(tmp_path),
     )
     yield processes
     processes.stop()
@@ -201,13 +202,27 @@ def test_a_file_goes_in_through_the_pages_of_a_whole_installation(site: Processe
     until(two_processes_answered, site)
     answers = [with_a_new_connection("/join/no-such-token/") for _ in range(70)]
     assert (answers.count(404), answers.count(429)) == (60, 10)
-    answer = browser.client.get(
-        "/metrics",
-        headers={"Host": "web", "Authorization": f"Bearer {TOKEN}"},
-    )
+
+    def metrics() -> httpx.Response:
+        return browser.client.get("/metrics", headers={"Host": "web", "Authorization": f"Bearer {TOKEN}"})
+
+    answer = metrics()
     assert answer.status_code == 200
     asked = r'hypac_http_request_seconds_count\{method="GET",status="4xx",view="join_link"\} 70.0'
     assert re.search(asked, answer.text)
+
+    # A process that is replaced goes on with the figures of the one before it, and leaves no file of its own.
+    before = processes_of(site.log("web"))
+    os.kill(min(before), signal.SIGTERM)
+
+    def another_process_answered() -> bool:
+        with_a_new_connection("/login/")
+        return len(processes_of(site.log("web")) - before) == 1
+
+    until(another_process_answered, site)
+    assert re.search(asked, metrics().text)
+    figures = list(site.folder.glob("hypac-metrics-*/*.db"))
+    assert len(figures) == 2, figures
     assert 'hypac_jobs{kind="import",state="done"} 1.0' in answer.text
 
     assert site.stop() == {"web": 0, "worker": 0, "beat": 0}
