@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 MAX_PROBLEMS = 10_000
 # How often a job at work looks whether it is to pause.
 LOOK_SECONDS = 1.0
-# So long a job that ends waits for its heart, which may be stuck in a broker that does not answer.
+# So long a job that ends waits for its threads, of which one may be stuck in a broker that does not answer.
 LAST_BEAT_SECONDS = 5.0
 
 _worker_stops: list[Callable[[], bool]] = []
@@ -98,6 +98,7 @@ class JobContext:
         got_on = done is not None and done > self.job.done and not self.progressed
         began = time.monotonic()
         with transaction.atomic():
+            self._stop_between_chunks()
             # First: it takes the row's lock, and so fences off a stale worker.
             self._write(done=done, total=total, stage=stage, attempts=1 if got_on else None)
             yield
@@ -114,11 +115,14 @@ class JobContext:
         Raises JobLostError where the claim has passed on, and JobPausedError where the worker is to end and
         the handler does not look itself.
         """
+        self._stop_between_chunks()
         self._write(done=done, total=total, stage=stage)
 
-    def _write(self, **values: Any) -> None:
+    def _stop_between_chunks(self) -> None:
         if not self._stops_itself and worker_ends():
             raise JobPausedError
+
+    def _write(self, **values: Any) -> None:
         changes = {name: value for name, value in values.items() if value is not None}
         if not mine(self.job.pk, self.token).update(heartbeat_at=Now(), **changes):
             raise JobLostError(f"job {self.job.pk}")
@@ -144,28 +148,41 @@ def mine(job_id: int, token: str) -> QuerySet[Job]:
 def heart(job_id: int, token: str, also: Callable[[], object] | None = None) -> Iterator[None]:
     """Keep the heartbeat going during a chunk that takes long (a slow model), from a thread of its own.
 
-    `also` is done with each beat.
+    `also` is done as often, from another one: it may wait for a broker that does not answer, and meanwhile
+    this job must not look dead.
     """
     stop = threading.Event()
     interval = max(settings.HYPAC_JOB_STALE_SECONDS / 4, 0.05)
 
     def beat() -> None:
+        mine(job_id, token).update(heartbeat_at=Now())
+
+    def look_around() -> None:
+        if also:
+            also()
+        connection.close()  # one less for the database to hold until the next time
+
+    def keep(work: Callable[[], None]) -> None:
         try:
             while not stop.wait(interval):
                 try:
-                    mine(job_id, token).update(heartbeat_at=Now())
-                    if also:
-                        also()
+                    work()
                 except Exception:
-                    log.warning("Heartbeat of job %s could not be written", job_id, exc_info=True)
+                    log.warning("Job %s: %s failed", job_id, work.__name__, exc_info=True)
                     connection.close()  # a connection that broke stays broken
         finally:
             connection.close()
 
-    thread = threading.Thread(target=beat, name=f"heart-of-job-{job_id}", daemon=True)
-    thread.start()
+    threads = [
+        threading.Thread(target=keep, args=(work,), name=f"{work.__name__}-of-job-{job_id}", daemon=True)
+        for work in ((beat, look_around) if also else (beat,))
+    ]
+    for thread in threads:
+        thread.start()
     try:
         yield
     finally:
         stop.set()
-        thread.join(LAST_BEAT_SECONDS)
+        until = time.monotonic() + LAST_BEAT_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))

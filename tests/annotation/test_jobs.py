@@ -207,6 +207,24 @@ class TestFence:
         job_context.threading.Event().wait(0.12)
         assert len(beats) == stopped
 
+    def test_it_beats_while_a_broker_does_not_answer_who_looks_after_other_jobs(
+        self, make_job, settings, monkeypatch
+    ) -> None:
+        beats = []
+        real = job_context.mine
+        monkeypatch.setattr(
+            job_context, "mine", lambda *arguments: beats.append(1) or real(*arguments).none()
+        )
+        settings.HYPAC_JOB_STALE_SECONDS = 0.01
+        answers = job_context.threading.Event()
+        with job_context.heart(1, "t", also=answers.wait):
+            for _ in range(100):
+                if len(beats) >= 3:
+                    break
+                job_context.threading.Event().wait(0.02)
+            answers.set()
+        assert len(beats) >= 3
+
 
 class TestRetry:
     def test_goes_on_where_it_stopped(self, make_job) -> None:

@@ -149,6 +149,16 @@ class TestWorkerEnds:
         ends.clear()
         assert jobs.run(job.pk) is True
 
+    def test_what_a_long_chunk_has_made_is_stored(self, make_job, ends, settings) -> None:
+        def handler(context: jobs.JobContext) -> None:
+            with context.chunk(done=1):
+                settings.HYPAC_JOB_STALE_SECONDS = 0  # from here on every chunk takes long
+                ends.append(True)
+
+        job = make_job(handler)
+        assert jobs.run(job.pk) is True
+        assert (state(job), job.done) == (Job.State.DONE, 1)
+
     def test_one_that_stops_itself_stores_what_is_under_way(self, make_job, ends) -> None:
         def handler(context: jobs.JobContext) -> None:
             ends.append(True)
