@@ -56,8 +56,8 @@ class RequestMiddleware:
 
 
 def _tell(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
-    """Without the query, which may hold what somebody searched for, and with the path as it was sent: a line's
-    end in it begins no line of the log.
+    """Without the query, which may hold what somebody searched for, and with the path as it was sent: the end
+    of a line in it begins no line of the log.
     """
     user = getattr(
         request, "_cached_user", None
