@@ -47,8 +47,10 @@ def items(request: ProjectRequest) -> HttpResponseBase:
         "runs": _runs(sight),
         "changes": [change for change in CHANGES.values() if allowed(change, request.access, sight)],
         "has_images": any(row.image for row in page.rows),
+        # A page that was cut off may be followed by one without rows: other pages may have what matches.
+        "went_on": any(request.GET.get(name) for name in ("after", "before")),
     }
-    if not page.rows and chips and not page.cut:
+    if not (page.rows or page.cut or context["went_on"]) and chips:
         helpful = in_the_way(sight, asked.filters)
         context["take_away"] = [chip for chip in chips if chip.name in helpful]
     return render(request, "routing/items.html", context)

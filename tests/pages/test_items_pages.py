@@ -71,6 +71,16 @@ def test_where_nothing_matches_it_says_which_filter_to_take_away(project, owner)
     assert "once one of these filters is taken away" in table(owner, project, q="green")
 
 
+def test_a_page_without_rows_behind_others_does_not_say_that_nothing_matches(project, owner) -> None:
+    make_items(project, ["red cat", "blue cat", "blue dog"])
+    page = table(owner, project, q="red", after="[1]")
+    assert names(page) == []
+    assert "Nothing matches" not in page
+    assert "take away" not in page
+    assert re.findall(r'<a role="button" class="secondary" href="\?([^"]*)">', page) == ["q=red"]
+    assert "Nothing more" in table(owner, project, after="[2]")
+
+
 def test_what_cannot_be_used_is_left_out_and_said(project, owner) -> None:
     make_items(project, 3)
     page = table(owner, project, stage="nowhere", answer="1:cat", sort="u", u_from="0.5", label="horse")
