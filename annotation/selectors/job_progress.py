@@ -1,6 +1,6 @@
 """Reading how far a job is, how fast it goes and when it will be done."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from django.conf import settings
@@ -111,4 +111,6 @@ def job_progress(job: Job) -> JobProgress:
             rate = job.done / seconds
             if job.state == Job.State.RUNNING and job.total:
                 left = max(job.total - job.done, 0) / rate
-    return JobProgress(job, title, rate, left)
+    progress = JobProgress(job, title, rate, left)
+    # A rate that falls while nothing works, and an end foretold from it, would belie that sentence.
+    return replace(progress, rate=None, seconds_left=None) if progress.silence else progress

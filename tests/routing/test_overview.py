@@ -168,6 +168,7 @@ def test_a_job_without_a_sign_of_life_says_what_to_do(client, settings):
     page = page_of(client, world).content.decode()
     assert "No sign of life for 3 min" in page
     assert "reconciler" in page
+    assert "per second" not in page
     world.project.jobs.update(state=Job.State.PAUSED)
     page = page_of(client, world).content.decode()
     assert "No sign of life" not in page
