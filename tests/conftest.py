@@ -15,6 +15,7 @@ from pathlib import Path
 import django
 import pytest
 from django.conf import settings
+from django.core.cache import cache
 
 KEPT = ("HYPAC_TEST_", "HYPAC_CHROMIUM", "HYPAC_DATA", "DJANGO_LIVE_TEST_SERVER_ADDRESS")
 MARKED_BY_FIXTURE = {
@@ -65,3 +66,9 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest) -> None:
         database.setdefault("TEST", {})["NAME"] = str(settings.VAR_DIR / "hypac.sqlite3")
     else:
         request.getfixturevalue("django_db_modify_db_settings_parallel_suffix")
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache() -> None:
+    """Keys of rows come again in the next test, where they mean others."""
+    cache.clear()
