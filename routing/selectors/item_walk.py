@@ -10,7 +10,7 @@ If it is neither, the walk goes on until its time is over, and the page says how
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,10 +95,10 @@ def walk(
                 with at_most(FEW_SECONDS, **UNORDERED):
                     listed = kind.rows(sight).filter(AnyOf(kind.item, few)).order_by(*order)
                     listed = listed if start is None else listed.filter(start)
-                    found += listed.values_list(kind.item, *kind.key)[: size + 1]
+                    _add(found, listed.values_list(kind.item, *kind.key)[: size + 1])
                 break
             with at_most(left, **LOOKED_UP):
-                found += _let_through(sight, kind, chosen, behind, length)[: size + 1]
+                _add(found, _let_through(sight, kind, chosen, behind, length)[: size + 1])
                 last = list(behind[length - 1 : length]) if len(found) <= size else []
         except TookTooLongError:
             return Stretch(found[:size], True, cut=True, reached=reached)
@@ -108,6 +108,12 @@ def walk(
         reached = last[0][1:]
         start = beyond(sort, reached, back=back)
     return Stretch(found[:size], len(found) > size)
+
+
+def _add(found: list[Row], rows: Iterable[Row]) -> None:
+    """What comes in between two queries moves an item on, so that it would be met once more."""
+    known = {item for item, *_key in found}
+    found += [row for row in rows if row[0] not in known]
 
 
 def _length(found: int, walked: int, wanted: int, looked: bool) -> int | None:

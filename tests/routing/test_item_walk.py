@@ -8,6 +8,7 @@ import pytest
 
 from annotation.permissions import access_to
 from annotation.selectors.bounded import TookTooLongError
+from routing.selectors import item_walk
 from routing.selectors.item_counts import Total, table_total
 from routing.selectors.items_table import item_rows
 from routing.selectors.visibility import sight_of
@@ -83,6 +84,26 @@ def test_a_page_that_takes_too_long_says_so_and_the_next_one_goes_on(monkeypatch
     back = item_rows(project, access, filters={"q": "t30"}, size=7, before=pages[-2].previous)
     assert back.cut
     assert back.previous is not None
+
+
+def test_an_item_is_on_a_page_once_while_others_come_in(monkeypatch):
+    project = make_project()
+    make_items(project, 20)
+    access = access_to(project.created_by, project.slug)
+    monkeypatch.setattr("routing.selectors.item_walk.FIRST", 5)
+    monkeypatch.setattr("routing.selectors.item_walk.TELLING", 5)
+    let_through = item_walk._let_through
+    numbers = itertools.count(20)
+
+    def and_one_more(*asked):
+        rows = let_through(*asked)
+        number = next(numbers)
+        project.items.create(external_id=f"t{number}", position=number, text="new", content_hash="new")
+        return rows
+
+    monkeypatch.setattr(item_walk, "_let_through", and_one_more)
+    page = item_rows(project, access, filters={"stage": "unlabelled"}, sort="-position", size=12)
+    assert [row.position for row in page.rows] == list(range(19, 7, -1))
 
 
 def test_many_items_are_told_from_a_sample(monkeypatch):
