@@ -164,7 +164,7 @@ check: setup ## Check import rules, migrations and the settings for production
 
 # The names of files stand beside the words, their lines do not: those would change with every other change.
 messages: setup ## Gather what pages say into locale/ and compile the translations (needs GNU gettext)
-	@$(BIN)/python -m tests.messages locale
+	@$(BIN)/python -m tests.messages
 
 screenshots: setup ## Picture every page in light, dark and phone width into var/screenshots
 	@$(BIN)/python -m tests.browser.screenshots

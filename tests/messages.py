@@ -1,4 +1,4 @@
-"""Gather what pages say, and compile its translations: `python -m tests.messages locale` (make messages)."""
+"""Gather what pages say, and compile its translations: `python -m tests.messages` (make messages)."""
 
 import os
 import re
@@ -39,10 +39,10 @@ def missing_programs() -> list[str]:
     return [name for name in PROGRAMS if shutil.which(name) is None]
 
 
-def gather(folder: Path) -> None:
-    """Bring the words of the code and the templates into `folder`, which may hold translations already."""
-    here = Path.cwd()
-    os.chdir(ROOT)
+def gather(root: Path) -> None:
+    """Bring the words of the code and the templates below `root` into its folder locale/."""
+    here, folder = Path.cwd(), root / "locale"
+    os.chdir(root)  # whose own locale/ Django writes to, whatever else it is told
     try:
         settings.LOCALE_PATHS = [str(folder)]
         call_command(
@@ -66,14 +66,14 @@ def compile_all(folder: Path) -> None:
         subprocess.run(["msgfmt", "--check-format", "-o", *paths], check=True)
 
 
-def main(folder: Path) -> int:
+def main(root: Path) -> int:
     if missing := missing_programs():
         print(
             f"There is no {', '.join(missing)}: install GNU gettext (apt install gettext).", file=sys.stderr
         )
         return 1
-    gather(folder)
-    compile_all(folder)
+    gather(root)
+    compile_all(root / "locale")
     return 0
 
 
@@ -81,4 +81,4 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as state:
         os.environ.update(HYPAC_VAR=state, DJANGO_DEBUG="1", DJANGO_SETTINGS_MODULE="hypac_site.settings")
         django.setup()
-        sys.exit(main(ROOT / sys.argv[1]))
+        sys.exit(main(ROOT))

@@ -93,9 +93,11 @@ def test_the_words_of_the_code_are_in_it(tmp_path: Path) -> None:
     if lacking := messages.missing_programs():
         missing("gettext", f"There is no {', '.join(lacking)}.")
     paths = settings.LOCALE_PATHS
-    folder = shutil.copytree(LOCALE, tmp_path / "locale")
+    for name in ("annotation", "hypac_site", "locale", "routing", "templates"):
+        shutil.copytree(messages.ROOT / name, tmp_path / name)
+    folder = tmp_path / "locale"
     try:
-        messages.gather(folder)
+        messages.gather(tmp_path)
     finally:
         settings.LOCALE_PATHS = paths
     for language in LANGUAGES:
