@@ -1,4 +1,5 @@
-"""benchmarks/faults.py with few kills: servers and workers of its own are killed, and nothing is lost."""
+"""benchmarks/faults.py with few kills: servers and workers of its own are killed, and nothing is lost. All its
+points of all jobs take minutes: they are left to the script."""
 
 import json
 import subprocess
@@ -50,10 +51,3 @@ def test_no_other_fault_loses_or_doubles_anything(tmp_path: Path) -> None:
     assert all(row["times"] and row["jobs"] for row in rows.values())
     assert rows["every message four times, two workers"]["extra"] == 0
     assert rows["worker told to end in its calls"]["extra"] == 0
-
-
-@pytest.mark.slow
-def test_each_point_of_each_job_is_killed(tmp_path: Path) -> None:
-    points = 17
-    rows = rows_of(tmp_path, "--faults", "kills", "--kills", str(points))
-    assert [row["times"] for row in rows.values()] == [1] * points
