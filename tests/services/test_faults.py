@@ -1,5 +1,7 @@
-"""benchmarks/faults.py with few kills: servers and workers of its own are killed, and nothing is lost. All its
-points of all jobs take minutes: they are left to the script."""
+"""benchmarks/faults.py with few kills: servers and workers of its own are killed, and nothing is lost.
+
+All points of all jobs take minutes: they are left to the script.
+"""
 
 import json
 import subprocess
