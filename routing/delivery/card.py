@@ -52,6 +52,13 @@ def card(run: Run, counts: Counts, names: Sequence[str]) -> str:
         lines += [*(f"- {_code(reason)}" for reason in run.invalid_reason.split("\n")), ""]
     if counts.by_reason["it waits for a person"]:
         lines += ["**This delivery is partial: people have not labelled everything yet.**", ""]
+        if result["certified"]:
+            lines += [
+                "What is certified is a share of the whole, once people have labelled the rest. Of the "
+                "labels that are here so far, a larger share may be wrong: those by people, which count as "
+                "right, are still to come.",
+                "",
+            ]
     lines += [
         str(result["sentence"]),
         "",

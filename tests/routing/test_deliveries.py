@@ -121,7 +121,15 @@ def test_a_partial_delivery_names_and_counts_its_blanks():
     blank = [row for row in rows_of(files) if not row["label"]]
     assert {row["reason"] for row in blank} == {"it waits for a person"}
     assert len(blank) == waiting
-    assert "partial" in files["README.md"].decode()
+    card = files["README.md"].decode()
+    assert "partial" in card
+    assert "a larger share may be wrong" in card
+
+
+def test_a_whole_delivery_says_nothing_of_what_is_missing():
+    world = make_world(60)
+    run = world.complete(m=20)
+    assert "a larger share" not in delivered(world, run)["README.md"].decode()
 
 
 def test_items_that_came_later_are_blank_and_say_so():
