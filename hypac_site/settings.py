@@ -320,5 +320,9 @@ LOGGING = {
         }
     },
     "root": {"handlers": ["console"], "level": environment.text("HYPAC_LOG_LEVEL", "INFO")},
-    "loggers": {name: {"level": "WARNING"} for name in ("axes", "httpx", "httpcore")},
+    "loggers": {
+        **{name: {"level": "WARNING"} for name in ("axes", "httpx", "httpcore")},
+        # Says that a process of a worker was killed. Celery gives it a handler of its own where it has none.
+        "multiprocessing": {"handlers": ["console"], "propagate": False},
+    },
 }
