@@ -19,10 +19,11 @@ CROWD = 200
 
 
 def run_of_batch(batch_id: int) -> Run | None:
-    """The run that a batch was made for."""
+    """The run that a batch was made for, without what is large of it: each answer asks for it."""
     return (
         Run.objects.filter(Q(calibration_batch=batch_id) | Q(routed_batch=batch_id))
         .select_related("project")
+        .defer("chains", "slices", "tally", "score_params", "loss_params")
         .first()
     )
 
