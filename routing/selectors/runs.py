@@ -152,6 +152,15 @@ class RunReport:
     binary: bool = True
 
     @property
+    def unlabelled(self) -> int:
+        """Items of the pool that wait for a label, or stay without one."""
+        return self.run.pool_size - sum(row.items for row in self.counts)
+
+    @property
+    def unlabelled_share(self) -> float:
+        return self.unlabelled / self.run.pool_size
+
+    @property
     def rule_title(self) -> str:
         return self.rule_titles.get(self.run.rule, self.run.rule)
 

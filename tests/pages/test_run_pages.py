@@ -129,6 +129,22 @@ class TestRun:
         assert "This run is no longer valid." in page
         assert "A calibration label was changed." in page
 
+    def test_the_sources_and_what_waits_add_up_to_the_pool(self, client_of) -> None:
+        world = make_world(200)
+        run = world.routed(m=80)
+        waiting = run.routed_batch.work_items.count()
+        report = run_report(run)
+        assert report.unlabelled == waiting > 0
+        assert sum(row.items for row in report.counts) + waiting == 200
+        row = f'Without a label</th><td></td><td class="number">{waiting}</td>'
+        for name in ("run", "run_certificate_page"):
+            page = text(client_of(world.manager).get(reverse(name, args=[world.project.slug, run.number])))
+            assert row in page, name
+        world.finish()
+        assert run_report(run).unlabelled == 0
+        page = text(client_of(world.manager).get(reverse("run", args=[world.project.slug, run.number])))
+        assert "Without a label</th>" not in page
+
     def test_the_same_choice_saves_the_same_in_every_figure(self, client_of) -> None:
         world = make_world(200)
         run = world.complete(m=120)
