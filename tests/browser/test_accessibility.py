@@ -112,8 +112,9 @@ class Looker:
 
     def send(self, field_or_form: str) -> None:
         """Send a form, whole or by htmx, without the browser's own checks."""
-        with self.page.expect_response(lambda answer: answer.request.method == "POST"):
+        with self.page.expect_response(lambda answer: answer.request.method == "POST") as answer:
             self.page.locator(field_or_form).first.evaluate(SEND)
+        answer.value.finished()  # only now is the page that it brings, if any, the one that is waited for
         self.page.wait_for_load_state("networkidle")
 
     def judge(self) -> None:

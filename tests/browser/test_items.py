@@ -62,6 +62,7 @@ def test_filters_leave_a_short_address_and_fit_a_phone(table: Page) -> None:
     table.get_by_role("button", name="Show").click()
     expect(table.locator(".chips li")).to_have_count(1)
     assert table.url.endswith("/items/?q=red"), "empty filters and the usual order are not in the address"
+    table.wait_for_load_state("networkidle")
     assert table.evaluate("document.documentElement.scrollWidth") == 320
     table.get_by_label("All on this page").check()
     expect(table.locator("#ticked")).to_have_text("6 ticked")
