@@ -10,6 +10,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from django.db import connection
 from django.utils import timezone
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
@@ -48,6 +49,9 @@ statements = st.one_of(st.none(), st.integers(0, 30), st.integers(0, 150))
 class WholeWay(Labelling, Deliveries):
     def __init__(self) -> None:
         super().__init__()
+        with connection.cursor() as cursor:
+            # All examples are one transaction: what PostgreSQL knows of its tables is what it is told within.
+            cursor.execute("ANALYZE")
         self.project = make_project(choices=CHOICES, human_cost=Decimal(8), currency="USD")
         self.manager = self.project.created_by
         self.people = [add_member(self.project) for _ in range(PEOPLE)]
