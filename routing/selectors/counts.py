@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef
 
 from annotation.models import WorkItem
 from annotation.selectors.settled import has_record
-from routing.models import PoolItem, Route, Run
+from routing.models import PoolItem, Route, Run, RunSource
 from routing.services.answers import passed_on, reaches, usable
 from routing.services.tally import tally_of
 
@@ -34,7 +34,7 @@ def tally(run: Run) -> dict[str, Any]:
     """What the routing came to; counted now where an earlier version routed the run and stored nothing."""
     if run.tally is not None:
         return dict(run.tally)
-    return tally_of(run, list(run.run_sources.select_related("source", "run").order_by("position")))
+    return tally_of(run, _sources(run))
 
 
 def labels_by_source(run: Run) -> list[SourceCount]:
@@ -44,7 +44,7 @@ def labels_by_source(run: Run) -> list[SourceCount]:
     """
     if run.routed_at is None:
         return []
-    run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
+    run_sources = _sources(run)
     found = tally(run)
     labelled = has_record(run.project, item="item")
     counts = []
@@ -71,10 +71,14 @@ def blanks(run: Run) -> int:
     given_up = WorkItem.objects.filter(batch__in=batches, state=WorkItem.State.UNLABELABLE)
     if not given_up.exists():
         return 0
-    run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
+    run_sources = _sources(run)
     return Route.objects.filter(
         Exists(given_up.filter(item=OuterRef("item"))),
         ~has_record(run.project, item="item"),
         reaches(run_sources, len(run_sources) + 1),
         run=run,
     ).count()
+
+
+def _sources(run: Run) -> list[RunSource]:
+    return list(run.run_sources.select_related("source", "run").order_by("position"))

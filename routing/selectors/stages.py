@@ -98,14 +98,12 @@ def _by_job(facts: Facts, key: str, title: str, state: str, kind: str) -> Stage:
     )
 
 
-def _calibrate(facts: Facts) -> Stage:
-    progress = facts.calibration
-    if progress is None:
-        return Stage("calibrate", _("Calibration labels"), WAITING)
+def _by_people(facts: Facts, key: str, title: str, state: str, progress: BatchProgress) -> Stage:
+    """A stage in which people label; its progress is that of their batch."""
     return Stage(
-        key="calibrate",
-        title=_("Calibration labels"),
-        state=CURRENT if facts.state == State.CALIBRATING else DONE,
+        key=key,
+        title=title,
+        state=state,
         done=progress.done + progress.unlabelable,
         total=progress.total,
         detail=_given_up(progress),
@@ -113,6 +111,14 @@ def _calibrate(facts: Facts) -> Stage:
         url_kwargs=facts.here,
         action="label",
     )
+
+
+def _calibrate(facts: Facts) -> Stage:
+    progress = facts.calibration
+    if progress is None:
+        return Stage("calibrate", _("Calibration labels"), WAITING)
+    state = CURRENT if facts.state == State.CALIBRATING else DONE
+    return _by_people(facts, "calibrate", _("Calibration labels"), state, progress)
 
 
 def _certify(facts: Facts) -> Stage:
@@ -150,17 +156,8 @@ def _annotate(facts: Facts) -> Stage:
         state = DONE if facts.state == State.COMPLETE else WAITING
         detail = _("nothing was left for people") if state == DONE else ""
         return Stage("annotate", _("Labels by people"), state, detail=detail)
-    return Stage(
-        key="annotate",
-        title=_("Labels by people"),
-        state=CURRENT if facts.state == State.LABELLING else DONE,
-        done=progress.done + progress.unlabelable,
-        total=progress.total,
-        detail=_given_up(progress),
-        url_name="annotate",
-        url_kwargs=facts.here,
-        action="label",
-    )
+    state = CURRENT if facts.state == State.LABELLING else DONE
+    return _by_people(facts, "annotate", _("Labels by people"), state, progress)
 
 
 def _deliver(facts: Facts) -> Stage:

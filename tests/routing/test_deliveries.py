@@ -9,7 +9,6 @@ import pytest
 
 from annotation import queue
 from annotation.models import Item, Job, Label
-from annotation.services.files import open_file
 from routing.core.keys import V_MAX, Key
 from routing.delivery import FORMATS
 from routing.delivery.base import ADDED, Page, Row, added_names
@@ -19,17 +18,9 @@ from routing.services import bands
 from routing.services.deliveries import deliver
 from routing.services.runs import cancel_run, route
 from tests.factories import make_items
-from tests.routing.worlds import World, make_world
+from tests.routing.worlds import World, files_of, make_world
 
 pytestmark = pytest.mark.django_db
-
-
-def files_of(delivery: Delivery) -> dict[str, bytes]:
-    files = {}
-    for entry in delivery.files.select_related("file"):
-        with open_file(entry.file) as content:
-            files[entry.name] = content.read()
-    return files
 
 
 def delivered(world: World, run: Run) -> dict[str, bytes]:

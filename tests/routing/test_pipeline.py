@@ -8,7 +8,6 @@ from decimal import Decimal
 import pytest
 
 from annotation.models import Label
-from annotation.services.files import open_file
 from routing.core import route as core_route
 from routing.core.verify import main as verify
 from routing.models import Certificate, Delivery, Prediction, Route, Run, Spend
@@ -16,7 +15,7 @@ from routing.selectors.runs import run_report
 from routing.services.chains import thresholds_from_json
 from routing.services.deliveries import deliver
 from routing.services.runs import analyse, route
-from tests.routing.worlds import World, make_world
+from tests.routing.worlds import World, files_of, make_world
 
 pytestmark = pytest.mark.django_db
 
@@ -25,11 +24,7 @@ def delivered(world: World, run: Run) -> dict[str, bytes]:
     deliver(run=run, user=world.manager)
     world.do("deliver_run")
     delivery = Delivery.objects.filter(run=run).order_by("-number")[0]
-    files = {}
-    for entry in delivery.files.select_related("file"):
-        with open_file(entry.file) as content:
-            files[entry.name] = content.read()
-    return files
+    return files_of(delivery)
 
 
 def follows_the_rule(run: Run) -> None:

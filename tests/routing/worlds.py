@@ -10,13 +10,23 @@ from typing import Any
 from annotation import jobs, queue
 from annotation.hooks import hooks
 from annotation.models import Item, Job, Label, Project, User, WorkItem
+from annotation.services.files import open_file
 from annotation.values import Value
-from routing.models import Run
+from routing.models import Delivery, Run
 from routing.services.runs import analyse, route, start_run
 from routing.services.sources import save_source
 from tests.factories import add_member, make_items, make_project
 
 CHOICES = ("cat", "dog", "emu")
+
+
+def files_of(delivery: Delivery) -> dict[str, bytes]:
+    """What a delivery holds, by the names of its files."""
+    files = {}
+    for entry in delivery.files.select_related("file"):
+        with open_file(entry.file) as content:
+            files[entry.name] = content.read()
+    return files
 
 
 @dataclass

@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from annotation.services.files import open_file
 from routing.core.verify import verify
 from routing.models import Delivery, Route, Run
 from routing.services.deliveries import deliver
+from tests.routing.worlds import files_of
 from tests.stateful.invariants import Invariants
 
 
@@ -54,8 +54,4 @@ class Deliveries(Invariants):
         deliver(run=run, user=None)
         self.do_all_jobs()
         delivery = Delivery.objects.filter(run=run).order_by("-number")[0]
-        files = {}
-        for entry in delivery.files.select_related("file"):
-            with open_file(entry.file) as content:
-                files[entry.name] = content.read()
-        return files
+        return files_of(delivery)
