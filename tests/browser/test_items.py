@@ -1,11 +1,10 @@
 """The table of items in a real browser: ticking, changing what was ticked, taking it back, on a phone."""
 
 import pytest
-from django.conf import settings
-from django.contrib.sessions.backends.db import SessionStore
 from playwright.sync_api import BrowserContext, Page, expect
 
 from annotation.models import Comment, Project
+from tests.browser.sessions import log_in
 from tests.factories import make_items, make_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -20,17 +19,7 @@ def project() -> Project:
 
 @pytest.fixture
 def table(context: BrowserContext, page: Page, project: Project) -> Page:
-    user, session = project.created_by, SessionStore()
-    session.update(
-        {
-            "_auth_user_id": str(user.pk),
-            "_auth_user_backend": "django.contrib.auth.backends.ModelBackend",
-            "_auth_user_hash": user.get_session_auth_hash(),
-        }
-    )
-    session.save()
-    cookie = {"name": settings.SESSION_COOKIE_NAME, "value": str(session.session_key)}
-    context.add_cookies([{**cookie, "domain": "localhost", "path": "/"}])
+    log_in(context, project.created_by)
     page.goto(f"/projects/{project.slug}/items/")
     return page
 

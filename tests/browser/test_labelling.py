@@ -6,12 +6,11 @@ The fixture `context` fails a test where a page breaks the content security poli
 from collections.abc import Callable
 
 import pytest
-from django.conf import settings
-from django.contrib.sessions.backends.db import SessionStore
 from playwright.sync_api import BrowserContext, Page, expect
 
 from annotation import queue
 from annotation.models import Label, Project, Skip, User
+from tests.browser.sessions import log_in
 from tests.factories import PASSWORD, add_member, make_image_items, make_items, make_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -38,25 +37,7 @@ def open_page(context: BrowserContext, page: Page, project: Project) -> Callable
     """The annotate page of somebody who is logged in, ready for keys."""
 
     def open_(user: User) -> Page:
-        session = SessionStore()
-        session.update(
-            {
-                "_auth_user_id": str(user.pk),
-                "_auth_user_backend": "django.contrib.auth.backends.ModelBackend",
-                "_auth_user_hash": user.get_session_auth_hash(),
-            }
-        )
-        session.save()
-        context.add_cookies(
-            [
-                {
-                    "name": settings.SESSION_COOKIE_NAME,
-                    "value": str(session.session_key),
-                    "domain": "localhost",
-                    "path": "/",
-                }
-            ]
-        )
+        log_in(context, user)
         page.goto(f"/projects/{project.slug}/annotate/")
         return page
 

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 
 import pytest
-from django.conf import settings
-from django.contrib.sessions.backends.db import SessionStore
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from annotation import queue
-from annotation.models import Project, Settlement, User
+from annotation.models import Project, Settlement
+from tests.browser.sessions import log_in
 from tests.factories import add_member, make_items, make_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -33,20 +32,6 @@ def disputed(rows: list[tuple], **fields) -> Project:
                 idempotency_key=f"{task.work_item.pk}",
             )
     return project
-
-
-def log_in(context: BrowserContext, user: User) -> None:
-    session = SessionStore()
-    session.update(
-        {
-            "_auth_user_id": str(user.pk),
-            "_auth_user_backend": "django.contrib.auth.backends.ModelBackend",
-            "_auth_user_hash": user.get_session_auth_hash(),
-        }
-    )
-    session.save()
-    cookie = {"name": settings.SESSION_COOKIE_NAME, "value": str(session.session_key)}
-    context.add_cookies([{**cookie, "domain": "localhost", "path": "/"}])
 
 
 @pytest.fixture
