@@ -6,8 +6,8 @@ They only order the steps of a chain.  A poor prediction costs money, never the 
 from __future__ import annotations
 
 import numpy as np
+import scipy  # whose parts are read when they are used: `optimize` takes half a second
 from scipy import special
-from scipy.optimize import isotonic_regression
 
 from routing.core.arrays import Floats
 
@@ -22,7 +22,7 @@ def isotonic(rho: Floats, outcome: Floats, at: Floats) -> Floats:
     """
     distinct, where, counts = np.unique(rho, return_inverse=True, return_counts=True)
     means = np.bincount(where, weights=outcome) / counts
-    fit = isotonic_regression(means, weights=counts.astype(np.float64))
+    fit = scipy.optimize.isotonic_regression(means, weights=counts.astype(np.float64))
     return np.interp(at, distinct, fit.x)
 
 

@@ -8,7 +8,6 @@ from math import log
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import elementwise
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array, evenly, recommended
@@ -51,6 +50,8 @@ class Betting(Bound):
 
         The capital never falls in r, so there is one root.
         """
+        from scipy.optimize import elementwise  # takes half a second, which a process seldom needs
+
         scale = self.scale(evidence)
         most = evidence.loss_bound / scale
         aim = log(self.hedges / alpha)

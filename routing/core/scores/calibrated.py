@@ -12,7 +12,8 @@ from math import isfinite
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import optimize, special
+import scipy  # whose parts are read when they are used: `optimize` takes half a second
+from scipy import special
 
 from routing.core.arrays import Bools, Floats, Ints
 from routing.core.scores.base import (
@@ -179,7 +180,7 @@ def fit_logistic(x: Floats, groups: Ints, group_count: int, wrong: Bools) -> Flo
         return value, gradient + penalty * theta
 
     start = np.zeros(1 + features + group_count)
-    found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 2_000})
+    found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 2_000})
     return np.asarray(found.x, dtype=np.float64)
 
 
