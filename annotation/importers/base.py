@@ -21,17 +21,39 @@ class Image:
     media_type: str
 
 
+class GivenLabel(NamedTuple):
+    """A label that a person gave elsewhere, as a file says it.
+
+    `value` is anything that `annotation.values` reads: text, a number, a list of choices. `annotator` is a
+    username or an e-mail address where the file has one, else whatever tells people apart; "" where it says
+    nothing. `created_at` is the time as it stands in the file, ISO 8601, "" for none; `tool` names the
+    program that the label comes from. `problem` says why there is no value that can be read.
+    """
+
+    value: Any
+    annotator: str = ""
+    created_at: str = ""
+    lead_time_ms: int | None = None
+    tool: str = ""
+    problem: str = ""
+
+
 class Row(NamedTuple):
     """One row of a file: its columns in their order, all as text.
 
     `where` is for people; `name` is the item's id where no column holds one: the same each time the same file
-    is read, and another one in every row.
+    is read, and another one in every row. `typed` has the values of those columns whose cell was no text (a
+    number, a truth value, null, a list, an object), as `json` reads them; None where all were. `answers` are
+    the columns with what people said whose names do not tell that by themselves, as those in `reserved` do.
     """
 
     where: str
     name: str
     columns: dict[str, str]
     image: Image | None = None
+    labels: tuple[GivenLabel, ...] = ()
+    typed: dict[str, Any] | None = None
+    answers: tuple[str, ...] = ()
 
 
 class Problem(NamedTuple):
@@ -93,6 +115,8 @@ class Importer(Protocol):
 
 def check_columns(names: list[str], where: str) -> None:
     """Refuse a header that cannot name columns."""
+    if not names:
+        raise InputError(_("There are no columns."), where=where)
     if len(names) > MAX_COLUMNS:
         raise InputError(
             _("There are %(count)s columns; at most %(max_columns)s are read.")
@@ -111,14 +135,16 @@ def check_columns(names: list[str], where: str) -> None:
         )
 
 
-def row_or_problem(where: str, name: str, columns: dict[str, str], longest: int) -> Record:
+def row_or_problem(
+    where: str, name: str, columns: dict[str, str], longest: int, typed: dict[str, Any] | None = None
+) -> Record:
     """The row, unless a cell cannot be stored. `longest` is HYPAC_MAX_CELL_CHARACTERS, which is read once for
     a file: the settings are slow to ask for each of a million rows.
     """
     for value in columns.values():
         if len(value) > longest or "\0" in value:
             return Problem(where, _cell_problem(columns, longest))
-    return Row(where, name, columns)
+    return Row(where, name, columns, typed=typed) if typed else Row(where, name, columns)
 
 
 def _cell_problem(columns: Mapping[str, str], longest: int) -> str:

@@ -19,12 +19,14 @@ from annotation.importers.base import (
     check_row_count,
     row_or_problem,
 )
-from annotation.importers.text import TextLines
+from annotation.importers.text import TextLines, outside_quotes
 
 
 @dataclass(frozen=True)
 class Delimited(ReadThrough):
-    """Quoted as in RFC 4180, in UTF-8. Of several delimiters it is the one most frequent in the header."""
+    """Quoted as in RFC 4180, in UTF-8. Of several delimiters it is the one most frequent in the header,
+    outside of quotation marks.
+    """
 
     name: str
     title: str
@@ -56,7 +58,7 @@ class Delimited(ReadThrough):
         first = next(lines, None)
         if first is None:
             return
-        delimiter = max(self.delimiters, key=first.count)
+        delimiter = max(self.delimiters, key=outside_quotes(first).count)
         # The reader has one cap for the whole process; `cell_problem` has the exact one for cells,
         # which leaves out a single row.
         csv.field_size_limit(8 * settings.HYPAC_MAX_CELL_CHARACTERS + 64 * 1024)

@@ -1,18 +1,25 @@
 """Which format a file has: by its content first, by its name where content cannot tell."""
 
 import csv
+import json
+from contextlib import suppress
+from typing import IO, Any
 
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
+from annotation.importers.detect_zip import kind_of
+from annotation.importers.doccano import looks_like_doccano
 from annotation.importers.gzipped import is_gzipped, unpacked
-from annotation.importers.text import UTF8_BOM, UTF16_BOMS, head_of
+from annotation.importers.label_studio import looks_like_tasks
+from annotation.importers.text import UTF8_BOM, UTF16_BOMS, head_of, longest_row, outside_quotes
 from annotation.models import StoredFile
 from annotation.services.files import open_file
 
 HEAD = 16 * 1024
 PARQUET_MAGIC = b"PAR1"
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # .xls, and a workbook with a password
 BINARY_MAGIC = (b"%PDF",)  # what may do without a zero byte at its start
 IMAGE_MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM")
 TABLE_NAMES = (".csv", ".tsv", ".tab")
@@ -28,19 +35,25 @@ HEADERS = frozenset({
 
 def detect(stored: StoredFile) -> str:
     """The importer's name in the registry. Raises InputError for what none of them reads."""
-    with open_file(stored) as packed:
-        is_packed = is_gzipped(packed)
-        file = unpacked(packed)
-        raw = file.read(HEAD)
-        head = head_of(file, HEAD)
-    where = stored.original_name
-    if is_packed and raw.startswith((*ZIP_MAGIC, PARQUET_MAGIC)):
+    with open_file(stored) as file:
+        return detect_in(file, stored.original_name)
+
+
+def detect_in(packed: IO[bytes], where: str) -> str:
+    """As `detect`, of an open file. `where` is its name."""
+    is_packed = is_gzipped(packed)
+    file = unpacked(packed)
+    raw = file.read(HEAD)
+    head = head_of(file, HEAD)
+    if raw.startswith(ZIP_MAGIC) and not is_packed:
+        return kind_of(file, where)
+    if is_packed and raw.startswith((*ZIP_MAGIC, PARQUET_MAGIC, OLE_MAGIC)):
         raise InputError(_("It is compressed twice. Unpack it first."), where=where)
     text = head.removeprefix(UTF8_BOM).lstrip()
     if not text:
         raise InputError(_("The file is empty."), where=where)
-    if raw.startswith(ZIP_MAGIC):
-        return "zip_images"
+    if raw.startswith(OLE_MAGIC):
+        return "excel"
     if raw.startswith(PARQUET_MAGIC):
         return "parquet"
     if where.lower().endswith(".zip"):
@@ -51,10 +64,16 @@ def detect(stored: StoredFile) -> str:
         raise InputError(
             _(
                 "This is neither text nor a zip archive. What can be read: CSV, TSV, JSON, JSON "
-                "Lines, plain lines, Parquet and zip archives of images."
+                "Lines, plain lines, Excel, Parquet and zip archives of images or of a data set."
             ),
             where=where,
         )
+    if text.startswith((b"{", b"[")):
+        first = _first_object(packed, text)
+        if looks_like_tasks(first):
+            return "label_studio"
+        if text.startswith(b"{") and looks_like_doccano(first):
+            return "doccano"
     if text.startswith(b"{"):
         return "jsonl"
     if text.startswith(b"["):
@@ -65,9 +84,23 @@ def detect(stored: StoredFile) -> str:
     return _table(text.decode(errors="replace"), whole=len(raw) < HEAD) or "lines"
 
 
+def _first_object(packed: IO[bytes], head: bytes) -> Any:
+    """The first object of a JSON file, however long it is; None where there is none."""
+    decoder = json.JSONDecoder()
+    for size in (HEAD, longest_row()):
+        if size > HEAD:
+            head = head_of(unpacked(packed), size).removeprefix(UTF8_BOM).lstrip()
+        text = head.decode(errors="replace").removeprefix("[").lstrip()
+        with suppress(ValueError, RecursionError):
+            return decoder.raw_decode(text)[0]
+        if len(head) < HEAD // 2:
+            break  # the file is no longer than what was read
+    return None
+
+
 def _by_header(text: bytes, name: str) -> str:
-    header = text.split(b"\n", 1)[0]
-    commas, semicolons, tabs = (header.count(mark) for mark in (b",", b";", b"\t"))
+    header = outside_quotes(text.split(b"\n", 1)[0].decode(errors="replace"))
+    commas, semicolons, tabs = (header.count(mark) for mark in ",;\t")
     if name.endswith((".tsv", ".tab")) or tabs > commas + semicolons:
         return "tsv"
     return "csv_semicolon" if semicolons > commas else "csv_comma"

@@ -7,6 +7,7 @@ from typing import IO
 
 from django.conf import settings
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
 from annotation.importers.base import Entries, Problem, ReadThrough, Record, check_row_count, row_or_problem
@@ -24,7 +25,7 @@ class JsonList(ReadThrough):
     """
 
     name = "json"
-    title = "JSON list of objects"
+    title = gettext_noop("JSON list of objects")
     holds_images = False
 
     def _entries(self, file: IO[bytes], file_name: str) -> Entries:
@@ -35,15 +36,15 @@ class JsonList(ReadThrough):
             # Many entries may stand on one line.
             where = _where(number, line)
             try:
-                columns = columns_of(text)
+                columns, typed = columns_of(text)
             except ValueError as error:
                 return Problem(where, _("This entry cannot be used: %(error)s") % {"error": error})
-            return row_or_problem(where, f"{file_name}:{number}", columns, longest)
+            return row_or_problem(where, f"{file_name}:{number}", columns, longest, typed)
 
-        return Entries(_numbered(file, file_name), record)
+        return Entries(numbered_entries(file, file_name), record)
 
 
-def _numbered(file: IO[bytes], file_name: str) -> Iterator[tuple[int, int, str]]:
+def numbered_entries(file: IO[bytes], file_name: str) -> Iterator[tuple[int, int, str]]:
     """(number, line, text) of each entry."""
     number = 0
     most = settings.HYPAC_MAX_IMPORT_ROWS

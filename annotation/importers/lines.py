@@ -5,6 +5,7 @@ from typing import IO
 
 from django.conf import settings
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
 from annotation.importers.base import Entries, ReadThrough, Record, check_row_count, row_or_problem
@@ -15,7 +16,7 @@ COLUMN = "text"
 
 class PlainLines(ReadThrough):
     name = "lines"
-    title = "Plain lines, one item each"
+    title = gettext_noop("Plain lines, one item each")
     holds_images = False
 
     def _entries(self, file: IO[bytes], file_name: str) -> Entries:

@@ -1,51 +1,54 @@
 """Parquet: a table by columns, read in groups of rows."""
 
 from collections.abc import Iterator
-from itertools import repeat
 from typing import IO, TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
-from annotation.importers.base import Problem, Record, check_columns, check_row_count, row_or_problem
-from annotation.importers.text import longest_row
+from annotation.importers.arrow import MOST_BYTES, check_types, features_of, is_text, records_of
+from annotation.importers.base import Record, check_columns, check_row_count
+from annotation.importers.parquet_pages import count_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-# Rows that are unpacked together, and the bytes of text that they may have then.
+# Rows that are unpacked together.
 BATCH = 1_000
-MOST_BYTES = 32 * 1024**2
 # In this encoding a text can be as long as the one before and take no room in the file.
 SHARING = "DELTA_BYTE_ARRAY"
 BATCH_OF_SHARING = 10
 BUFFER = 1024**2
 # A table that unpacks to so many times its size is made to fill a memory.
 MAX_RATIO = 200
+# Values in the lists of one group of rows, where one row may have them all: a row is unpacked at once.
+# A group may hold more, up to the second number, if they take a byte each in the file: what they fill is then
+# in proportion to what was uploaded.
+MOST_LISTED = 20_000_000
+MOST_LISTED_OF_LARGE = 200_000_000
 ALWAYS_ALLOWED_BYTES = 10 * 1024**2
 
 
 class Parquet:
-    """Values become text: text as it is, numbers and times as they are written, nothing empty."""
+    """Values become text: text as it is, numbers and times as they are written, nothing empty. Numbers that
+    a double holds, truth values and nothing are kept as they are beside their text.
+    """
 
     name = "parquet"
-    title = "Parquet table"
+    title = gettext_noop("Parquet table")
     holds_images = False
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
         table = _opened(file, file_name)
+        features = features_of((table.schema_arrow.metadata or {}).get(b"huggingface"))
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
         number = skip
         for batch in _batches(table, file, skip):
-            for columns in _rows(batch):
-                number += 1
-                where = f"row {number}"
-                if columns is None:
-                    yield Problem(where, _("This row is too long. Raise HYPAC_MAX_CELL_CHARACTERS."))
-                else:
-                    yield row_or_problem(where, f"{file_name}:{number}", columns, longest)
+            yield from records_of(batch, features, first=number + 1, name=file_name, longest=longest)
+            number += len(batch)
 
     def count(self, file: IO[bytes], file_name: str) -> int:
         return sum(map(len, _batches(_opened(file, file_name), file, 0)))
@@ -60,20 +63,18 @@ def _opened(file: IO[bytes], file_name: str) -> "pq.ParquetFile":
         file.seek(0)
         table = pq.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)
         schema = table.schema_arrow
+        if listed := [path for path in _paths(table) if path not in schema.names]:
+            # Of texts in lists each is unpacked once, and rows are made of a few at a time.
+            table = pq.ParquetFile(file, read_dictionary=listed, buffer_size=BUFFER, pre_buffer=False)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(error, file_name) from None
     check_columns(list(schema.names), file_name)
-    for field in schema:
-        if not (_is_text(field.type) or _has_text(field.type)):
-            words = _(
-                "The column %(name)r holds values of the type %(type)s, which are neither text nor numbers "
-                "nor times. Write it as text, or leave it out; images are read from a zip archive."
-            )
-            raise InputError(words % {"name": field.name, "type": field.type}, where=file_name)
+    check_types(schema, file_name)
     rows = table.metadata.num_rows
     if not rows:
         raise InputError(_("The file has a header but no rows."), where=file_name)
     check_row_count(rows, file_name)
+    _check_nested(table, file, file_name)
     groups = map(table.metadata.row_group, range(table.num_row_groups))
     unpacked = sum(group.total_byte_size for group in groups)
     if unpacked > max(MAX_RATIO * size, ALWAYS_ALLOWED_BYTES):
@@ -84,6 +85,48 @@ def _opened(file: IO[bytes], file_name: str) -> "pq.ParquetFile":
         values = {"size": f"{size:,}", "unpacked": f"{unpacked:,}", "max_ratio": MAX_RATIO}
         raise InputError(words % values, where=file_name)
     return table
+
+
+def _paths(table: "pq.ParquetFile") -> list[str]:
+    return [table.schema.column(number).path for number in range(len(table.schema))]
+
+
+def _check_nested(table: "pq.ParquetFile", file: IO[bytes], where: str) -> None:
+    """Values in lists take next to no room where they are the same: it is their number that counts, in all
+    columns together.
+    """
+    size = file.seek(0, 2)
+    names = set(table.schema_arrow.names)
+    in_lists = [table.schema.column(number).max_repetition_level > 0 for number in range(len(table.schema))]
+    for group in range(table.num_row_groups):
+        found = table.metadata.row_group(group)
+        columns = [found.column(number) for number in range(found.num_columns)]
+        packed = sum(
+            column.total_compressed_size for number, column in enumerate(columns) if in_lists[number]
+        )
+        most = max(MOST_LISTED, min(packed, size, MOST_LISTED_OF_LARGE))
+        listed = 0
+        for number, column in enumerate(columns):
+            if column.path_in_schema in names and not in_lists[number]:
+                continue
+            if in_lists[number]:
+                listed += column.num_values
+            if listed > most:
+                words = _(
+                    "The lists in the column %(name)r are too large to be read. Write the file in smaller "
+                    "groups of rows (row_group_size), or the lists as text."
+                )
+                raise InputError(words % {"name": column.path_in_schema}, where=where)
+            if SHARING in column.encodings:
+                words = _("The lists in the column %(name)r are too large to be read. Write them as text.")
+                raise InputError(words % {"name": column.path_in_schema}, where=where)
+            if in_lists[number]:
+                try:
+                    values = count_values(file, column)
+                except (ValueError, OSError) as error:
+                    raise _damaged(error, where) from None
+                if values > column.num_values:
+                    raise _damaged("its pages hold more than it says", where)
 
 
 def _batches(table: "pq.ParquetFile", file: IO[bytes], skip: int) -> "Iterator[pa.RecordBatch]":
@@ -122,79 +165,14 @@ def _together(table: "pq.ParquetFile", file: IO[bytes], group: int) -> int:
     if any(SHARING in column.encodings for column in columns):
         return BATCH_OF_SHARING
     names = [column.path_in_schema for column in columns if column.has_dictionary_page]
-    texts = [name for name in names if _is_text(table.schema_arrow.field(name).type)]
+    top = set(table.schema_arrow.names)
+    texts = [name for name in names if name in top and is_text(table.schema_arrow.field(name).type)]
     if not texts:
         return BATCH
     with_dictionaries = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER, pre_buffer=False)
     first = next(with_dictionaries.iter_batches(1, row_groups=[group], columns=texts))
     longest = sum(pc.max(pc.binary_length(column.dictionary)).as_py() or 0 for column in first.columns)
     return min(max(MOST_BYTES // max(longest, 1), 1), BATCH)
-
-
-def _rows(batch: "pa.RecordBatch") -> Iterator[dict[str, str] | None]:
-    """None for a row that is longer than any that is read of another format."""
-    import pyarrow.compute as pc
-
-    sizes = _sizes(batch)
-    too_long = pc.greater(sizes, longest_row())
-    largest = pc.max(pc.if_else(too_long, 0, sizes)).as_py()
-    together = min(max(MOST_BYTES // max(largest, 1), 1), len(batch))
-    for start in range(0, len(batch), together):
-        leave_out = too_long.slice(start, together)
-        columns = [_texts(column, leave_out) for column in batch.slice(start, together).columns]
-        names = batch.schema.names
-        for out, values in zip(leave_out.to_pylist(), zip(*columns, strict=True), strict=True):
-            yield None if out else dict(zip(names, values, strict=True))
-
-
-def _sizes(batch: "pa.RecordBatch") -> "pa.Int64Array":
-    """Bytes of text in each row."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    total = pa.array(repeat(0, len(batch)), pa.int64())
-    for column in map(_plain, batch.columns):
-        if pa.types.is_large_string(column.type):
-            total = pc.add(total, pc.fill_null(pc.binary_length(column), 0))
-    return total
-
-
-def _texts(column: "pa.Array", leave_out: "pa.BooleanArray") -> list[str]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    column = pc.cast(_plain(column), pa.large_string())
-    if pc.any(leave_out).as_py():
-        column = pc.if_else(leave_out, None, column)
-    return [value or "" for value in column.to_pylist()]
-
-
-def _plain(column: "pa.Array") -> "pa.Array":
-    """A column of text as one kind of text, any other as it is."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not _is_text(column.type):
-        return column
-    if pa.types.is_dictionary(column.type):
-        column = pc.take(column.dictionary, column.indices)
-    return pc.cast(column, pa.large_string())
-
-
-def _is_text(kind: "pa.DataType") -> bool:
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _has_text(kind: "pa.DataType") -> bool:
-    """Whether a value is written in one way, and short."""
-    import pyarrow as pa
-
-    numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    return bool(numbers or pa.types.is_boolean(kind) or pa.types.is_temporal(kind) or pa.types.is_null(kind))
 
 
 def _damaged(error: Any, where: str) -> InputError:

@@ -1,33 +1,53 @@
 """The file formats that can be imported, by name. A new one is a module and a line here."""
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
+from annotation.importers.argilla import Argilla
 from annotation.importers.base import Importer
 from annotation.importers.delimited import Delimited
+from annotation.importers.doccano import Doccano
+from annotation.importers.excel import NAME as EXCEL
+from annotation.importers.excel import Excel
+from annotation.importers.hugging_face import HuggingFace
 from annotation.importers.json_list import JsonList
 from annotation.importers.jsonl import JsonLines
+from annotation.importers.label_studio import LabelStudio
 from annotation.importers.lines import PlainLines
 from annotation.importers.parquet import Parquet
+from annotation.importers.zip_file import ZipFile
 from annotation.importers.zip_images import ZipImages
+from annotation.importers.zip_texts import ZipTexts
 
 IMPORTERS: dict[str, Importer] = {
     importer.name: importer
     for importer in (
-        Delimited("csv", "CSV table", ",;"),
-        Delimited("csv_comma", "CSV table, commas between cells", ","),
-        Delimited("csv_semicolon", "CSV table, semicolons between cells", ";"),
-        Delimited("tsv", "TSV table, tabs between cells", "\t"),
+        Delimited("csv", gettext_noop("CSV table"), ",;"),
+        Delimited("csv_comma", gettext_noop("CSV table, commas between cells"), ","),
+        Delimited("csv_semicolon", gettext_noop("CSV table, semicolons between cells"), ";"),
+        Delimited("tsv", gettext_noop("TSV table, tabs between cells"), "\t"),
         JsonLines(),
+        Doccano(),
         JsonList(),
+        LabelStudio(),
         PlainLines(),
         Parquet(),
+        Excel(),
         ZipImages(),
+        ZipTexts(),
+        ZipFile(),
+        HuggingFace("hf_dataset", gettext_noop("Hugging Face data set"), False),
+        HuggingFace("hf_images", gettext_noop("Hugging Face data set of images"), True),
+        Argilla(),
     )
 }
 
 
 def get(name: str) -> Importer:
+    """By its name; of a workbook with the name of a sheet behind it: "excel:Sheet2"."""
+    if name.startswith(f"{EXCEL}:"):
+        return Excel(sheet=name.removeprefix(f"{EXCEL}:"))
     try:
         return IMPORTERS[name]
     except KeyError:

@@ -1,7 +1,8 @@
 """Lines of text, with their numbers: UTF-8, or UTF-16 with its mark at the start."""
 
 import codecs
-import tempfile
+import io
+import re
 from typing import IO
 
 from django.conf import settings
@@ -13,7 +14,8 @@ from annotation.importers.gzipped import unpacked
 UTF8_BOM = b"\xef\xbb\xbf"
 UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 BLOCK = 64 * 1024
-IN_MEMORY = 8 * 1024**2
+# Of a table, a cell in quotation marks with what stands before it, in which they are doubled.
+_QUOTED = re.compile(r'(?:^|(?<=[,;\t]))"(?:[^"]|"")*+(?:"|$)')
 
 
 def longest_row() -> int:
@@ -29,7 +31,7 @@ def without_marks(file: IO[bytes]) -> IO[bytes]:
     mark = file.read(3)
     if mark.startswith(UTF16_BOMS):
         file.seek(0)
-        return _as_utf8(file)
+        return io.BufferedReader(_AsUtf8(file), BLOCK)
     if mark != UTF8_BOM:
         file.seek(0)
     return file
@@ -86,6 +88,11 @@ class TextLines:
         return InputError(message, where=f"line {max(self.number, 1)}")
 
 
+def outside_quotes(line: str) -> str:
+    """A line of a table without the cells in quotation marks, and without one that has no end on it."""
+    return _QUOTED.sub("", line)
+
+
 def head_of(file: IO[bytes], size: int) -> bytes:
     """The first bytes of a file; of one in UTF-16 as UTF-8, so that both are looked at in the same way."""
     file.seek(0)
@@ -95,20 +102,51 @@ def head_of(file: IO[bytes], size: int) -> bytes:
     return codecs.getincrementaldecoder("utf-16")(errors="replace").decode(head).encode()
 
 
-def _as_utf8(file: IO[bytes]) -> IO[bytes]:
-    """A copy of a file in UTF-16, in a temporary file that goes away with the reader.
+class _AsUtf8(io.RawIOBase):
+    """A file in UTF-16, which goes on behind where it stands, as UTF-8.
 
     In UTF-16 the byte of a line's end is part of other characters, too, so that lines cannot be read from it.
     """
-    decoder = codecs.getincrementaldecoder("utf-16")()
-    copy: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - the reader's
-    lines = 1
-    while True:
-        block = file.read(BLOCK)
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-16")()
+        self._ready = b""
+        self._lines = 1
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, place: int, whence: int = io.SEEK_SET) -> int:
+        """To its start alone, or to where it is."""
+        if place or whence == io.SEEK_END:
+            raise io.UnsupportedOperation
+        if whence == io.SEEK_SET:
+            self._file.seek(0)
+            self._decoder.reset()
+            self._ready, self._lines, self._place = b"", 1, 0
+        return self._place
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._ready:
+            block = self._file.read(BLOCK)
+            self._ready = self._decoded(block)
+            if not block:
+                break
+        content, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        buffer[: len(content)] = content
+        self._place += len(content)
+        return len(content)
+
+    def _decoded(self, block: bytes) -> bytes:
         try:
-            text = decoder.decode(block, final=not block)
+            text = self._decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            lines += block[: error.start].decode("utf-16", errors="ignore").count("\n")
+            lines = self._lines + block[: error.start].decode("utf-16", errors="ignore").count("\n")
             raise InputError(
                 _(
                     "The file begins as UTF-16, and this is not (%(reason)s). Save the file as UTF-8 "
@@ -117,8 +155,5 @@ def _as_utf8(file: IO[bytes]) -> IO[bytes]:
                 % {"reason": error.reason},
                 where=f"line {lines}",
             ) from None
-        lines += text.count("\n")
-        copy.write(text.encode())
-        if not block:
-            copy.seek(0)
-            return copy
+        self._lines += text.count("\n")
+        return text.encode()

@@ -14,20 +14,16 @@ from typing import IO
 
 from django.conf import settings
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
-from annotation.importers.base import Problem, Record, Row, check_row_count
+from annotation.importers.archives import is_no_content, opened, path_of
+from annotation.importers.base import Problem, Record, Row
 from annotation.importers.delimited import Delimited
 from annotation.importers.images import checked_image
 
 FILE_NAME = "file_name"
 METADATA = "metadata.csv"
-NO_CONTENT = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini"})
-# Images are compressed already. Deflate reaches 1000 to 1, and an archive that unpacks to so many times its
-# size is made to fill a disk.
-MAX_RATIO = 200
-ALWAYS_ALLOWED_BYTES = 10 * 1024**2
-ENCRYPTED = 0x1
 
 
 @dataclass(frozen=True)
@@ -46,42 +42,17 @@ class ZipImages:
     """
 
     name = "zip_images"
-    title = "Images in a zip archive"
+    title = gettext_noop("Images in a zip archive")
     holds_images = True
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
-        with _opened(file) as archive:
+        with opened(file) as archive:
             for planned in islice(_plan(archive, file_name), skip, None):
                 yield planned if isinstance(planned, Problem) else _read(archive, planned)
 
     def count(self, file: IO[bytes], file_name: str) -> int:
-        with _opened(file) as archive:
+        with opened(file) as archive:
             return sum(1 for _ in _plan(archive, file_name))
-
-
-def _opened(file: IO[bytes]) -> zipfile.ZipFile:
-    size = file.seek(0, 2)
-    try:
-        archive = zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        raise InputError(
-            _("The zip archive is damaged and cannot be read (%(error)s).") % {"error": error}, where="file"
-        ) from None
-    entries = archive.infolist()
-    check_row_count(len(entries), "file")
-    if any(entry.flag_bits & ENCRYPTED for entry in entries):
-        raise InputError(_("The zip archive is encrypted. Make one without a password."), where="file")
-    unpacked = sum(entry.file_size for entry in entries)
-    if unpacked > max(MAX_RATIO * size, ALWAYS_ALLOWED_BYTES):
-        raise InputError(
-            _(
-                "The zip archive of %(size)s bytes says that it unpacks to %(unpacked)s bytes, more "
-                "than %(max_ratio)s times its size; it is not opened."
-            )
-            % {"size": f"{size:,}", "unpacked": f"{unpacked:,}", "max_ratio": MAX_RATIO},
-            where="file",
-        )
-    return archive
 
 
 def _plan(archive: zipfile.ZipFile, file_name: str) -> Iterator[_Entry | Problem]:
@@ -89,9 +60,9 @@ def _plan(archive: zipfile.ZipFile, file_name: str) -> Iterator[_Entry | Problem
     twice: list[str] = []
     tables: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
-        path = _path(info)
+        path = path_of(info)
         parts = PurePosixPath(path).parts
-        if info.is_dir() or not parts or any(map(_is_no_content, parts)):
+        if info.is_dir() or not parts or any(map(is_no_content, parts)):
             continue
         if parts[-1] == METADATA:
             tables[path] = info
@@ -100,13 +71,7 @@ def _plan(archive: zipfile.ZipFile, file_name: str) -> Iterator[_Entry | Problem
         else:
             images[path] = info
     if not images:
-        office = any(path.startswith(("xl/", "word/")) for path in archive.namelist())
-        raise InputError(
-            _("This is an office document. Save the table as CSV in UTF-8.")
-            if office
-            else _("There are no images in this zip archive."),
-            where=file_name,
-        )
+        raise InputError(_("There are no images in this zip archive."), where=file_name)
     named: set[str] = set()
     if tables:
         # One table speaks for the whole archive: the one nearest to its root.
@@ -165,11 +130,3 @@ def _read(archive: zipfile.ZipFile, entry: _Entry) -> Record:
         return Problem(entry.path, error.message)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         return Problem(entry.path, _("This part of the archive is damaged (%(error)s).") % {"error": error})
-
-
-def _is_no_content(part: str) -> bool:
-    return part in NO_CONTENT or (part.startswith(".") and part not in (".", ".."))
-
-
-def _path(info: zipfile.ZipInfo) -> str:
-    return info.filename.replace("\\", "/").removeprefix("./")

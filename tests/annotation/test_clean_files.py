@@ -98,7 +98,7 @@ def test_less_than_an_hour_is_refused(project) -> None:
 def test_writers_of_the_same_bytes_leave_one_whole_file(project, media) -> None:
     content = os.urandom(300_000)
     name = "projects/1/ab/same"
-    start, failures = threading.Barrier(4), []
+    start, failures = threading.Barrier(4, timeout=300), []
 
     def write() -> None:
         start.wait()

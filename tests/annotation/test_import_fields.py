@@ -101,6 +101,13 @@ class TestColumns:
         assert columns["colour"].words == "category, 2 values"
 
     @pytest.mark.parametrize(
+        ("cells", "kind"),
+        [("e-0 E1 e-29", "text"), (".5 -1e3 12%", "number"), ("1e-4 +2.5 3", "number"), ("+ -e2 %", "text")],
+    )
+    def test_an_exponent_alone_is_no_number(self, project, cells, kind) -> None:
+        assert self.read(project, "id\n" + cells.replace(" ", "\n") + "\n")["id"].kind == kind
+
+    @pytest.mark.parametrize(
         "name", ["label", "y_pred", "modelConfidence", "confidence1", "GOLD", "n_tokens", "logprobs"]
     )
     def test_columns_with_answers_are_known_by_their_names(self, project, name) -> None:

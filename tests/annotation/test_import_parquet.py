@@ -6,12 +6,13 @@ import io
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from annotation.errors import InputError
-from annotation.importers import parquet, registry
+from annotation.importers import arrow, parquet, parquet_pages, registry
 from annotation.importers.base import Problem, Row
 from annotation.importers.detect import detect
 from annotation.models import Project
@@ -27,6 +28,11 @@ def table(columns: dict[str, Any], **options: Any) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(pa.table(columns), buffer, **options)
     return buffer.getvalue()
+
+
+def _varint(number: int) -> bytes:
+    """Of four bytes."""
+    return bytes([number & 127 | 128, number >> 7 & 127 | 128, number >> 14 & 127 | 128, number >> 21])
 
 
 def texts(content: bytes, **options: int) -> list[dict[str, str]]:
@@ -63,9 +69,22 @@ class TestParquet:
         assert first == Row("row 1", "data.x:1", {
             "id": "1", "text": "=1+1", "kind": "x", "large": "q", "f": "0.1", "small": "0.1", "truth": "true",
             "price": "1.50", "day": "2020-01-02", "moment": "2020-01-02 03:04:05.000000", "none": "",
-        })  # fmt: skip
+        }, typed={"id": 1, "f": 0.1, "small": 0.1, "truth": True, "none": None})  # fmt: skip
         assert isinstance(second, Row)
         assert (second.columns["text"], second.columns["kind"], second.columns["f"]) == ("", "é\n", "")
+
+    def test_what_json_has_no_number_for_is_the_same_word_in_columns_and_in_lists(self) -> None:
+        odd = [float("nan"), float("inf"), float("-inf")]
+        content = table({
+            "text": ["a", "b", "c"],
+            "f": odd,
+            "small": pa.array(odd, pa.float32()),
+            "list": [[number, 0.5] for number in odd],
+        })  # fmt: skip
+        for row, word in zip(read("parquet", content), ["NaN", "Infinity", "-Infinity"], strict=True):
+            assert isinstance(row, Row)
+            assert (row.columns["f"], row.columns["small"]) == (word, word)
+            assert row.typed == {"list": [word, 0.5]}
 
     @pytest.mark.parametrize("skip", [0, 1, 6, 7, 13, 19, 20])
     def test_skipping_passes_over_groups_of_rows(self, monkeypatch, skip: int) -> None:
@@ -79,13 +98,130 @@ class TestParquet:
     def test_what_is_no_table_of_texts_is_refused(self) -> None:
         for columns, message in (
             ({"a": [b"\xff"]}, "'a' holds values of the type binary"),
-            ({"a": [["x"]]}, "of the type list"),
-            ({"a": [{"b": 1}]}, "of the type struct"),
             ({"a": pa.array([], pa.string())}, "no rows"),
             ({" ": ["x"]}, "Column 1 has no name"),
         ):
             with pytest.raises(InputError, match=message):
                 read("parquet", table(columns))
+
+    def test_lists_and_structures_are_json_beside_their_text(self) -> None:
+        content = table({
+            "a": [["x", None], None],
+            "s": [{"b": 1, "c": ["é"]}, {"b": None, "c": []}],
+            "m": pa.array([[("k", 1.5)], []], pa.map_(pa.string(), pa.float64())),
+            "f": pa.array([[0.1, float("nan")], []], pa.list_(pa.float32())),
+            "model.label": ["cat", "dog"],
+        })  # fmt: skip
+        first, second = read("parquet", content)
+        assert isinstance(first, Row)
+        assert first.typed == {
+            "a": ["x", None],
+            "s": {"b": 1, "c": ["é"]},
+            "m": {"k": 1.5},
+            "f": [0.1, "NaN"],
+        }
+        assert first.columns["s"] == '{"b": 1, "c": ["é"]}'
+        assert isinstance(second, Row)
+        assert second.typed == {"a": None, "s": {"b": None, "c": []}, "m": {}, "f": []}
+        assert (second.columns["a"], second.columns["model.label"]) == ("", "dog")
+
+    def test_a_text_that_lists_have_once_does_not_fill_the_memory(self) -> None:
+        """A row of 1,000 times the same 10 kB."""
+        column = [["x" * 10_000] * 1_000, ["y"]]
+        content = table({"a": column}, compression="zstd")
+        assert len(content) < 200_000
+        before = pa.total_allocated_bytes()
+        del column
+        records = registry.get("parquet").records(io.BytesIO(content), "x")
+        long = next(records)
+        assert isinstance(long, Problem)
+        assert pa.total_allocated_bytes() - before < 5 * 1024**2
+        assert isinstance(next(records), Row)
+
+    def test_values_in_lists_count_in_all_columns_together(self) -> None:
+        """Of two columns that are each small enough; together half a gigabyte of memory."""
+        zeros = pa.array([0] * 1_000).take(pa.array(np.zeros(12_000_000, np.int32)))
+        lists = pa.ListArray.from_arrays(pa.array([0, 6_000_000, 12_000_000], pa.int32()), zeros)
+        one = table({"text": ["a", "b"], "one": lists}, compression="zstd")
+        both = table({"two.list.element": ["a", "b"], "one": lists, "two": lists}, compression="zstd")
+        assert len(both) < 10_000
+        assert [type(record) for record in read("parquet", one)] == [Problem, Problem]
+        before = pa.default_memory_pool().max_memory()
+        del zeros, lists
+        with pytest.raises(InputError, match=r"lists in the column 'two\.list\.element' are too large"):
+            read("parquet", both)
+        assert pa.default_memory_pool().max_memory() == before
+
+    @pytest.mark.parametrize("version", ["1.0", "2.0"])
+    @pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"compression": "none"}])
+    def test_the_pages_of_lists_are_counted(self, version: str, options: dict[str, Any]) -> None:
+        rows = 5_000
+        lists = [[f"{n} {k} é" for k in range(n % 7)] if n % 11 else None for n in range(rows)]
+        numbers = [[n + 0.5] * (n % 3) for n in range(rows)]
+        deep = [{"a": [{"b": [n, None]}]} for n in range(rows)]
+        content = table(
+            {"text": list(map(str, range(rows))), "l": lists, "f": numbers, "d": deep},
+            data_page_version=version,
+            data_page_size=500,
+            write_page_checksum=True,
+            row_group_size=3_000,
+            **options,
+        )
+        found = pq.ParquetFile(io.BytesIO(content)).metadata
+        columns = [found.row_group(group).column(number) for group in (0, 1) for number in range(4)]
+        counted = [parquet_pages.count_values(io.BytesIO(content), column) for column in columns]
+        assert counted == [column.num_values for column in columns]
+        (first, *_, last) = texts(content)
+        assert (first["f"], last["l"], last["d"]) == ("[]", '["4999 0 é"]', '{"a": [{"b": [4999, null]}]}')
+
+    def test_numbers_of_values_that_are_forged(self) -> None:
+        """What is said at the end of the file is not what the head of the only page says."""
+        rows, said = 3_000_000, 1_500_000
+        ends = pa.array([0, rows, rows], pa.int32())
+        lists = pa.ListArray.from_arrays(ends, pa.array(np.zeros(rows, np.int64)))
+        content = table({"l": lists}, compression="zstd", write_statistics=False)
+        true, forged = (_varint(2 * number) for number in (rows + 1, said))
+        end = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        wrong = content[:end] + content[end:].replace(true, forged, 1)
+        assert pq.ParquetFile(io.BytesIO(wrong)).metadata.row_group(0).column(0).num_values == said
+        with pytest.raises(InputError, match="pages hold more than it says"):
+            read("parquet", wrong)
+
+    def test_heads_of_pages_that_are_forged(self) -> None:
+        content = table({"l": [["a", "b"], ["c"]] * 50}, compression="none")
+        end = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0).total_byte_size + 4
+        for place in range(4, end):
+            for flip in (0xFF, 0x01, 0x80):
+                wrong = bytearray(content)
+                wrong[place] ^= flip
+                try:
+                    found = read("parquet", bytes(wrong))
+                except InputError:
+                    continue
+                assert len(found) <= 100
+
+    def test_many_rows_with_a_value_or_two_are_read(self, monkeypatch) -> None:
+        monkeypatch.setattr(parquet, "MOST_LISTED", 1_500)
+        rows = {"l": [["x"], ["y", "z"], [], None] * 250, "s": [{"a": 1, "b": 2}] * 1_000}
+        assert len(read("parquet", table(rows))) == 1_000
+        with pytest.raises(InputError, match="too large"):
+            read("parquet", table({"l": [["x"], ["y", "z"]] * 501}))
+
+    def test_lists_that_take_their_room_in_the_file_may_be_long(self, monkeypatch) -> None:
+        monkeypatch.setattr(parquet, "MOST_LISTED", 1_000)
+        monkeypatch.setattr(parquet, "MOST_LISTED_OF_LARGE", 6_000)
+        numbers = np.random.default_rng(7).standard_normal(7_000).astype(np.float32)
+
+        def lists(values: Any, rows: int) -> dict[str, Any]:
+            ends = pa.array(range(0, 100 * rows + 1, 100), pa.int32())
+            return {"l": pa.ListArray.from_arrays(ends, pa.array(values[: 100 * rows]))}
+
+        assert len(read("parquet", table(lists(numbers, 60)))) == 60
+        same = np.zeros(7_000, np.float32)
+        for values, rows in ((numbers, 61), (same, 60)):
+            with pytest.raises(InputError, match=r"smaller groups of rows \(row_group_size\)"):
+                read("parquet", table(lists(values, rows)))
+            assert len(read("parquet", table(lists(values, rows), row_group_size=10))) == rows
 
     def test_a_damaged_file_says_where(self) -> None:
         good = table({"a": [f"text {n}" for n in range(5_000)]}, row_group_size=1_000, compression="zstd")
@@ -128,6 +264,7 @@ class TestParquet:
         content = table({"a": column}, compression="zstd", store_schema=False)
         assert len(content) < 200_000
         monkeypatch.setattr(parquet, "MOST_BYTES", 1024**2)
+        monkeypatch.setattr(arrow, "MOST_BYTES", 1024**2)
         pa.default_memory_pool().release_unused()
         before = pa.total_allocated_bytes()
         most = 0

@@ -62,7 +62,9 @@ def test_one_text_in_all_rows_is_looked_up_once(project) -> None:
     candidate = candidate_of(1, row, BY_TEXT)
     with CaptureQueriesContext(connection) as queries:
         known, twins = known_to(project, [candidate])  # type: ignore[list-item]
-    assert (known, list(twins.values())) == ({}, ["0"])
+    assert known == {}
+    (twin,) = twins.values()  # whichever the database meets first
+    assert twin in {str(n) for n in range(300)}
     assert len(queries) == 2
 
 

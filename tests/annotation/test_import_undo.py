@@ -194,3 +194,16 @@ class TestWhatStands:
                 stored_file=store(project, MORE),
                 mapping=Mapping("id", "text"),
             )
+
+    def test_no_run_is_started_meanwhile(self) -> None:
+        """It would cover items that go."""
+        world = make_world(60)
+        columns = ",".join(f"{name}{n}" for n in (1, 2) for name in ("model", "confidence"))
+        rows = "".join(f"new{n},text {n},cat,0.9,cat,0.9\n" for n in range(3))
+        job = import_file(world.project, store(world.project, f"id,text,{columns}\n{rows}"), BY_TEXT)
+        started = start_undo(job=job, user=world.manager)
+        with pytest.raises(ConflictError, match="Import taken back is already under way"):
+            world.start(m=30)
+        assert not world.project.runs.exists()
+        jobs.run(started.pk)
+        assert world.start(m=30).pool_size == 60

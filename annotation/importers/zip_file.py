@@ -1,0 +1,85 @@
+"""A zip archive that holds one table, or one list of items: read as that file is."""
+
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+from typing import IO
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from annotation.errors import InputError
+from annotation.importers.archives import content_of, opened
+from annotation.importers.base import Importer, Record
+
+TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", ".xlsb", ".xls", ".ods")
+# What is said about a data set, beside it.
+ABOUT = ("readme", "license", "licence", "changelog", "citation")
+# Formats that are read from front to back, so that no copy is made.
+STREAMS = ("csv", "csv_comma", "csv_semicolon", "tsv", "jsonl", "json", "lines", "doccano")
+
+
+class ZipFile:
+    name = "zip_file"
+    title = gettext_noop("Data file in a zip archive")
+    holds_images = False
+
+    def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
+        with _inside(file, file_name) as (importer, inner, name):
+            yield from importer.records(inner, name, skip=skip)
+
+    def count(self, file: IO[bytes], file_name: str) -> int:
+        with _inside(file, file_name) as (importer, inner, name):
+            return importer.count(inner, name)
+
+
+def tables_in(archive: zipfile.ZipFile) -> list[str]:
+    return [path for path in content_of(archive) if path.lower().endswith(TABLES)]
+
+
+def is_about(path: str) -> bool:
+    return PurePosixPath(path).stem.lower().startswith(ABOUT)
+
+
+@contextmanager
+def _inside(file: IO[bytes], file_name: str) -> Iterator[tuple[Importer, IO[bytes], str]]:
+    """The file in the archive, what reads it, and its name."""
+    from annotation.importers import detect, registry  # they know this module
+
+    with opened(file) as archive:
+        found = tables_in(archive)
+        if len(found) != 1:
+            raise InputError(_("There is not one data file in this zip archive."), where=file_name)
+        (path,) = found
+        info = content_of(archive)[path]
+        try:
+            with archive.open(info) as inner:
+                if inner.read(2) in (b"\x1f\x8b", b"PK") and not path.lower().endswith(
+                    (".xlsx", ".xlsb", ".ods")
+                ):
+                    raise InputError(_("It is compressed twice. Unpack it first."), where=path)
+                inner.seek(0)
+                importer = registry.get(detect.detect_in(inner, path))
+                inner.seek(0)
+                if importer.name in STREAMS:
+                    yield importer, inner, path
+                    return
+                if importer.holds_images or importer.name == ZipFile.name:
+                    raise InputError(_("It is compressed twice. Unpack it first."), where=path)
+                if info.file_size > settings.HYPAC_MAX_UPLOAD_BYTES:
+                    words = _(
+                        "The file in the archive is larger than this server accepts. Unpack and split it."
+                    )
+                    raise InputError(words, where=path)
+                with tempfile.TemporaryFile() as copy:
+                    shutil.copyfileobj(inner, copy)
+                    copy.seek(0)
+                    yield importer, copy, path
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+            words = _("This part of the archive is damaged (%(error)s).")
+            raise InputError(words % {"error": error}, where=path) from None
