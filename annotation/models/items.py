@@ -22,6 +22,12 @@ class Item(models.Model):
     data = models.JSONField(
         default=dict, help_text="The original columns, values as strings; Project.columns has their order."
     )
+    typed = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Of the columns whose cell in the file was no text the value itself: a number, a truth "
+        "value, null, a list or an object. Null where all were texts.",
+    )
     content_hash = models.CharField(
         max_length=64, help_text="SHA-256 of what people see; equal content is reported."
     )

@@ -4,6 +4,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from annotation.models.items import Item
+from annotation.models.jobs import Job
 from annotation.models.projects import Project
 
 
@@ -25,6 +26,14 @@ class WorkBatch(models.Model):
     )
     withdrawn_at = models.DateTimeField(
         null=True, blank=True, help_text="From then on nobody is asked any more, nor to settle what differs."
+    )
+    imported_by = models.ForeignKey(
+        Job,
+        null=True,
+        blank=True,
+        on_delete=models.RESTRICT,
+        related_name="label_batches",
+        help_text="The import whose file had these labels: nobody here was asked for them.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

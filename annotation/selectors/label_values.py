@@ -21,12 +21,21 @@ def with_choice(labels: QuerySet[Row], project: Project, key: str) -> QuerySet[R
     return labels.filter(value=key)
 
 
-def labels_of(project: Project) -> QuerySet[Label]:
+def labels_of(project: Project, *, imported: bool = True) -> QuerySet[Label]:
     """All versions of all labels of a project, by the batches that asked for them: work items are fewer than
     items, and so much narrower that a million of labels is joined with them in a fraction of the time.
+
+    `imported`: with those that came with the items of an import, and that nobody gave here.
     """
-    batches = list(project.work_batches.values_list("pk", flat=True))
-    return Label.objects.filter(work_item__batch__in=batches)
+    batches = project.work_batches.all()
+    if not imported:
+        batches = batches.filter(imported_by__isnull=True)
+    return Label.objects.filter(work_item__batch__in=list(batches.values_list("pk", flat=True)))
+
+
+def imported_batches(project: Project) -> list[int]:
+    """Ids of the batches with labels that came with the items of an import."""
+    return list(project.work_batches.filter(imported_by__isnull=False).values_list("pk", flat=True))
 
 
 def in_words(value: Any, names: Mapping[str, str]) -> str:

@@ -12,3 +12,15 @@ def shown_columns(project: Project) -> set[str]:
         if job.state in UNFINISHED or (job.result.get("added") and not job.result.get("removed")):
             shown.update(Mapping.of(job.params).shown)
     return shown
+
+
+def shown_in_order(project: Project) -> list[str]:
+    """The same columns in the order in which the imports name them, the first import first."""
+    shown = shown_columns(project)
+    named = [
+        name
+        for job in project.jobs.filter(kind=IMPORT).order_by("pk")
+        for name in Mapping.of(job.params).shown
+        if name in shown
+    ]
+    return list(dict.fromkeys(named))

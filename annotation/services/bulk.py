@@ -1,7 +1,9 @@
 """Many rows into one table at once: COPY on PostgreSQL, one prepared INSERT elsewhere."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
@@ -11,6 +13,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 Convert = Callable[[Any], Any]
 
 BATCH = 1_000
+
+# Texts, which are left as they are, and doubles as they are written from 1e16 on, all of them whole. Nothing
+# is tried again within a number: one may have thousands of digits.
+_LARGE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?(?<![0-9.])[0-9.]++e\+[0-9]++')
 
 # Values of these go to the driver as they are; of a foreign key it is the key.
 _AS_THEY_ARE = (
@@ -103,7 +109,19 @@ def _converter(field: "models.Field[Any, Any]", connection: BaseDatabaseWrapper)
     """What makes a value of the field one that the driver takes; None where it is one already."""
     if isinstance(field, models.JSONField):
         encode = (field.encoder or json.JSONEncoder)().encode
-        return lambda value: None if value is None else encode(value)
+        return lambda value: None if value is None else _with_fractions(encode(value))
     if isinstance(field, _AS_THEY_ARE):
         return None
     return lambda value: field.get_db_prep_save(value, connection)
+
+
+def _with_fractions(text: str) -> str:
+    """JSON in which 1e+16 is 10000000000000000.0: PostgreSQL keeps numbers as decimals, and of that with an
+    exponent it would make a whole number, which comes back as one.
+    """
+    return _LARGE.sub(_with_fraction, text) if "e+" in text else text
+
+
+def _with_fraction(found: re.Match[str]) -> str:
+    mark = found.group()
+    return mark if mark.startswith('"') else f"{Decimal(mark):f}.0"

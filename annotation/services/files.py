@@ -11,9 +11,11 @@ from django.core.files.storage import default_storage
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.models import Project, StoredFile
+from annotation.models import Item, Project, StoredFile
 
 BLOCK = 1024**2
+MODEL_OUTPUT = "application/x-hypac-predictions"
+"""Media type of files that hold what models answered: nobody is shown what is in them."""
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -36,8 +38,10 @@ def store_file(*, project: Project, content: IO[bytes], original_name: str, medi
 
 
 def name_content(*, project: Project, content: Content, original_name: str, media_type: str) -> StoredFile:
-    """The row that names bytes of the storage; that of the same bytes, where there is one."""
-    stored, _ = StoredFile.objects.get_or_create(
+    """The row that names bytes of the storage; that of the same bytes, where there is one. Bytes that
+    came as MODEL_OUTPUT once are that from then on, whatever else they came as before or come as later.
+    """
+    stored, made = StoredFile.objects.get_or_create(
         project=project,
         sha256=content.sha256,
         defaults={
@@ -47,6 +51,10 @@ def name_content(*, project: Project, content: Content, original_name: str, medi
             "size": content.size,
         },
     )
+    closes = not made and media_type == MODEL_OUTPUT != stored.media_type
+    if closes and not Item.objects.filter(image=stored).exists():  # items go on showing their images
+        stored.media_type = media_type
+        stored.save(update_fields=["media_type"])
     return stored
 
 

@@ -6,6 +6,7 @@ from itertools import islice
 
 from annotation.importers import registry
 from annotation.importers.base import Record
+from annotation.importers.excel import Excel
 from annotation.models import Item, StoredFile
 from annotation.services.files import open_file
 from annotation.services.import_rows import Candidate, Told, candidate_of, known_to, sort_out
@@ -41,6 +42,8 @@ class Check:
 def check_import(*, stored_file: StoredFile, mapping: Mapping, format_name: str) -> Check:
     """Raises InputError where the file cannot be read on; the import would say the same."""
     importer = registry.get(format_name)
+    if isinstance(importer, Excel):
+        importer = importer.in_a_request()
     if importer.holds_images:
         most = FIRST_IMAGES
     else:

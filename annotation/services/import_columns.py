@@ -22,7 +22,7 @@ ANSWER_WORDS = frozenset({
     "logits", "logprob", "logprobs", "uncertainty", "entropy", "tokens", "model", "llm",
 })  # fmt: skip
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_NUMBER = re.compile(r"(?=.*\d)[+-]?(?:\d+(?:[,\s]\d{3})*|\d*)(?:[.,]\d+)?(?:[eE][+-]?\d+)?\s*%?")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:[,\s]\d{3})*(?:[.,]\d+)?|[.,]\d+)(?:[eE][+-]?\d+)?\s*%?")
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ]\d{1,2}:\d{2}.*)?|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})"
 )

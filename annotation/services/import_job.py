@@ -12,14 +12,14 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.errors import JobFailedError
 from annotation.importers import registry
-from annotation.importers.base import Image, Record
+from annotation.importers.base import Image, Record, Row
 from annotation.jobs import JobContext
-from annotation.models import Item, Job, JobProblem, Project, StoredFile
+from annotation.models import Item, Job, Project, StoredFile
 from annotation.services.bulk import copy_rows
 from annotation.services.files import Content, clean_name, open_file, put_content
-from annotation.services.import_rows import Candidate, Told, candidate_of, known_to, sort_out
+from annotation.services.import_rows import Candidate, Told, candidate_of, known_to, none_usable, sort_out
+from annotation.services.imported_labels import Kept, LabelKeeper, Labelled
 from annotation.services.imports import Mapping
 
 CHUNK_ROWS = 5000
@@ -32,7 +32,9 @@ class Counts:
     """What became of the rows so far. Duplicates are added, too: equal content under another id.
 
     `positions` are the places (first, last) of the items that the import brought, `columns` the names that
-    the project did not have before: both are for whoever takes the import back.
+    the project did not have before: both are for whoever takes the import back. `labels` counts those that
+    came with the items and were kept, `labels_unread` those that could not be read. `answers` are the columns
+    that people's answers came in (`Row.answers`): nobody who labels sees them from then on.
     """
 
     added: int = 0
@@ -41,11 +43,18 @@ class Counts:
     duplicates: int = 0
     positions: list[list[int]] = field(default_factory=list)
     columns: list[str] = field(default_factory=list)
+    labels: int = 0
+    labels_unread: int = 0
+    answers: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, result: dict[str, Any]) -> "Counts":
         """Those of a job that is started again."""
         return cls(**{entry.name: result[entry.name] for entry in fields(cls) if entry.name in result})
+
+    def as_result(self) -> dict[str, Any]:
+        """For the job; without `answers` where there are none, as most imports have it."""
+        return {name: value for name, value in asdict(self).items() if value or name != "answers"}
 
     def brought(self, first: int, count: int) -> None:
         """Mostly the chunks of an import lie one behind the other."""
@@ -75,6 +84,7 @@ def run_import(context: JobContext) -> dict[str, Any]:
         pk=params["file"], project_id=context.job.project_id
     )
     counts = Counts.of(context.job.result)
+    keeper = LabelKeeper(stored.project, context.job) if params.get("keep_labels") else None
     done, total = context.job.done, context.job.total
     with open_file(stored) as file:
         if total is None:  # else an earlier attempt has read it to its end
@@ -84,16 +94,11 @@ def run_import(context: JobContext) -> dict[str, Any]:
         records = importer.records(file, stored.original_name, skip=done)
         for chunk in _chunks(records, stored.project, mapping, start=done):
             with context.chunk(done=chunk.end):
-                _store(context, chunk, mapping, counts)
+                _store(context, chunk, mapping, counts, keeper)
     if counts.added + counts.already_there == 0:
-        words = _("None of the %(count)s rows of %(file)s could be used.") % {
-            "count": f"{total:,}",
-            "file": stored.original_name,
-        }
-        if first := JobProblem.objects.filter(job=context.job).first():
-            words += " " + _("The first one: %(problem)s") % {"problem": first}
-        raise JobFailedError(words)
-    return asdict(counts)
+        words = _("None of the %(count)s rows of %(file)s could be used.")
+        raise none_usable(context.job, words % {"count": f"{total:,}", "file": stored.original_name})
+    return counts.as_result()
 
 
 def _chunks(records: Iterable[Record], project: Project, mapping: Mapping, *, start: int) -> Iterator[Chunk]:
@@ -108,6 +113,8 @@ def _chunks(records: Iterable[Record], project: Project, mapping: Mapping, *, st
         chunk.end = number
         made = candidate_of(number, record, mapping, keep)
         if isinstance(made, Candidate):
+            if isinstance(record, Row):
+                made.labels, made.answers = record.labels, record.answers
             chunk.candidates.append(made)
             characters += sum(map(len, made.columns.values()))
             images += made.image is not None
@@ -122,23 +129,36 @@ def _chunks(records: Iterable[Record], project: Project, mapping: Mapping, *, st
         yield chunk
 
 
-def _store(context: JobContext, chunk: Chunk, mapping: Mapping, counts: Counts) -> None:
+def _store(
+    context: JobContext, chunk: Chunk, mapping: Mapping, counts: Counts, keeper: LabelKeeper | None
+) -> None:
     """Inside the chunk's transaction, which lets no other worker of this job, and no other import, by."""
     project = Project.objects.get(pk=context.job.project_id)
     known, twins = known_to(project, chunk.candidates)
     columns = dict.fromkeys(project.columns)
     found = sort_out(chunk.candidates, known=known, twins=twins, columns=columns, mapping=mapping)
-    counts.brought(_insert(project, found.new), len(found.new))
+    start = _insert(project, found.new)
+    counts.brought(start, len(found.new))
+    kept = Kept(0, [])
+    if keeper is not None:
+        kept = keeper.keep(
+            Labelled(position, candidate.where, candidate.labels)
+            for position, candidate in enumerate(found.new, start)
+        )
     if list(columns) != project.columns:
         Project.objects.filter(pk=project.pk).update(columns=list(columns))
         counts.columns += [name for name in columns if name not in project.columns]
+    brought = {name for candidate in found.new for name in candidate.answers}
+    counts.answers += sorted(brought.difference(counts.answers))
     counts.added += len(found.new)
     counts.already_there += found.already_there
     counts.duplicates += len(found.notes)
     counts.problems += len(chunk.problems) + len(found.problems)
     told = sorted([*chunk.problems, *found.problems, *found.notes])  # as the file has them
-    context.problems([(entry.where, entry.message) for entry in told])
-    Job.objects.filter(pk=context.job.pk).update(result=asdict(counts))
+    counts.labels += kept.labels
+    counts.labels_unread += len(kept.problems)
+    context.problems([*((entry.where, entry.message) for entry in told), *kept.problems, *kept.notes])
+    Job.objects.filter(pk=context.job.pk).update(result=counts.as_result())
 
 
 def _insert(project: Project, candidates: list[Candidate]) -> int:
@@ -178,5 +198,8 @@ def _insert(project: Project, candidates: list[Candidate]) -> int:
     if any(candidate.fields for candidate in candidates):
         columns.append("fields")
         rows = ((*row, candidate.fields) for row, candidate in zip(rows, candidates, strict=True))
+    if any(candidate.typed for candidate in candidates):
+        columns.append("typed")
+        rows = ((*row, candidate.typed) for row, candidate in zip(rows, candidates, strict=True))
     copy_rows(Item, columns, rows)
     return start

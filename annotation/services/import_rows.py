@@ -4,13 +4,14 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection
 from django.utils.translation import gettext as _
 
-from annotation.importers.base import MAX_COLUMNS, Image, Problem, Record
-from annotation.models import Item, Project
+from annotation.errors import JobFailedError
+from annotation.importers.base import MAX_COLUMNS, GivenLabel, Image, Problem, Record
+from annotation.models import Item, Job, JobProblem, Project
 from annotation.services.files import Content
 from annotation.services.imports import Mapping
 from annotation.services.items import fields_hash, fields_text, text_hash
@@ -41,6 +42,9 @@ class Candidate:
     fields: list[tuple[str, str]] = field(default_factory=list)
     image: Content | None = None
     media_type: str = ""
+    typed: dict[str, Any] | None = None
+    labels: tuple[GivenLabel, ...] = ()
+    answers: tuple[str, ...] = ()
 
 
 @dataclass
@@ -87,21 +91,28 @@ def candidate_of(
         image = keep(row.image) if keep else None
         digest = image.sha256 if image else hashlib.sha256(row.image.content).hexdigest()
         return Candidate(
-            number, row.where, external_id, row.columns, digest, image=image, media_type=row.image.media_type
+            number,
+            row.where,
+            external_id,
+            row.columns,
+            digest,
+            image=image,
+            media_type=row.image.media_type,
+            typed=row.typed,
         )
     if mapping.field_columns:
         fields = [(name, row.columns.get(name, "")) for name in mapping.field_columns]
         if not any(value.strip() for _name, value in fields):
             return told("", _("All columns that people see are empty: there is nothing to label."))
         text, digest = fields_text(fields), fields_hash(fields)
-        return Candidate(number, row.where, external_id, row.columns, digest, text, fields)
+        return Candidate(number, row.where, external_id, row.columns, digest, text, fields, typed=row.typed)
     column = mapping.text_column
     if column not in row.columns:
         return told(column, _missing())
     text = row.columns[column]
     if not text.strip():
         return told(column, _("It is empty: there is nothing to label. Fill it in, or drop the row."))
-    return Candidate(number, row.where, external_id, row.columns, text_hash(text), text)
+    return Candidate(number, row.where, external_id, row.columns, text_hash(text), text, typed=row.typed)
 
 
 def sort_out(
@@ -194,3 +205,10 @@ def _at(where: str, column: str) -> str:
 
 def _shown(value: str) -> str:
     return value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
+
+
+def none_usable(job: Job, words: str) -> JobFailedError:
+    """The end of a job that could use no row of its file: `words` say so, its first problem says why."""
+    if first := JobProblem.objects.filter(job=job).first():
+        words += " " + _("The first one: %(problem)s") % {"problem": first}
+    return JobFailedError(words)

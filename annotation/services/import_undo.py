@@ -1,6 +1,5 @@
 """Taking an import back: the items that it brought go, as long as nothing rests on them."""
 
-from dataclasses import asdict
 from typing import Any
 
 from django.db import IntegrityError, models, transaction
@@ -13,6 +12,7 @@ from annotation.jobs import JobContext
 from annotation.models import Item, Job, JobProblem, Project, User
 from annotation.services import audit
 from annotation.services.import_job import Counts
+from annotation.services.imported_labels import remove_empty_batch, remove_with_items, was_corrected
 from annotation.services.imports import IMPORT
 
 UNDO = "import_undo"
@@ -27,17 +27,19 @@ def undo_objection(job: Job) -> str:
     if not counts.positions:
         return _("This import has brought no items that are still there.")
     for first, last in counts.positions:
-        if reason := _rests_on(_items(job.project_id, first, last)):
+        if reason := _rests_on(_items(job.project_id, first, last), job):
             return reason
     return ""
 
 
 def start_undo(*, job: Job, user: User) -> Job:
     """Start the job that removes what the import `job` brought. Raises ConflictError where it cannot be."""
-    if reason := undo_objection(job):
-        raise ConflictError(reason)
-    counts = Counts.of(job.result)
     with transaction.atomic():
+        # Nobody starts a run meanwhile: `start_run` takes the same lock.
+        Project.objects.select_for_update().get(pk=job.project_id)
+        if reason := undo_objection(job):
+            raise ConflictError(reason)
+        counts = Counts.of(job.result)
         undo = jobs.enqueue(
             project=job.project,
             kind_name=UNDO,
@@ -76,8 +78,9 @@ def undo_import(context: JobContext) -> dict[str, Any]:
                 items = _items(job.project_id, start, last)
                 # Whoever refers to one of them from now on waits for this lock, and then finds it gone.
                 list(items.select_for_update().values_list("pk", flat=True))
-                if reason := _rests_on(items):
+                if reason := _rests_on(items, job):
                     raise JobFailedError(reason)
+                remove_with_items(job, items)
                 # Nothing goes with them: what came to refer to them would be an error here.
                 items._raw_delete(items.db)
                 counts.positions[-1:] = [[first, start - 1]] if start > first else []
@@ -94,13 +97,14 @@ def _remember(job: Job, counts: Counts, columns_go: bool) -> None:
     of its file can be started again from the beginning.
     """
     if counts.positions:
-        Job.objects.filter(pk=job.pk).update(result=asdict(counts))
+        Job.objects.filter(pk=job.pk).update(result=counts.as_result())
         return
-    result = asdict(counts) | {"removed": True, "columns": []}
+    result = counts.as_result() | {"removed": True, "columns": []}
     changes: dict[str, Any] = {"result": result}
     if job.state != Job.State.DONE:
         changes = {"result": {}, "done": 0}
         JobProblem.objects.filter(job=job).delete()
+    remove_empty_batch(job)
     Job.objects.filter(pk=job.pk).update(**changes)
     if columns_go:
         project = Project.objects.get(pk=job.project_id)
@@ -119,15 +123,27 @@ def _items(project_id: int, first: int, last: int) -> QuerySet[Item]:
     return Item.objects.filter(project_id=project_id, position__range=(first, last)).order_by()
 
 
-def _rests_on(items: QuerySet[Item]) -> str:
+def _rests_on(items: QuerySet[Item], job: Job) -> str:
     """Why the items stay, where anything refers to one of them, whichever application it is of; "" where
-    nothing does. The sentence is one for all: what refers to an item would tell what it was drawn for.
+    nothing does. The sentence is one for all: what refers to an item would tell what it was drawn for. What
+    the import `job` itself brought with its items goes with them, unless somebody has corrected it.
     """
+    brought_by = job.pk or 0
+    own: dict[str, dict[str, Any]] = {
+        "label": {"work_item__batch__imported_by": brought_by},
+        "workitem": {"batch__imported_by": brought_by},
+        "settlement": {"batch__imported_by": brought_by},
+    }
+    if was_corrected(job):
+        own = {}
     for relation in Item._meta.get_fields(include_hidden=True):
         if not relation.auto_created or not isinstance(relation, models.ManyToOneRel):
             continue
         model, name = relation.related_model, relation.field.name
-        if model._default_manager.filter(**{f"{name}__in": items}).exists():
+        rows = model._default_manager.filter(**{f"{name}__in": items})
+        if mine := own.get(str(model._meta.model_name)):
+            rows = rows.exclude(**mine)
+        if rows.exists():
             return _(
                 "A run, an answer, a label or a comment rests on some of these items, so that they stay."
             )

@@ -4,14 +4,16 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from annotation.importers.excel import Excel
 from annotation.importers.registry import IMPORTERS
 from annotation.models import Project
 from annotation.services.imports import Mapping, Preview
 
 # In which a text may be read; what is no text is never taken for one, nor the other way round.
-TEXT_FORMATS = ("csv_comma", "csv_semicolon", "tsv", "jsonl", "json", "lines")
+TEXT_FORMATS = ("csv_comma", "csv_semicolon", "tsv", "jsonl", "json", "doccano", "label_studio", "lines")
 
 
 class UploadForm(forms.Form):
@@ -19,7 +21,9 @@ class UploadForm(forms.Form):
         label=_("File"),
         required=False,
         widget=forms.FileInput(
-            attrs={"accept": ".csv,.tsv,.tab,.jsonl,.ndjson,.json,.txt,.gz,.parquet,.zip"}
+            attrs={
+                "accept": ".csv,.tsv,.tab,.jsonl,.ndjson,.json,.txt,.gz,.parquet,.xlsx,.xlsb,.xls,.ods,.zip"
+            }
         ),
     )
     text = forms.CharField(
@@ -61,7 +65,8 @@ class MappingForm(forms.Form):
         label=_("Name of the item"),
         required=False,
         help_text=_(
-            "A column that tells every item apart. Without one, the line number or file name is used."
+            "A column that tells every item apart. Without one, the id that the file gives it is "
+            "used, else its line or name."
         ),
     )
     text_format = forms.ChoiceField(
@@ -69,6 +74,15 @@ class MappingForm(forms.Form):
         required=False,
         choices=Project.TextFormat.choices,
         help_text=_("For all items of the project; it stays once people have been asked to label."),
+    )
+
+    keep_labels = forms.BooleanField(
+        label=_("Keep the labels that people gave elsewhere"),
+        required=False,
+        help_text=_(
+            "Items that have one are delivered with it, and nobody is asked about them. No certificate rests "
+            "on such labels."
+        ),
     )
 
     def __init__(
@@ -81,15 +95,25 @@ class MappingForm(forms.Form):
         self.fields["text_column"].choices = named  # type: ignore[attr-defined]
         if look.holds_images:
             del self.fields["text_column"]
-        if guess not in TEXT_FORMATS:
+        if len(look.sheets) > 1:
+            self.fields["format"].label = _("Sheet")
+            self.fields["format"].help_text = _(
+                "The workbook has %(count)d sheets, of which an import reads one."
+            ) % {"count": len(look.sheets)}
+            self.fields["format"].choices = [  # type: ignore[attr-defined]
+                (Excel(sheet).name, sheet) for sheet in look.sheets
+            ]
+        elif guess not in TEXT_FORMATS:
             del self.fields["format"]
         else:
             self.fields["format"].choices = [  # type: ignore[attr-defined]
-                (name, _guessed(IMPORTERS[name].title) if name == guess else IMPORTERS[name].title)
-                for name in TEXT_FORMATS
+                (name, _guessed(gettext(title)) if name == guess else gettext(title))
+                for name, title in ((name, IMPORTERS[name].title) for name in TEXT_FORMATS)
             ]
         if look.holds_images or not text_format_is_open:
             del self.fields["text_format"]
+        if not look.labels:
+            del self.fields["keep_labels"]
 
     def mapping(self) -> Mapping:
         return Mapping.showing(

@@ -17,6 +17,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from annotation.errors import HypacError, InputError
 from annotation.hooks import hidden_columns
 from annotation.importers.detect import detect
+from annotation.importers.excel import NAME as EXCEL
 from annotation.models import Job, Project, StoredFile
 from annotation.services.files import store_file
 from annotation.services.import_check import Check, check_import
@@ -61,6 +62,7 @@ def import_upload(request: ProjectRequest) -> HttpResponseBase:
             "item_count": project.items.count(),
             "imports": project.jobs.filter(kind="import").order_by("-id")[:RECENT],
             "most_bytes": settings.HYPAC_MAX_UPLOAD_BYTES,
+            "connections": project.connections.order_by("name"),
         },
     )
 
@@ -89,6 +91,7 @@ def import_mapping(request: ProjectRequest, file_id: int) -> HttpResponseBase:
                 mapping=form.mapping(),
                 format_name=look.format,
                 text_format=form.cleaned_data.get("text_format") or "",
+                keep_labels=form.cleaned_data.get("keep_labels", False),
             )
         except HypacError as error:
             add_error(form, error)
@@ -125,7 +128,8 @@ class Chosen:
 
 def _look(stored: StoredFile, guess: str, wanted: str) -> tuple[Preview, str]:
     """The file as it is wanted to be read; as it seems to be, and why not otherwise, where it cannot."""
-    if wanted not in TEXT_FORMATS or guess not in TEXT_FORMATS:
+    texts = wanted in TEXT_FORMATS and guess in TEXT_FORMATS
+    if not texts and not (guess == EXCEL and wanted.startswith(f"{EXCEL}:")):
         return preview(stored_file=stored), ""
     try:
         return preview(stored_file=stored, format_name=wanted), ""
@@ -137,7 +141,7 @@ def _mapping_page(request: ProjectRequest, stored: StoredFile, look: Preview) ->
     project = request.access.project
     chosen = _chosen(request, project, look)
     # A file that was imported can be looked at again, with the answers of models in it.
-    hidden = hidden_columns(project)
+    hidden = hidden_columns(project) | look.reserved
     rows = [
         {name: _("(not shown now)") if name in hidden else row[name] for name in row} for row in look.rows
     ]

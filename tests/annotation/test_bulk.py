@@ -1,5 +1,6 @@
 """Many rows at once: what bulk_create would have stored, on both databases."""
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -8,7 +9,7 @@ from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
 from annotation.models import Item, Project, StoredFile
-from annotation.services.bulk import copy_rows
+from annotation.services.bulk import _with_fractions, copy_rows
 from tests.factories import make_project
 
 pytestmark = pytest.mark.django_db
@@ -94,3 +95,41 @@ def test_no_rows_and_unknown_columns() -> None:
     assert copy_rows(StoredFile, ("project", "sha256"), []) == 0
     with pytest.raises(ValueError, match="no column"):
         copy_rows(Project, ("items",), [])
+
+
+NUMBERS = [
+    1e16,
+    -1e22,
+    1e308,
+    1.5e300,
+    -1.7976931348623157e308,
+    5e-324,
+    0.0,
+    1.0,
+    float(2**63),
+    2**63,
+    10**16,
+]
+
+
+@pytest.mark.parametrize("number", [*NUMBERS, int("9" * 4_000), -int("9" * 4_000)])
+def test_numbers_come_back_as_they_were(number: float) -> None:
+    """Beside texts and names that look like large ones, and long whole numbers."""
+    typed = {
+        "text": 'a 1e+16 "q\\" e+5 \\\\',
+        "e+20": 1e20,
+        "1e+16": [number, {"é\\": number}, int("8" * 3_000), -1e16],
+        "last": number,
+    }
+    project = make_project()
+    copy_rows(Item, (*FIELDS, "typed"), [(*row, typed) for row in rows(project, 1)])
+    kept = project.items.get().typed
+    assert repr({name: kept[name] for name in typed}) == repr(typed)
+
+
+def test_a_long_whole_number_is_gone_through_once() -> None:
+    """Were each of its digits taken for the beginning of a number, this would take hours."""
+    long = "-" + "7" * 2_000_000
+    before = f'{{"e+": [{long}, 1e+16, {long}e, {long}.5]}}'
+    assert _with_fractions(before) == before.replace("1e+16", "10000000000000000.0")
+    assert json.loads(_with_fractions('["1e+16", -0.0, -1e+16, 1.5e+17]')) == ["1e+16", -0.0, -1e16, 1.5e17]

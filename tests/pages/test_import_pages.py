@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from annotation import jobs, queue
 from annotation.models import Job, Project
+from tests.annotation.test_import_excel import workbook
 from tests.annotation.test_import_parquet import table
 from tests.annotation.test_importers import make_zip
 from tests.factories import add_member, make_image, make_project
@@ -115,6 +116,24 @@ class TestMapping:
         owner.post(path, {"format": "lines", "text_column": ["text"], "id_column": ""})
         jobs.run(Job.objects.get().pk)
         assert list(project.items.values_list("text", flat=True)) == ["One, two; three", "Four; five"]
+
+    def test_a_sheet_of_a_workbook_is_chosen(self, owner, project) -> None:
+        content = workbook([["text"], ["first"]], [["id", "words"], [7, "second"]])
+        page = upload(owner, project, content, "x.xlsx")
+        seen = text(owner.get(page))
+        assert '<option value="excel:Sheet 1" selected>Sheet 1</option>' in seen
+        assert "The workbook has 2 sheets, of which an import reads one." in seen
+        assert seen.index('name="format"') < seen.index('name="text_column"')
+        chosen = {
+            "format": "excel:Sheet 2",
+            "id_column": "id",
+            "text_column": ["words"],
+            "text_format": "plain",
+        }
+        assert "second" in text(owner.post(page, {**chosen, "do": "look"}))
+        owner.post(page, chosen)
+        job = project.jobs.get(kind="import")
+        assert job.params["format"] == "excel:Sheet 2"
 
     def test_an_unknown_format_or_one_of_images_is_not_taken_up(self, owner, project) -> None:
         path = upload(owner, project, ROWS)
