@@ -19,13 +19,16 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation.errors import ConflictError, HypacError
+from annotation.closed_projects import refuse_closed
+from annotation.errors import ConflictError, HypacError, UnderWayError
 from annotation.job_context import JobContext as JobContext
 from annotation.job_context import JobLostError as JobLostError
 from annotation.job_context import JobPausedError as JobPausedError
 from annotation.job_context import ago, heart, mine, worker_ends
 from annotation.log_context import logged
 from annotation.models import Job, Project, User
+from annotation.services import events
+from annotation.webhooks import sending
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +37,7 @@ UNFINISHED = (Job.State.QUEUED, Job.State.RUNNING, Job.State.PAUSED)
 # A queued job is nudged again after so long without anybody taking it.
 RENUDGE_SECONDS = 15
 # A job that failed and may do better later waits so long, then four times as long, and so on.
-FIRST_PAUSE_SECONDS = 15
-LONGEST_PAUSE_SECONDS = 15 * 60
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 15, 15 * 60
 # A job of a kind that no worker knows waits so long for one of a newer version.
 UNKNOWN_SECONDS = 24 * 60 * 60
 
@@ -43,15 +45,18 @@ UNKNOWN_SECONDS = 24 * 60 * 60
 @dataclass(frozen=True)
 class Kind:
     """`queue_of` names the Celery queue whose workers can do a job; `can_pause`: its handler looks at
-    `JobContext.pausing`; `stops_itself`: so it does, or it is quickly done (see JobContext).
+    `JobContext.pausing`; `stops_itself`: so it does, or it is quickly done (see JobContext). `finished` has
+    job and result in the transaction of its end.
     """
 
     name: str
+    # Marked by gettext_noop: pages show it in the language of the reader.
     title: str
     handler: Handler
     queue_of: Callable[[Job], str]
     can_pause: bool = False
     stops_itself: bool = False
+    finished: Callable[[Job, dict[str, Any]], None] | None = None
 
 
 _kinds: dict[str, Kind] = {}
@@ -65,10 +70,11 @@ def register(
     queue: str | Callable[[Job], str] = "default",
     can_pause: bool = False,
     stops_itself: bool = False,
+    finished: Callable[[Job, dict[str, Any]], None] | None = None,
 ) -> None:
     """Make a kind of job known. `queue` is the Celery queue whose workers can do it, or tells it of a job."""
     queue_of = queue if callable(queue) else lambda _job: queue
-    _kinds[name] = Kind(name, title, handler, queue_of, can_pause, can_pause or stops_itself)
+    _kinds[name] = Kind(name, title, handler, queue_of, can_pause, can_pause or stops_itself, finished)
 
 
 def kind(name: str) -> Kind:
@@ -94,15 +100,19 @@ def enqueue(
     unique_key: str = "",
     user: User | None = None,
     total: int | None = None,
+    of_closed: bool = False,
 ) -> Job:
     """Store a job and nudge a worker once the surrounding transaction is committed.
 
-    Raises ConflictError where an unfinished job of the project has the same `unique_key`, and where the
-    project is archived.
+    Raises UnderWayError where an unfinished job of the project has the same `unique_key`, and ConflictError,
+    unless `of_closed`, where the project is archived or was deleted.
     """
     known = kind(kind_name)
     try:
         with transaction.atomic():
+            if not of_closed:
+                # Before the key is taken: others hold the project while they wait for the key.
+                refuse_closed(project.pk)
             job = Job.objects.create(
                 project=project,
                 kind=kind_name,
@@ -113,13 +123,10 @@ def enqueue(
                 heartbeat_at=Now(),
             )
             job.heartbeat_at = timezone.now()  # near enough for whoever has the object
-            # Looked at after the row is there: whoever archives at this moment waits for it, and sees it.
-            if Project.objects.filter(pk=project.pk, archived_at__isnull=False).exists():
-                raise ConflictError(_("This project is archived. Take it out of the archive first."))
     except IntegrityError:
-        raise ConflictError(
+        raise UnderWayError(
             _("%(known)s is already under way. Wait until it has finished, or cancel it.")
-            % {"known": known.title}
+            % {"known": _(known.title)}
         ) from None
     transaction.on_commit(lambda: nudge(job))
     return job
@@ -147,7 +154,7 @@ def run(job_id: int) -> bool:
     job = Job.objects.select_related("project", "created_by").get(pk=job_id)
     context = JobContext(job, token, stops_itself=kind(job.kind).stops_itself)
     # Looking after other jobs, too: where all workers are busy, none is left for the reconciler's message.
-    with heart(job_id, token, also=reconcile), logged(job=job_id, job_kind=job.kind):
+    with heart(job_id, token, also=_look_around), logged(job=job_id, job_kind=job.kind):
         log.info("Job %s (%s) begins, attempt %s", job_id, job.kind, job.attempts)
         try:
             result = kind(job.kind).handler(context) or {}
@@ -171,16 +178,7 @@ def run(job_id: int) -> bool:
             log.exception("Job %s (%s) failed", job_id, job.kind)
             _failed(job, token, HypacError(f"Unexpected error: {type(error).__name__}: {error}"), retry=False)
             return False
-    return bool(
-        mine(job_id, token).update(
-            state=Job.State.DONE,
-            result=result,
-            claim_token="",
-            finished_at=timezone.now(),
-            error="",
-            pause_asked=False,
-        )
-    )
+    return _done(job, token, result)
 
 
 def cancel(*, job: Job) -> bool:
@@ -202,7 +200,7 @@ def pause(*, job: Job) -> None:
     if not known.can_pause:
         raise ConflictError(
             _("%(known)s cannot be paused. It can be stopped, and started again later.")
-            % {"known": known.title}
+            % {"known": _(known.title)}
         )
     with transaction.atomic():
         asked = Job.objects.filter(pk=job.pk, state=Job.State.RUNNING).update(pause_asked=True)
@@ -246,10 +244,12 @@ def tried_again_at(job: Job) -> datetime | None:
     return job.heartbeat_at + timedelta(seconds=RENUDGE_SECONDS)
 
 
-def retry(*, job: Job) -> None:
-    """Start a failed or cancelled job again where it stopped."""
+def retry(*, job: Job, of_closed: bool = False) -> None:
+    """Start a failed or cancelled job again where it stopped. Raises ConflictError, as `enqueue` does too."""
     try:
         with transaction.atomic():
+            if not of_closed:
+                refuse_closed(job.project_id)
             changed = Job.objects.filter(pk=job.pk, state__in=(Job.State.FAILED, Job.State.CANCELLED)).update(
                 state=Job.State.QUEUED,
                 attempts=0,
@@ -287,6 +287,12 @@ def reconcile() -> int:
     return len(announced)
 
 
+def _look_around() -> None:
+    """What a worker does now and then beside its job. Where all of them are busy, nobody else would."""
+    reconcile()
+    sending.send_overdue()
+
+
 def _silent() -> Q:
     """Jobs whose worker has died, or is taken for dead."""
     return Q(state=Job.State.RUNNING, heartbeat_at__lt=ago(settings.HYPAC_JOB_STALE_SECONDS))
@@ -317,9 +323,9 @@ def _lost_its_worker(job: Job) -> None:
 def _unknown(job: Job) -> None:
     """Called with the row locked."""
     reason = _("No worker knows work of kind %(kind)r. It was of another version of this program.")
-    Job.objects.filter(pk=job.pk).update(
-        state=Job.State.FAILED, error=reason % {"kind": job.kind}, finished_at=Now()
-    )
+    waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED)
+    if waiting.update(state=Job.State.FAILED, error=reason % {"kind": job.kind}, finished_at=Now()):
+        events.job_ended(job, "job.failed")
 
 
 def _claim(job_id: int, token: str) -> bool:
@@ -357,7 +363,26 @@ def _failed(job: Job, token: str, error: HypacError, *, retry: bool, progressed:
         asked = mine(job.pk, token).filter(pause_asked=True)
         if "finished_at" not in changes and asked.exists():
             changes["state"] = Job.State.PAUSED
-        mine(job.pk, token).update(**changes, pause_asked=False)
+        stored = mine(job.pk, token).update(**changes, pause_asked=False)
+        if stored and changes["state"] == Job.State.FAILED:
+            events.job_ended(job, "job.failed")
+
+
+def _done(job: Job, token: str, result: dict[str, Any]) -> bool:
+    with transaction.atomic():
+        stored = mine(job.pk, token).update(
+            state=Job.State.DONE,
+            result=result,
+            claim_token="",
+            finished_at=timezone.now(),
+            error="",
+            pause_asked=False,
+        )
+        if stored:
+            events.job_ended(job, "job.finished")
+            if finished := kind(job.kind).finished:
+                finished(job, result)
+    return bool(stored)
 
 
 def _paused(job: Job, token: str) -> None:
@@ -369,10 +394,7 @@ def _paused(job: Job, token: str) -> None:
         if held.filter(pause_asked=True).update(state=Job.State.PAUSED, pause_asked=False, claim_token=""):
             return
         waits = held.update(
-            state=Job.State.QUEUED,
-            claim_token="",
-            attempts=F("attempts") - 1,
-            heartbeat_at=Now(),
+            state=Job.State.QUEUED, claim_token="", attempts=F("attempts") - 1, heartbeat_at=Now()
         )
     if waits:
         nudge(job)

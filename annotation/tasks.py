@@ -2,7 +2,8 @@
 
 from celery import shared_task
 
-from annotation import jobs
+from annotation import jobs, upkeep
+from annotation.webhooks import sending
 
 
 @shared_task(name="annotation.run_job")
@@ -12,4 +13,9 @@ def run_job(job_id: int) -> None:
 
 @shared_task(name="annotation.reconcile_jobs")
 def reconcile_jobs() -> None:
-    jobs.reconcile()
+    upkeep.look_after()
+
+
+@shared_task(name="annotation.send_webhooks")
+def send_webhooks(webhook_id: int) -> None:
+    sending.send_due(webhook_id)

@@ -76,9 +76,15 @@ class Project(models.Model):
         blank=True,
         help_text=_("Names of all imported columns, in their order; a JSON object in a database has none."),
     )
+    label_config = models.TextField(
+        blank=True, help_text=_("The Label Studio configuration that the project was made from.")
+    )
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(null=True, blank=True)
+    deleting_at = models.DateTimeField(
+        null=True, editable=False, help_text=_("From then on it is there for nobody, and a job removes it.")
+    )
 
     class Meta:
         ordering = ["name", "id"]

@@ -1,4 +1,6 @@
-"""Pausing, resuming and hurrying background work, by people: with a line in the audit trail."""
+"""Pausing, resuming, hurrying, stopping and restarting background work, by people: with a line in the audit
+trail.
+"""
 
 from django.db import transaction
 
@@ -26,6 +28,22 @@ def try_job_now(*, job: Job, user: User) -> None:
     with transaction.atomic():
         jobs.try_now(job=job)
         _record(job, user, "job.retried")
+
+
+def retry_job(*, job: Job, user: User) -> None:
+    """Raises ConflictError as `jobs.retry` does."""
+    with transaction.atomic():
+        jobs.retry(job=job)
+        _record(job, user, "job.retried")
+
+
+def cancel_job(*, job: Job, user: User) -> bool:
+    """False where the job had already ended."""
+    with transaction.atomic():
+        if not jobs.cancel(job=job):
+            return False
+        _record(job, user, "job.cancelled")
+    return True
 
 
 def _record(job: Job, user: User, action: str) -> None:

@@ -8,13 +8,13 @@ from annotation import jobs, queue
 from annotation.errors import ConflictError
 from annotation.hooks import project_duplicated
 from annotation.models import Job, Membership, Project, User, WorkItem
-from annotation.services import audit
+from annotation.services import audit, events
 from annotation.services.choices import ChoiceSpec
 from annotation.services.projects import create_project
 from annotation.values import CHOICE_TYPES
 
 # What a copy takes over; label, items and all that follows from them it does not.
-COPIED = ("text_format", "overlap", "overlap_share", "consensus")
+COPIED = ("text_format", "overlap", "overlap_share", "consensus", "label_config")
 
 
 def archive_project(*, project: Project, actor: User) -> Project:
@@ -33,6 +33,7 @@ def archive_project(*, project: Project, actor: User) -> Project:
             for user in User.objects.filter(pk__in=held.values("leased_to")):
                 queue.release_all(project=locked, user=user)
             audit.record(project=locked, actor=actor, action="project.archived")
+            events.emit(project=locked, event="project.archived", data={"url": events.address(locked)})
     project.archived_at = locked.archived_at
     return project
 
@@ -98,5 +99,5 @@ def refuse_unfinished_jobs(project: Project) -> None:
     if job is not None:
         raise ConflictError(
             _("%(job)s is not finished. Wait until it is, or cancel it first.")
-            % {"job": jobs.kind(job.kind).title}
+            % {"job": _(jobs.kind(job.kind).title)}
         )

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, InputError
 from annotation.hooks import schema_objection, wording_objection
+from annotation.labelling_config.reading import read_config
 from annotation.models import MAX_OVERLAP, Choice, Label, Membership, Project, User
 from annotation.selectors.label_values import with_choice
 from annotation.services import audit
@@ -44,13 +45,20 @@ def create_project(
     overlap: int = 1,
     overlap_share: Decimal = Decimal(1),
     consensus: str = Project.Consensus.MAJORITY,
+    label_config: str = "",
 ) -> Project:
     """Make a project; `user` becomes its owner. `choices` are for the task types that have them.
 
     The slug is made from the name; it and the task type never change. `human_cost` is what one label by a
     person costs; `overlap` people are asked about an item with the probability `overlap_share`, else one is.
+    A Label Studio configuration, `label_config`, says task type, labels and text format in place of these.
     Raises InputError whose `where` names the field.
     """
+    if label_config := label_config.strip():
+        if choices:
+            raise InputError(_("Give labels or a configuration, not both."), where="label_config")
+        config = read_config(label_config)
+        task_type, choices, text_format = config.task_type, config.choices, config.text_format
     specs = _specs(task_type, choices)
     project = Project(
         name=name.strip(),
@@ -63,6 +71,7 @@ def create_project(
         overlap=overlap,
         overlap_share=overlap_share,
         consensus=consensus,
+        label_config=label_config,
         created_by=user,
     )
     _validate(project)

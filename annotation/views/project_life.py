@@ -87,7 +87,14 @@ def delete(request: ProjectRequest) -> HttpResponseBase:
         except HypacError as error:
             add_error(form, error)
         else:
-            messages.success(request, _("%(name)s is deleted.") % {"name": project.name})
+            messages.success(
+                request,
+                _(
+                    "%(name)s is deleted: nobody can open it any more. What it holds is being removed in "
+                    "the background."
+                )
+                % {"name": project.name},
+            )
             return redirect("project_list")
     return _page(request, delete=form)
 

@@ -12,19 +12,20 @@ from django.urls import reverse
 
 from annotation import jobs, queue
 from annotation.errors import ConflictError, InputError, NotAllowedError
-from annotation.models import AuditEvent, Item, Label, Project, StoredFile, User
+from annotation.models import AuditEvent, Item, KeyedRequest, Label, Project, StoredFile, User
 from annotation.permissions import access_to
 from annotation.selectors.projects import contents, projects_of, work_waits
 from annotation.services.files import store_file
 from annotation.services.invitations import create_invitation
-from annotation.services.project_deletion import delete_project, remove_files, tables_of_a_project
+from annotation.services.project_deletion import delete_project
 from annotation.services.project_life import archive_project, duplicate_project, unarchive_project
+from annotation.services.project_removal import remove_files, tables_of
 from routing.backends import Prompt
 from routing.models import ModelPrice, Source
 from routing.services.deliveries import deliver
 from routing.services.prompts import add_version
 from routing.services.sources import save_source
-from tests.factories import add_member, make_image_items, make_items, make_project, make_user
+from tests.factories import add_member, make_image_items, make_items, make_project, make_user, remove_deleted
 from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
@@ -239,9 +240,7 @@ class TestDuplicate:
 
 
 class TestDelete:
-    def test_everything_goes_and_nothing_of_others(
-        self, client_of, django_capture_on_commit_callbacks
-    ) -> None:
+    def test_everything_goes_and_nothing_of_others(self, client_of) -> None:
         world, other = make_world(60), make_world(30)
         world.complete(m=40)
         other.start(m=10)
@@ -255,7 +254,7 @@ class TestDelete:
             project=other.project, content=io.BytesIO(b"x"), original_name="x", media_type="text/plain"
         )
         left_over = default_storage.save(f"projects/{project.pk}/ab/abc", ContentFile(b"half an import"))
-        before = {model: rows(model, path, other.project) for model, path in tables_of_a_project()}
+        before = {model: rows(model, path, other.project) for model, path in tables_of(Project)}
         owner = client_of(world.manager)
         page = text(owner.get(reverse("project_manage", args=[project.slug])))
         for words in ("Items", "Labels by people", "Certificates", "Deliveries", "Runs", "Predictions"):
@@ -270,30 +269,33 @@ class TestDelete:
         url = reverse("project_delete", args=[project.slug])
         assert "Type the name of the project as it is" in text(owner.post(url, {"name": "another"}))
         assert project.items.count() == 61
-        with django_capture_on_commit_callbacks(execute=True):
-            answer = owner.post(url, {"name": project.name})
-        assert answer.url == "/"
-        for model, path in tables_of_a_project():
+        answer = owner.post(url, {"name": project.name}, follow=True)
+        assert answer.redirect_chain == [("/", 302)]
+        assert "is being removed in the background" in text(answer)
+        remove_deleted(project)
+        for model, path in tables_of(Project):
             assert rows(model, path, project) == 0, model
             assert rows(model, path, other.project) == before[model], model
         assert not Project.objects.filter(pk=project.pk).exists()
         assert len(names) > 1
         assert not any(default_storage.exists(name) for name in [*names, left_over])
         assert default_storage.exists(kept.storage_name)
-        event = AuditEvent.objects.get(action="project.deleted")
-        assert (event.project, event.actor, event.data) == (None, world.manager, {"name": project.name})
+        deleted, removed = AuditEvent.objects.filter(project=None).order_by("id")
+        assert (deleted.action, deleted.actor, deleted.data) == (
+            "project.deleted", world.manager, {"name": project.name}
+        )  # fmt: skip
+        assert (removed.action, removed.target) == ("project.removed", deleted.target)
 
     def test_no_table_of_a_project_is_forgotten(self) -> None:
-        """Everything but accounts belongs to a project."""
-        listed = {model for model, _ in tables_of_a_project()}
+        """All but accounts, and what is kept of their requests for a day, belongs to a project."""
+        listed = {model for model, _ in tables_of(Project)}
         own = {model for app in ("annotation", "routing") for model in apps.get_app_config(app).get_models()}
-        assert own - listed == {User}
+        assert own - listed == {User, KeyedRequest}
 
-    def test_not_while_a_job_is_unfinished(self, project) -> None:
+    def test_the_page_says_that_work_under_way_is_cancelled(self, project, owner) -> None:
         jobs.enqueue(project=project, kind_name="import", params={})
-        with pytest.raises(ConflictError, match="is not finished"):
-            delete_project(project=project, actor=project.created_by, name=project.name)
-        assert Project.objects.filter(pk=project.pk).exists()
+        page = text(owner.get(reverse("project_manage", args=[project.slug])))
+        assert "Deleting the project cancels it" in page
 
     def test_the_name_is_asked_for(self, project) -> None:
         with pytest.raises(InputError):
@@ -307,17 +309,27 @@ class TestDelete:
             project=make_project(), sha256=stored.sha256, storage_name=stored.storage_name,
             original_name="s", media_type="text/plain", size=6,
         )  # fmt: skip
-        StoredFile.objects.filter(pk=stored.pk).delete()
-        remove_files([stored.storage_name], folder=f"projects/{project.pk}")
+        remove_files([stored.storage_name], project=project.pk)
         assert default_storage.exists(stored.storage_name)
 
     def test_an_archived_project_can_be_deleted(self, project, owner) -> None:
         archive_project(project=project, actor=project.created_by)
         assert access_to(project.created_by, project.slug).allows("project.delete")
         assert owner.post(reverse("project_delete", args=[project.slug]), {"name": project.name}).url == "/"
+        remove_deleted(project)
         assert not Item.objects.exists()
         assert not Label.objects.exists()
 
 
 def rows(model, path, project) -> int:
     return model._default_manager.filter(**{path: project.pk}).count()
+
+
+def test_work_that_failed_does_not_begin_again_in_the_archive(project) -> None:
+    job = jobs.enqueue(project=project, kind_name="import", params={})
+    project.jobs.update(state="failed")
+    archive_project(project=project, actor=project.created_by)
+    with pytest.raises(ConflictError, match="archived"):
+        jobs.retry(job=job)
+    job.refresh_from_db()
+    assert job.state == "failed"
