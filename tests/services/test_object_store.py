@@ -33,10 +33,10 @@ from hypac_site import environment
 from routing.backends.openai_batch.store import ResultStore
 from routing.services.deliveries import deliver
 from tests.annotation.test_importers import make_zip
-from tests.factories import make_image, make_project
+from tests.factories import make_image, make_project, remove_deleted
 from tests.object_store import Bucket, ObjectStoreServer
 from tests.routing.worlds import make_world
-from tests.servers import free_port
+from tests.servers import dead_port
 
 pytestmark = pytest.mark.django_db
 ROWS = "id,text\n" + "".join(f"t{number},text {number}\n" for number in range(40))
@@ -143,9 +143,8 @@ def test_a_delivery_is_downloaded_file_by_file_and_as_one_archive(bucket) -> Non
 
     project = world.project
     assert bucket.names()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("django.db.transaction.on_commit", lambda do: do())
-        delete_project(project=project, actor=world.manager, name=project.name)
+    delete_project(project=project, actor=world.manager, name=project.name)
+    remove_deleted(project)
     assert not bucket.names()
 
 
@@ -179,7 +178,7 @@ def test_a_file_that_is_read_whole_takes_few_requests(bucket, monkeypatch) -> No
 
 
 def test_writers_of_the_same_bytes_are_no_error(bucket) -> None:
-    start, failures = threading.Barrier(4), []
+    start, failures = threading.Barrier(4, timeout=300), []
 
     def write() -> None:
         start.wait()
@@ -220,17 +219,20 @@ def test_a_store_that_does_not_answer_is_tried_again_and_told_of(bucket, setting
     page = client.post(upload, {"file": SimpleUploadedFile("rows.csv", ROWS.encode())}).url
     client.post(page, {"text_column": "text", "id_column": "id"})
     job = project.jobs.get()
-    nobody = f"http://127.0.0.1:{free_port()}"
-    use(settings, monkeypatch, {"HYPAC_S3_ENDPOINT": nobody})
-    with pytest.raises(StorageError) as told:
-        default_storage.exists("projects/1")
-    assert nobody not in str(told.value)
-    assert not told.value.permanent
-    jobs.run(job.pk)
-    job.refresh_from_db()
-    assert (job.state, "cannot be used at the moment" in job.error) == (Job.State.QUEUED, True)
-    said = client.post(upload, {"file": SimpleUploadedFile("other.csv", b"id,text\n1,x\n")}).content.decode()
-    assert "The storage of files cannot be used at the moment" in said
+    with dead_port() as port:
+        nobody = f"http://127.0.0.1:{port}"
+        use(settings, monkeypatch, {"HYPAC_S3_ENDPOINT": nobody})
+        with pytest.raises(StorageError) as told:
+            default_storage.exists("projects/1")
+        assert nobody not in str(told.value)
+        assert not told.value.permanent
+        jobs.run(job.pk)
+        job.refresh_from_db()
+        assert (job.state, "cannot be used at the moment" in job.error) == (Job.State.QUEUED, True)
+        said = client.post(
+            upload, {"file": SimpleUploadedFile("other.csv", b"id,text\n1,x\n")}
+        ).content.decode()
+        assert "The storage of files cannot be used at the moment" in said
 
     use(settings, monkeypatch, bucket.environment)
     jobs.run(job.pk)
