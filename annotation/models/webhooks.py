@@ -1,0 +1,95 @@
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from annotation.models.projects import Project
+
+
+class Webhook(models.Model):
+    """An address that is told what happens in a project."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="webhooks")
+    url = models.CharField(max_length=2000)
+    description = models.CharField(max_length=200, blank=True)
+    events = models.JSONField(default=list, help_text="Names of annotation.services.events.EVENTS.")
+    secret = models.TextField(
+        help_text="Encrypted (annotation.secrets); shown when it is made, and never again."
+    )
+    old_secret = models.TextField(
+        blank=True, help_text="The one before, encrypted; it signs, too, for a while."
+    )
+    old_secret_until = models.DateTimeField(null=True, blank=True)
+    is_active = models.BooleanField(default=True)
+    off_reason = models.CharField(
+        max_length=300, blank=True, help_text="Why it was switched off by itself, in words."
+    )
+    failing_since = models.DateTimeField(
+        null=True, blank=True, help_text="Since then no message has been taken, and one was refused."
+    )
+    not_before = models.DateTimeField(
+        null=True, blank=True, help_text="An address that does not answer is left in peace until then."
+    )
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["project_id", "id"]
+
+    def __str__(self) -> str:
+        return self.url
+
+
+class WebhookDelivery(models.Model):
+    """One message to one address: what is to be sent, and what became of it. Stored in the transaction of
+    what it tells; only annotation.webhooks.sending changes it afterwards.
+    """
+
+    class State(models.TextChoices):
+        PENDING = "pending", _("Waiting")
+        DELIVERED = "delivered", _("Delivered")
+        FAILED = "failed", _("Failed")
+
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
+    message_id = models.CharField(max_length=64, help_text="The same for every attempt, and every address.")
+    event = models.CharField(max_length=60)
+    payload = models.TextField(help_text="JSON, byte by byte as it is sent and signed.")
+    state = models.CharField(max_length=20, choices=State, default=State.PENDING)
+    attempts = models.PositiveIntegerField(default=0)
+    due_since = models.DateTimeField(help_text="When it happened, or was asked for again.")
+    next_attempt_at = models.DateTimeField(
+        null=True, blank=True, help_text="During an attempt: when the worker that makes it is given up."
+    )
+    status = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Of the last answer.")
+    error = models.CharField(
+        max_length=300, blank=True, help_text="Of the last attempt; never what was sent back."
+    )
+    duration_ms = models.PositiveIntegerField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name_plural = "webhook deliveries"
+        constraints = [
+            models.UniqueConstraint(fields=["webhook", "message_id"], name="webhook_message_once"),
+            models.CheckConstraint(
+                condition=Q(state__in=["pending", "delivered", "failed"]), name="webhook_delivery_state_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(state="pending", next_attempt_at__isnull=False)
+                | (~Q(state="pending") & Q(next_attempt_at__isnull=True)),
+                name="webhook_delivery_waits_for_a_time",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["webhook", "next_attempt_at"],
+                condition=Q(state="pending"),
+                name="webhook_delivery_due",
+            ),
+            models.Index(fields=["created_at"], name="webhook_delivery_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event} ({self.state})"

@@ -1,0 +1,45 @@
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from annotation.models import Project, Webhook
+from annotation.services import webhooks as service
+from annotation.webhooks import announcing
+from tests.annotation.webhooks.acts import ALL
+from tests.factories import make_project
+from tests.webhook_receiver import Receiver
+
+Make = Callable[..., tuple[Webhook, str]]
+
+
+@pytest.fixture
+def receiver(settings) -> Iterator[Receiver]:
+    with Receiver() as server:
+        settings.HYPAC_PRIVATE_HOSTS = (f"127.0.0.1:{server.port}",)
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def announced(monkeypatch) -> list[int]:
+    """Ids of the webhooks for which a worker was nudged."""
+    from annotation import tasks
+
+    sent: list[int] = []
+    monkeypatch.setattr(announcing, "_silent_until", 0.0)
+    monkeypatch.setattr(tasks.send_webhooks, "apply_async", lambda args, retry: sent.append(args[0]))
+    return sent
+
+
+@pytest.fixture
+def project(db) -> Project:
+    return make_project()
+
+
+@pytest.fixture
+def make(project, receiver) -> Make:
+    def make_webhook(**fields: Any) -> tuple[Webhook, str]:
+        given = {"project": project, "actor": project.created_by, "url": receiver.url, "events": ALL}
+        return service.create_webhook(**{**given, **fields})
+
+    return make_webhook
