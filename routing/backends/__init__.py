@@ -15,6 +15,7 @@ BACKENDS = {
     "openai_batch": "routing.backends.openai_batch.OpenAIBatch",
     "recorded": "routing.backends.recorded.Recorded",
     "sklearn": "routing.backends.sklearn.Sklearn",
+    "uploaded": "routing.backends.uploaded.Uploaded",
     "vllm": "routing.backends.vllm.Vllm",
 }
 

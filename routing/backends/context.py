@@ -42,10 +42,12 @@ class Prompt:
 @dataclass(frozen=True)
 class SourceContext:
     """`prompt` is None for a source that has none stored: the default of its task type is then used.
-    `served` is what `Backend.check` returned when the source was saved.
+    `served` is what `Backend.check` returned when the source was saved, `source` the key of the source, None
+    before it is stored.
     """
 
     task: TaskSpec = field(default_factory=lambda: TaskSpec("single_choice"))
     prompt: Prompt | None = None
     api_key: str = field(default="", repr=False)
     served: Mapping[str, Any] = field(default_factory=dict)
+    source: int | None = None

@@ -51,7 +51,7 @@ def label_config(task: TaskSpec, given: str = "") -> LabelConfig:
     Raises InputError naming label_config.
     """
     xml = given.strip() or made_from(task)
-    root = _parsed(xml)
+    root = parsed_config(xml)
     fields = {
         match[1]: tag.tag
         for tag in root.iter()
@@ -86,7 +86,8 @@ def made_from(task: TaskSpec) -> str:
     return ET.tostring(view, encoding="unicode")
 
 
-def _parsed(xml: str) -> ET.Element:
+def parsed_config(xml: str) -> ET.Element:
+    """Raises InputError naming label_config."""
     if len(xml) > MAX_CHARACTERS:
         raise _wrong(
             _("It has more than %(max_characters)s characters.") % {"max_characters": f"{MAX_CHARACTERS:,}"}

@@ -35,7 +35,7 @@ def read_results(lines: Iterable[bytes]) -> Iterator[Result]:
         entry = _object(line)
         custom_id = entry.get("custom_id")
         if isinstance(custom_id, str):
-            yield _result(custom_id, entry)
+            yield read_result(custom_id, entry)
 
 
 def ids_in(content: bytes) -> set[str]:
@@ -43,7 +43,8 @@ def ids_in(content: bytes) -> set[str]:
     return {str(_object(line).get("custom_id")) for line in content.splitlines()}
 
 
-def _result(custom_id: str, entry: Mapping[str, Any]) -> Result:
+def read_result(custom_id: str, entry: Mapping[str, Any]) -> Result:
+    """What the object of a line says about one call."""
     response = entry.get("response")
     response = response if isinstance(response, Mapping) else {}
     body = response.get("body")

@@ -2,11 +2,12 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from annotation.models import Item
-from routing.backends import Answer
+from routing.backends import Answer, concurrent
 from routing.backends.concurrent import StoppedError, concurrently, in_flight
 from tests.routing.backends.asking import collected, items
 
@@ -31,7 +32,7 @@ def test_no_items_give_no_group():
 
 def test_no_more_calls_than_allowed_run_at_a_time_and_all_of_them_do():
     lock, now, most = threading.Lock(), 0, 0
-    together = threading.Barrier(8, timeout=10)
+    together = threading.Barrier(8, timeout=60)
 
     def ask(item, stopped):
         nonlocal now, most
@@ -82,16 +83,17 @@ def test_items_are_read_and_groups_given_in_the_thread_of_the_caller():
     assert threads == {mine}
 
 
-def test_answers_that_come_together_share_a_group():
-    release = threading.Barrier(20, timeout=10)
+def test_answers_that_come_together_share_a_group(monkeypatch):
+    monkeypatch.setattr(concurrent, "LONGEST_GATHER", 60.0)
+    release = threading.Barrier(20, timeout=60)
 
     def ask(item, stopped):
         if int(item.external_id) < 20:
             release.wait()
-        return Answer("x", latency_ms=5000.0)
+        return Answer("x", latency_ms=1e9)
 
     groups = list(concurrently(items(20), ask, 20))
-    # 3 % of five seconds are long enough for all of them.
+    # The longest that a group is gathered is long enough for all of them.
     assert [len(group) for group in groups] == [20]
 
 
@@ -100,7 +102,7 @@ def test_a_slow_answer_does_not_hold_back_the_others():
 
     def ask(item, stopped):
         if item.external_id == "0":
-            assert done.wait(10)
+            assert done.wait(60)
         return Answer(item.external_id, latency_ms=1.0)
 
     seen = []
@@ -112,17 +114,22 @@ def test_a_slow_answer_does_not_hold_back_the_others():
     assert len(seen) == 10
 
 
-def test_the_time_that_the_machine_was_busy_is_shared_out():
+def test_the_time_that_the_machine_was_busy_is_shared_out(monkeypatch):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(concurrent, "time", SimpleNamespace(monotonic=lambda: clock.now))
+
+    def ten_milliseconds():
+        clock.now += 0.01
+
+    four = threading.Barrier(4, action=ten_milliseconds, timeout=60)
+
     def ask(item, stopped):
-        time.sleep(0.01)
+        four.wait()
         return Answer("x", latency_ms=10.0)
 
-    began = time.monotonic()
     found = [answer for group in concurrently(items(20), ask, 4) for _, answer in group]
-    wall = (time.monotonic() - began) * 1000
-    busy = sum(answer.busy_ms for answer in found)
     # Five rounds of 10 ms; each answer took 10 ms, and together they took a quarter of that.
-    assert 50 <= busy <= wall
+    assert sum(answer.busy_ms for answer in found) == pytest.approx(50)
 
 
 def test_time_in_which_nothing_could_be_asked_is_nobodys_share():
@@ -141,8 +148,8 @@ def test_what_was_answered_is_given_before_the_failure_is_raised():
         if item.external_id == "1":
             second.set()
             raise RuntimeError("the model is gone")
-        assert second.wait(10)
-        assert stopped.wait(10)
+        assert second.wait(60)
+        assert stopped.wait(60)
         return Answer("x", latency_ms=1.0)
 
     given, error = collected(concurrently(items(50), ask, 4))
@@ -161,30 +168,32 @@ def test_a_failure_of_the_items_is_raised_after_what_was_answered():
 
 
 def test_closing_starts_no_further_call_and_waits_for_none():
-    started, hold = [], threading.Event()
+    started, hold, others = [], threading.Event(), set(threading.enumerate())
 
     def ask(item, stopped):
         started.append(item.external_id)
         if item.external_id == "0":
             return Answer("x", latency_ms=1.0)
-        assert hold.wait(10)
+        assert hold.wait(60)
         return Answer("x", latency_ms=1.0)
 
     groups = concurrently(items(50), ask, 4)
     next(groups)
-    groups.close()  # would hang, and fail below, if it waited for the calls under way
-    before = len(started)
-    assert before < 50
+    while len(started) < 5:  # the one that has ended, and four under way: all that are out
+        time.sleep(0.01)
+    threads = set(threading.enumerate()) - others
+    groups.close()  # would hang if it waited for the calls under way
     hold.set()
-    time.sleep(0.02)
-    assert len(started) == before
+    for thread in threads:
+        thread.join(60)
+    assert sorted(started) == ["0", "1", "2", "3", "4"]
 
 
 def test_calls_that_were_given_up_give_no_answer():
     def ask(item, stopped):
         if item.external_id == "0":
             raise RuntimeError("no")
-        assert stopped.wait(10)
+        assert stopped.wait(60)
         raise StoppedError
 
     given, error = collected(concurrently(items(10), ask, 4))

@@ -84,7 +84,7 @@ def test_an_item_that_takes_for_ever_ends(server):
         return Reply(200, {"results": []}, delay=30) if slow else predict(choose)(request)
 
     server.route("POST", "/predict", reply)
-    answers = predict_all(open_it(server, total_timeout=1), items_of("wuff", "slow"))
+    answers = predict_all(open_it(server, total_timeout=2), items_of("wuff", "slow"))
     assert [answer.value for answer in answers] == ["dog", None]
     assert "in time" in answers[1].reason
 
@@ -163,7 +163,7 @@ def test_closing_asks_for_no_more(server):
 
     def reply(request):
         if request.body["tasks"][0]["data"]["text"] != "0":
-            gate.wait(10)
+            gate.wait(60)
         return predict(choose)(request)
 
     server.route("POST", "/predict", reply)
@@ -175,7 +175,7 @@ def test_closing_asks_for_no_more(server):
     groups.close()
     gate.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert len(asked(server)) == 2
 
 
@@ -191,7 +191,7 @@ def test_what_the_items_raise_comes_after_the_answers_of_those_before(server):
 
 
 def test_batches_are_asked_for_at_the_same_time(server):
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=60)
 
     def reply(request: Request):
         both.wait()
