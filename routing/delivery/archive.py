@@ -4,12 +4,13 @@ import zipfile
 from collections.abc import Iterator, Sequence
 
 from annotation.services.files import BLOCK, open_file
-from routing.delivery.parquet import ParquetWriter
 from routing.models import DeliveryFile
 
 # Nothing in a delivery tells when it was made, so that the same files give the same archive.
 FIRST_MOMENT = (1980, 1, 1, 0, 0, 0)
 READ_BY_ALL = 0o644 << 16
+DENSE = {"application/vnd.apache.parquet", "image/jpeg", "image/png"}
+"""Compressed already."""
 LARGE = 2 * 1024**3
 
 
@@ -38,7 +39,7 @@ def zipped(files: Sequence[DeliveryFile], folder: str) -> Iterator[bytes]:
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:  # type: ignore[call-overload]
         for entry in files:
             info = zipfile.ZipInfo(f"{folder}/{entry.name}", FIRST_MOMENT)
-            dense = entry.file.media_type == ParquetWriter.media_type
+            dense = entry.media_type in DENSE
             info.compress_type = zipfile.ZIP_STORED if dense else zipfile.ZIP_DEFLATED
             info.external_attr = READ_BY_ALL
             with (

@@ -1,9 +1,12 @@
 """What a delivery holds, whatever its format."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import IO, Any, ClassVar, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from itertools import compress
+from typing import IO, Any, ClassVar, NamedTuple, Protocol
 
+from annotation.models import Project
 from annotation.values import Value
 
 
@@ -22,7 +25,8 @@ class Row:
         Who gave it; of several people all who answered, with commas between them.
     settled_by
         Where several people answered: what made one label of their answers, "majority", "adjudicated" (a
-        reviewer) or "dawid_skene".
+        reviewer) or "dawid_skene". "imported" where the label came with the item, and nobody here
+        gave, corrected or decided it.
     uncertainty : float
         Score of the first source, in [0, 1].
     p_i : str
@@ -60,27 +64,100 @@ class Page:
     Attributes
     ----------
     originals
-        The imported columns of each item.
+        The imported columns of each item, all as text.
+    typed
+        Of each item those of its columns that were no text when they came, with their values as JSON has
+        them; None for an item without any, and empty where no item of the page has one.
     columns
         Those of `Row`, by name (all of ADDED): lists with one entry per item.
+    texts
+        What people see of each item, "" of an image; empty unless a format of the delivery `reads_texts`.
+    keys
+        Of the items in the database.
+    looked_at
+        How many items of the project it stands for; more than it has where the delivery is a part of them.
     """
 
     originals: Sequence[Mapping[str, Any]]
     columns: Mapping[str, Sequence[Any]]
+    typed: Sequence[Mapping[str, Any] | None] = ()
+    texts: Sequence[str] = ()
+    keys: Sequence[int] = ()
+    looked_at: int = 0
+
+    @cached_property
+    def values(self) -> Sequence[Mapping[str, Any]]:
+        """The imported columns of each item, each value as it came: for formats that know more than text."""
+        if not self.typed:
+            return self.originals
+        pairs = zip(self.originals, self.typed, strict=True)
+        return [{**original, **typed} if typed else original for original, typed in pairs]
 
     def __len__(self) -> int:
         return len(self.originals)
+
+    def part(self, start: int, end: int) -> "Page":
+        """The items from `start` to before `end`."""
+        part = slice(start, end)
+        columns = {name: values[part] for name, values in self.columns.items()}
+        return Page(self.originals[part], columns, self.typed[part], self.texts[part])
+
+    def only(self, keep: Sequence[bool]) -> "Page":
+        """Of its items those that are to be kept."""
+        return Page(
+            list(compress(self.originals, keep)),
+            {name: list(compress(values, keep)) for name, values in self.columns.items()},
+            list(compress(self.typed, keep)),
+            list(compress(self.texts, keep)),
+            list(compress(self.keys, keep)),
+            self.looked_at,
+        )
 
     def rows(self) -> Iterator[Row]:
         return map(Row, *(self.columns[name] for name in ADDED))
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[Mapping[str, Any], Row]]) -> "Page":
+    def of(cls, rows: Sequence[tuple[Mapping[str, Any], Row]], texts: Sequence[str] = ()) -> "Page":
         """The page of these rows."""
         return cls(
             [original for original, _ in rows],
             {name: [getattr(row, name) for _, row in rows] for name in ADDED},
+            texts=texts,
         )
+
+
+@dataclass(frozen=True)
+class About:
+    """What a writer may know before the first row.
+
+    Attributes
+    ----------
+    columns
+        The original ones of all items, in order.
+    choices
+        Key -> name of each choice as it is now, in their order; empty where labels are no choices.
+    sources
+        Names of the run's models in the order in which they are asked; `uncertainty` is the first one's.
+    name
+        Of project and run, made of letters, digits and hyphens: "animals-run1".
+    kinds
+        Of each column what all its cells are (routing.delivery.kinds): text, where it is not named.
+    label_config
+        A configuration for Label Studio, in which these items and labels are shown.
+    """
+
+    columns: Sequence[str]
+    task_type: str = Project.TaskType.SINGLE_CHOICE
+    choices: Mapping[str, str] = field(default_factory=dict)
+    sources: Sequence[str] = ()
+    name: str = "labels"
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    label_config: str = ""
+
+    @property
+    def several(self) -> bool:
+        """Whether a label is a list of choices."""
+        return self.task_type == Project.TaskType.MULTIPLE_CHOICE
 
 
 def added_names(columns: Sequence[str]) -> dict[str, str]:
@@ -97,16 +174,103 @@ def added_names(columns: Sequence[str]) -> dict[str, str]:
     return names
 
 
+def free_names(columns: Iterable[str], reserved: Iterable[str]) -> dict[str, str]:
+    """Names of the original columns in a format that has its own use for the `reserved` ones."""
+    names: dict[str, str] = {}
+    taken = {*columns, *reserved}
+    for column in columns:
+        free = column
+        while free in reserved or (free != column and free in taken):
+            free = f"original_{free}"
+        names[column] = free
+        taken.add(free)
+    return names
+
+
+class Limit(NamedTuple):
+    """Something that a format cannot carry as it is: `kind` for programs, `words` (lazy) for people.
+
+    `counted`: the writer says how many cells of a delivery it concerns; otherwise it holds for all of them.
+    """
+
+    kind: str
+    words: Any
+    counted: bool = False
+
+
+class File(NamedTuple):
+    """A file of a delivery. `name` may lie in a folder: "dataset/state.json"."""
+
+    name: str
+    content: IO[bytes]
+    media_type: str
+
+
+class Files:
+    """The files of a delivery while they are written. `make` makes a new, empty one, of which nothing is left
+    where the process dies.
+    """
+
+    def __init__(self, make: Callable[[], IO[bytes]]) -> None:
+        self._make = make
+        self.made: list[File] = []
+
+    def open(self, name: str, media_type: str) -> IO[bytes]:
+        """A file that is written from its start; it stays open."""
+        return self.add(name, self.unnamed(), media_type)
+
+    def unnamed(self) -> IO[bytes]:
+        """One whose name is known only when it is written: `add` gives it."""
+        return self._make()
+
+    def add(self, name: str, content: IO[bytes], media_type: str) -> IO[bytes]:
+        assert name not in {file.name for file in self.made}, name  # noqa: S101 - a writer's mistake
+        self.made.append(File(name, content, media_type))
+        return content
+
+
 class Writer(Protocol):
-    """Writes one file, page by page, in constant memory; the same pages give the same bytes."""
+    """Writes the rows in one format, page by page, in constant memory; the same rows give the same bytes,
+    however they come in pages.
+
+    Attributes
+    ----------
+    file_name
+        Of the one file, or of the folder with a slash at its end: what people choose.
+    limits
+        What the format cannot carry. A cell that it cannot hold is refused (InputError) or counted, never
+        cut.
+    reads_texts, reads_kinds
+        Whether it needs `Page.texts` and `About.kinds`, which cost time.
+    counts
+        Once closed: of each counted limit the number of cells.
+    headers
+        Once closed: files that are the data card with something before it, by their names.
+    """
 
     file_name: ClassVar[str]
     media_type: ClassVar[str]
+    limits: ClassVar[tuple[Limit, ...]]
+    reads_texts: ClassVar[bool]
+    reads_kinds: ClassVar[bool]
+    counts: dict[str, int]
+    headers: dict[str, str]
 
-    def __init__(self, out: IO[bytes], columns: Sequence[str], *, several: bool = False) -> None:
-        """`columns` are the original ones of all items, in order; `several`: a label is a list of choices."""
+    def __init__(self, files: Files, about: About) -> None: ...
 
     def write(self, page: Page) -> None: ...
 
     def close(self) -> None:
-        """Write what is still to be written; `out` stays open."""
+        """Write what is still to be written; the files stay open."""
+
+
+class RowWriter:
+    """What most writers have in common."""
+
+    limits: ClassVar[tuple[Limit, ...]] = ()
+    reads_texts: ClassVar[bool] = False
+    reads_kinds: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {limit.kind: 0 for limit in self.limits if limit.counted}
+        self.headers: dict[str, str] = {}

@@ -5,23 +5,28 @@ No time, so that it stays the same.
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from routing.delivery.base import Page
-from routing.models import Run
+from django.utils.translation import gettext as _
+from django.utils.translation import override
 
-ESCAPED = ("labels.csv", "labels.tsv")
-"""Files for spreadsheets, in which cells that would start a formula are not exact."""
+from routing.delivery.base import Page, Writer
+from routing.models import Delivery, Run
 
 
 @dataclass
 class Counts:
-    """Rows written so far."""
+    """Rows written so far, and items that were looked at for them. `gone`: items of the delivery that this
+    one builds on that are no longer in the project.
+    """
 
     rows: int = 0
+    items: int = 0
     by_source: Counter[str] = field(default_factory=Counter)
     by_reason: Counter[str] = field(default_factory=Counter)
+    imported: int = 0
+    gone: int = 0
 
     @property
     def blanks(self) -> int:
@@ -29,6 +34,7 @@ class Counts:
 
     def add(self, page: Page) -> None:
         self.rows += len(page)
+        self.items += page.looked_at
         labels, reasons, sources = (page.columns[name] for name in ("label", "reason", "source"))
         rows = zip(labels, reasons, sources, strict=True)
         blank, given = [], []
@@ -39,18 +45,30 @@ class Counts:
                 given.append(source or "")
         self.by_reason.update(blank)
         self.by_source.update(given)
+        self.imported += page.columns["settled_by"].count("imported")
 
 
-def card(run: Run, counts: Counts, names: Sequence[str]) -> str:
-    """Markdown. Names that people typed stand in code spans, so that they are text and nothing else. `names`
-    are those of the files with the rows.
+def card(
+    run: Run,
+    counts: Counts,
+    writers: Sequence[Writer],
+    *,
+    since: Delivery | None = None,
+    filters: Mapping[str, str] | None = None,
+) -> str:
+    """Markdown. Names that people typed stand in code spans, so that they are text and nothing else.
+    `writers` have written the rows; `since` and `filters` say which part of all items these are.
     """
     result = json.loads(run.certificate.document)["result"]
     lines = [f"# {_code(run.project.name)}, run {run.number}", ""]
     if run.invalid_reason:
         lines += ["**This run is marked invalid; its certificate no longer holds:**", ""]
         lines += [*(f"- {_code(reason)}" for reason in run.invalid_reason.split("\n")), ""]
-    if counts.by_reason["it waits for a person"]:
+    part = since is not None or bool(filters)
+    if part:
+        lines += _part(run, counts, since, filters or {})
+    # Rows that wait need not be in a part.
+    if counts.by_reason["it waits for a person"] or (part and run.state != Run.State.COMPLETE):
         lines += ["**This delivery is partial: people have not labelled everything yet.**", ""]
         if result["certified"]:
             lines += [
@@ -68,8 +86,13 @@ def card(run: Run, counts: Counts, names: Sequence[str]) -> str:
         *(f"  - {_code(reason)}: {number}" for reason, number in sorted(counts.by_reason.items())),
         "- Labels by source:",
         *(f"  - {_code(source)}: {number}" for source, number in sorted(counts.by_source.items())),
+        *(
+            [f"- Came with their items, of these, and are covered by no certificate: {counts.imported}"]
+            if counts.imported
+            else []
+        ),
         "",
-        *_on_formulas(names),
+        *_limits(writers),
         "All rows are as they were at one moment, whatever people did while the files were written.",
         "",
         "To recompute the certificate, in a checkout of HyPAC: "
@@ -79,22 +102,66 @@ def card(run: Run, counts: Counts, names: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _on_formulas(names: Sequence[str]) -> list[str]:
-    """What stands in the files for spreadsheets that is not exact."""
-    escaped = [f"`{name}`" for name in names if name in ESCAPED]
-    exact = [f"`{name}`" for name in names if name not in ESCAPED]
+def _part(run: Run, counts: Counts, since: Delivery | None, filters: Mapping[str, str]) -> list[str]:
+    with override("en"):  # the same bytes, whoever asks for them
+        lines = [f"**{part_words(run, rows=counts.rows, items=counts.items)}**", ""]
+    if since is not None:
+        lines += [
+            f"It holds what differs from delivery {since.number} of run {since.run.number}: items whose "
+            "label, its source or its certificate is another one now, or is gone, and items that were not in "
+            "it. Each row takes the place of that with the same `external_id` there.",
+            "",
+        ]
+    if counts.gone:
+        lines += [
+            f"Items of that delivery that are no longer in the project, and of which nothing stands here: "
+            f"{counts.gone}. A delivery of all items has none of them.",
+            "",
+        ]
+    if filters:
+        chosen = (f"{name} = {value}" for name, value in sorted(filters.items()))
+        lines += [
+            "It holds the items that these filters found:",
+            "",
+            *(f"- {_code(text)}" for text in chosen),
+            "",
+        ]
+    return lines
+
+
+def part_words(run: Run, *, rows: int, items: int) -> str:
+    """What to know of a delivery that is a part of all items. `run` has its certificate."""
+    share = _("A part: %(rows)s of %(items)s items.") % {"rows": f"{rows:,}", "items": f"{items:,}"}
+    if not run.certificate.certified:
+        return share
+    promise = _(
+        "What is certified is about all %(pool)s items of the run together, not about this part: of the "
+        "labels in it, a larger share may be wrong."
+    ) % {"pool": f"{run.pool_size:,}"}
+    return f"{share} {promise}"
+
+
+def _limits(writers: Sequence[Writer]) -> list[str]:
+    """Of each format what it cannot carry; those that share their sentences stand together."""
+    together: dict[tuple[str, ...], list[str]] = {}
+    with override("en"):  # the same bytes, whoever asks for them
+        for writer in writers:
+            sentences = tuple(f"{limit.words}{_counted(writer, limit.kind)}" for limit in writer.limits)
+            together.setdefault(sentences, []).append(f"`{writer.file_name}`")
     lines = []
-    if escaped:
-        verb = "puts" if len(escaped) == 1 else "put"
-        lines.append(
-            f"{' and '.join(escaped)} {verb} an apostrophe before cells that a spreadsheet would take for a "
-            "formula: those that start with =, +, -, @, a tab or a carriage return, plain negative numbers "
-            "apart. "
-        )
-    if exact:
-        verb = "holds" if len(exact) == 1 else "hold"
-        lines.append(f"{' and '.join(exact)} {verb} every value as it is.")
-    return ["".join(lines).strip(), ""]
+    for sentences, names in together.items():
+        said = " and ".join(names)
+        if sentences:
+            lines += [f"What {said} cannot carry:", "", *(f"- {sentence}" for sentence in sentences), ""]
+        else:
+            lines += [f"{said} {'holds' if len(names) == 1 else 'hold'} every value as it is.", ""]
+    return lines
+
+
+def _counted(writer: Writer, kind: str) -> str:
+    if (count := writer.counts.get(kind)) is None:
+        return ""
+    return f" Here: {f'{count:,} of them' if count else 'none'}."
 
 
 def _code(text: str) -> str:

@@ -4,12 +4,14 @@ ours. TSV is the same with tabs.
 
 import csv
 import io
+import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import IO, Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
-from annotation.values import as_text
-from routing.delivery.base import ADDED, Page, added_names
+from django.utils.translation import gettext_lazy as _
+
+from routing.delivery.base import ADDED, About, Files, Limit, Page, RowWriter, added_names
 
 # A spreadsheet takes a cell that starts like this for a formula, and a formula can send data away. The
 # apostrophe makes it text. A plain negative number is none; the JSONL file is exact in any case.
@@ -17,28 +19,79 @@ FORMULA = frozenset("=+-@\t\r")
 NUMBER = re.compile(r"-[0-9]+(?:\.[0-9]+)?")
 
 
-class CsvWriter:
+LIMITS = (
+    Limit(
+        "types",
+        _(
+            "Every cell is text: a number, true or false reads back as such only where whoever reads it "
+            "guesses so; a list is written as JSON."
+        ),
+    ),
+    Limit("empty", _("A cell that is empty, one that is null and one that was not there look the same.")),
+    Limit(
+        "formula",
+        _(
+            "A cell that a spreadsheet would take for a formula (it starts with =, +, -, @, a tab or a "
+            "carriage return, plain negative numbers apart) has an apostrophe in front."
+        ),
+        counted=True,
+    ),
+)
+
+
+class CsvWriter(RowWriter):
     file_name: ClassVar[str] = "labels.csv"
     media_type: ClassVar[str] = "text/csv"
+    limits: ClassVar[tuple[Limit, ...]] = LIMITS
     delimiter: ClassVar[str] = ","
 
-    def __init__(self, out: IO[bytes], columns: Sequence[str], *, several: bool = False) -> None:
-        self._columns = columns
-        self._text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=False)
-        self._csv = csv.writer(self._text, delimiter=self.delimiter)
+    def __init__(self, files: Files, about: About) -> None:
+        super().__init__()
+        self._columns = about.columns
+        self._out = files.open(self.file_name, self.media_type)
         # A list cannot be looked up.
-        self._different = _DIFFERENT | ({"label", "label_name"} if several else set())
-        names = added_names(columns)
-        self._csv.writerow([_safe(name) for name in (*columns, *(names[name] for name in ADDED))])
+        self._different = _DIFFERENT | ({"label", "label_name"} if about.several else set())
+        names = added_names(about.columns)
+        header = (*about.columns, *(names[name] for name in ADDED))
+        self._write([[_safe(name) for name in header]])
+        self.counts["formula"] += sum(_safe(name) != name for name in header)
 
     def write(self, page: Page) -> None:
-        cells = [_originals(page.originals, column) for column in self._columns]
-        cells += [_added(page.columns[name], repeats=name not in self._different) for name in ADDED]
-        self._csv.writerows(zip(*cells, strict=True))
+        cells = [self._originals(page.originals, column) for column in self._columns]
+        cells += [self._added(page.columns[name], repeats=name not in self._different) for name in ADDED]
+        self._write(zip(*cells, strict=True))
 
     def close(self) -> None:
-        self._text.flush()
-        self._text.detach()
+        """Every page is written at once."""
+
+    def _write(self, rows: Iterable[Sequence[str]]) -> None:
+        text = io.StringIO(newline="")
+        csv.writer(text, delimiter=self.delimiter).writerows(rows)
+        self._out.write(text.getvalue().encode())
+
+    def _originals(self, originals: Sequence[Mapping[str, Any]], column: str) -> list[str]:
+        return self._cells([original.get(column, "") for original in originals])
+
+    def _added(self, values: Sequence[Any], *, repeats: bool) -> list[str]:
+        if not repeats:
+            return self._cells(values)
+        known = _Cells()
+        cells = list(map(known.__getitem__, values))
+        if known.escaped:
+            self.counts["formula"] += sum(map(known.escaped.__contains__, values))
+        return cells
+
+    def _cells(self, values: Sequence[Any]) -> list[str]:
+        return [
+            value if type(value) is str and value[:1] not in FORMULA else self._other(value)
+            for value in values
+        ]
+
+    def _other(self, value: object) -> str:
+        cell = _cell(value)
+        safe = _safe(cell)
+        self.counts["formula"] += safe is not cell
+        return safe
 
 
 class TsvWriter(CsvWriter):
@@ -47,39 +100,36 @@ class TsvWriter(CsvWriter):
     delimiter: ClassVar[str] = "\t"
 
 
-def _originals(originals: Sequence[Mapping[str, Any]], column: str) -> list[str]:
-    values = [original.get(column, "") for original in originals]
-    return [
-        value if type(value) is str and value[:1] not in FORMULA else _safe(_cell(value)) for value in values
-    ]
-
-
 # Columns whose values hardly ever repeat.
 _DIFFERENT = frozenset({"external_id", "uncertainty"})
-
-
-def _added(values: Sequence[Any], *, repeats: bool) -> list[str]:
-    if repeats:
-        return list(map(_Cells().__getitem__, values))
-    return [_safe(_cell(value)) for value in values]
 
 
 class _Cells(dict[Any, str]):
     """The cells that were made of a column's values. Values of one column are of one type, or None."""
 
+    def __init__(self) -> None:
+        self.escaped: set[Any] = set()
+
     def __missing__(self, value: Any) -> str:
-        cell = self[value] = _safe(_cell(value))
-        return cell
+        cell = _cell(value)
+        safe = self[value] = _safe(cell)
+        if safe is not cell:
+            self.escaped.add(value)
+        return safe
 
 
 def _cell(value: object) -> str:
+    if type(value) is str:
+        return value
+    if type(value) is float:
+        return repr(value)
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, list):
-        return as_text(value)
-    return repr(value) if isinstance(value, float) else str(value)
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return str(value)
 
 
 def _safe(cell: str) -> str:

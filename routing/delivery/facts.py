@@ -2,10 +2,10 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from annotation.models import Item, WorkItem
+from annotation.models import Item, Label, Settlement, WorkItem
 from annotation.selectors.ranges import of_items
 from annotation.selectors.settled import RecordRow, record_rows
 from annotation.values import Value
@@ -17,9 +17,8 @@ from routing.services.answers import usable_values
 
 State = WorkItem.State
 PERSON = "person"
+IMPORTED = "imported"
 Columns = dict[str, list[Any]]
-# JSON text of a stored answer -> the label and its name.
-Read = Callable[[str], tuple[Value | None, Value | None]]
 
 
 def columns_of(frame: Frame, ids: Sequence[int], external_ids: Sequence[str]) -> Columns:
@@ -29,11 +28,13 @@ def columns_of(frame: Frame, ids: Sequence[int], external_ids: Sequence[str]) ->
     routes = dict(Route.objects.filter(of_items("item", ids), run=run).values_list("item_id", "position"))
     columns: Columns = {name: [None] * len(ids) for name in ADDED}
     columns["external_id"] = list(external_ids)
-    columns["uncertainty"] = [pool.get(pk) for pk in ids]
+    columns["uncertainty"] = list(map(pool.get, ids))
     columns["certificate_id"] = [frame.certificate_id if pk in pool else None for pk in ids]
     places = {pk: place for place, pk in enumerate(ids)}
     _draw(columns, run, ids, places)
     records = record_rows(run.project, ids, hidden=frame.hidden, before_others=frame.own_batches)
+    for pk in frame.asked_anew(records):
+        del records[pk]
     _by_people(columns, frame, places, records)
     left = [(place, pk) for pk, place in places.items() if pk not in records]
     _outside(columns, run, [(place, pk) for place, pk in left if pk not in pool])
@@ -52,14 +53,32 @@ def _draw(columns: Columns, run: Run, ids: Sequence[int], places: Mapping[int, i
 def _by_people(
     columns: Columns, frame: Frame, places: Mapping[int, int], records: Mapping[int, RecordRow]
 ) -> None:
+    untouched = _untouched(frame, records)
     for pk, record in records.items():
         place = places[pk]
         columns["label"][place] = record.value
         columns["label_name"][place] = frame.name_of(record.value)
         columns["source"][place] = PERSON
         columns["annotator"][place] = record.annotators
-        columns["settled_by"][place] = record.method
+        columns["settled_by"][place] = IMPORTED if pk in untouched else record.method
         columns["run"][place] = frame.runs_of_batches.get(record.batch_id)
+
+
+def _untouched(frame: Frame, records: Mapping[int, RecordRow]) -> set[int]:
+    """Items whose label came with them, and that nobody here has corrected or decided about."""
+    as_it_came = (None, Settlement.Method.MAJORITY)
+    came = {
+        pk
+        for pk, record in records.items()
+        if record.batch_id in frame.imported and record.method in as_it_came
+    }
+    corrected = Label.objects.filter(
+        of_items("item", list(came)),
+        work_item__batch__in=frame.imported,
+        superseded_by__isnull=True,
+        version__gt=1,
+    )
+    return came.difference(corrected.values_list("item_id", flat=True)) if came else came
 
 
 def _outside(columns: Columns, run: Run, items: Sequence[tuple[int, int]]) -> None:
@@ -81,27 +100,28 @@ def _by_models(
     routes: Mapping[int, int],
 ) -> None:
     """The answer of the source that an item was sent to, or of the first after it that has one."""
-    run, read = frame.run, _reader(frame)
+    run, read = frame.run, _Labels(frame)
     answers = [dict(usable_values(run_source, ids)) for run_source in frame.run_sources]
     sources = [run_source.source.name for run_source in frame.run_sources]
     from_position = [list(zip(sources, answers, strict=True))[first:] for first in range(len(sources) + 1)]
     states_of = _states_of_work(frame, ids)
-    labels, names = columns["label"], columns["label_name"]
+    labels, names, given_by = columns["label"], columns["label_name"], columns["source"]
+    reasons, runs, number = columns["reason"], columns["run"], run.number
     for place, pk in items:
-        columns["run"][place] = run.number
+        runs[place] = number
         states = states_of.get(pk, ())
         differ = bool(states) and _people_differ(run, states)
         position = routes.get(pk)
         if position is not None and not differ:
             for source, given in from_position[position - 1]:
                 if (text := given.get(pk)) is not None:
-                    labels[place], names[place] = read(text)
-                    columns["source"][place] = source
+                    labels[place], names[place] = read[text]
+                    given_by[place] = source
                     break
             else:
-                columns["reason"][place] = _reason(states, differ=False)
+                reasons[place] = _reason(states, differ=False)
         else:
-            columns["reason"][place] = _reason(states, differ=differ)
+            reasons[place] = _reason(states, differ=differ)
 
 
 def _states_of_work(frame: Frame, ids: Sequence[int]) -> Mapping[int, list[str]]:
@@ -113,17 +133,16 @@ def _states_of_work(frame: Frame, ids: Sequence[int]) -> Mapping[int, list[str]]
     return found
 
 
-def _reader(frame: Frame) -> Read:
-    """Most answers are one of a few texts: each is read once for a page."""
-    known: dict[str, tuple[Value | None, Value | None]] = {}
+class _Labels(dict[str, tuple[Value | None, Value | None]]):
+    """JSON text of an answer -> the label and its name. Most are one of a few, each read once a page."""
 
-    def read(text: str) -> tuple[Value | None, Value | None]:
-        if text not in known:
-            value = json.loads(text)
-            known[text] = value, frame.name_of(value)
-        return known[text]
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
 
-    return read
+    def __missing__(self, text: str) -> tuple[Value | None, Value | None]:
+        value = json.loads(text)
+        read = self[text] = value, self._frame.name_of(value)
+        return read
 
 
 def _people_differ(run: Run, states: Collection[str]) -> bool:

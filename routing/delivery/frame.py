@@ -1,10 +1,15 @@
 """What is the same for all items of a delivery."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from annotation.hooks import hidden_batches
+from django.db.models import Q
+
+from annotation.hooks import hidden_batches, hidden_items
+from annotation.models import Item
+from annotation.selectors.label_values import imported_batches
+from annotation.selectors.ranges import of_items
 from annotation.values import Value
 from routing.models import Run, RunSource
 
@@ -17,8 +22,10 @@ class Frame:
     run_sources: Sequence[RunSource]
     names: Mapping[str, str]
     hidden: set[int]
+    anew: Q
     runs_of_batches: Mapping[int, int]
     certificate_id: str
+    imported: Set[int] = frozenset()
 
     @classmethod
     def of(cls, run: Run) -> "Frame":
@@ -31,8 +38,10 @@ class Frame:
             run_sources=list(run.run_sources.select_related("source").order_by("position")),
             names=dict(run.project.choices.values_list("key", "name")),
             hidden=hidden_batches(run.project),
+            anew=hidden_items(run.project, "pk"),
             runs_of_batches=runs_of_batches,
             certificate_id=run.certificate.sha256,
+            imported=frozenset(imported_batches(run.project)),
         )
 
     @cached_property
@@ -40,6 +49,13 @@ class Frame:
         """Batches of the run, whose labels go before others."""
         batches = (self.run.calibration_batch_id, self.run.routed_batch_id)
         return {pk for pk in batches if pk is not None}
+
+    def asked_anew(self, ids: Collection[int]) -> set[int]:
+        """Of these items those that an open run asks about again: nothing that people said of them counts,
+        also where a correction has settled it meanwhile.
+        """
+        among = Item.objects.filter(of_items("pk", list(ids)))
+        return set(among.filter(self.anew).values_list("pk", flat=True)).intersection(ids)
 
     def name_of(self, value: Value) -> Value | None:
         """Of choices their names as they are now; None where the label is no choice."""

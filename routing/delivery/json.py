@@ -1,24 +1,25 @@
 """JSON: one list with the objects of the JSON Lines file, each on a line of its own."""
 
-from collections.abc import Sequence
-from typing import IO, ClassVar
+from typing import ClassVar
 
-from routing.delivery.base import Page
-from routing.delivery.jsonl import JsonlWriter
+from routing.delivery.base import About, Files, Limit, Page, RowWriter
+from routing.delivery.jsonl import LIMITS, Lines
 
 
-class JsonWriter:
+class JsonWriter(RowWriter):
     file_name: ClassVar[str] = "labels.json"
     media_type: ClassVar[str] = "application/json"
+    limits: ClassVar[tuple[Limit, ...]] = LIMITS
 
-    def __init__(self, out: IO[bytes], columns: Sequence[str], *, several: bool = False) -> None:
-        self._out = out
-        self._objects = JsonlWriter(out, columns, several=several)
+    def __init__(self, files: Files, about: About) -> None:
+        super().__init__()
+        self._out = files.open(self.file_name, self.media_type)
+        self._lines = Lines(about)
         self._before = "["
 
     def write(self, page: Page) -> None:
         if page:
-            self._out.write((self._before + "\n" + ",\n".join(self._objects.lines(page))).encode())
+            self._out.write((self._before + "\n" + ",\n".join(self._lines.of(page))).encode())
             self._before = ","
 
     def close(self) -> None:

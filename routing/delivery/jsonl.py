@@ -6,41 +6,67 @@ by column, which takes half the time: most of our columns have few different val
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from json.encoder import encode_basestring
-from typing import IO, Any, ClassVar
+from operator import itemgetter
+from typing import Any, ClassVar
 
-from routing.delivery.base import Page, added_names
+from django.utils.translation import gettext_lazy as _
+
+from routing.delivery.base import About, Files, Limit, Page, RowWriter, added_names
 
 dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
+LIMITS = (
+    Limit("words", _("NaN and infinities are words: JSON has no numbers for them.")),
+    Limit(
+        "times",
+        _("Dates, times and decimals became text when they were imported, and are text here."),
+    ),
+)
 
-class JsonlWriter:
+
+class JsonlWriter(RowWriter):
     file_name: ClassVar[str] = "labels.jsonl"
     media_type: ClassVar[str] = "application/x-ndjson"
+    limits: ClassVar[tuple[Limit, ...]] = LIMITS
 
-    def __init__(self, out: IO[bytes], columns: Sequence[str], *, several: bool = False) -> None:
-        self._out = out
-        self._columns = [(column, _key(column)) for column in columns]
-        self._names = [(name, _key(free)) for name, free in added_names(columns).items()]
-        # A list cannot be looked up.
-        self._encoders = _DIFFERENT | ({"label": dumps, "label_name": dumps} if several else {})
+    def __init__(self, files: Files, about: About) -> None:
+        super().__init__()
+        self._out = files.open(self.file_name, self.media_type)
+        self._lines = Lines(about)
 
     def write(self, page: Page) -> None:
         if page:
-            self._out.write("".join(f"{line}\n" for line in self.lines(page)).encode())
-
-    def lines(self, page: Page) -> list[str]:
-        """One object for each item."""
-        parts = [
-            [key + _text(original[column]) if column in original else "" for original in page.originals]
-            for column, key in self._columns
-        ]
-        parts += [_encoded(key, page.columns[name], self._encoders.get(name)) for name, key in self._names]
-        # Each part begins with a comma, apart from those of columns that an item lacks.
-        return ["{" + "".join(line)[1:] + "}" for line in zip(*parts, strict=True)]
+            self._out.write("\n".join([*self._lines.of(page), ""]).encode())
 
     def close(self) -> None:
         """Every page is written at once."""
+
+
+class Lines:
+    """The JSON text of each item."""
+
+    def __init__(self, about: About) -> None:
+        self._columns = [(column, _key(column)) for column in about.columns]
+        self._names = [(name, _key(free)) for name, free in added_names(about.columns).items()]
+        # A list cannot be looked up.
+        self._encoders = _DIFFERENT | ({"label": dumps, "label_name": dumps} if about.several else {})
+
+    def of(self, page: Page) -> list[str]:
+        """One object for each item."""
+        parts = [self._cells(page, column, key) for column, key in self._columns]
+        parts += [_encoded(key, page.columns[name], self._encoders.get(name)) for name, key in self._names]
+        # Each part begins with a comma, apart from those of columns that an item lacks.
+        return ["{" + line[1:] + "}" for line in map("".join, zip(*parts, strict=True))]
+
+    def _cells(self, page: Page, column: str, key: str) -> list[str]:
+        if not page.typed:
+            # All is text, and mostly every item has the column.
+            with suppress(KeyError, TypeError):
+                texts = map(encode_basestring, map(itemgetter(column), page.originals))
+                return [key + text for text in texts]
+        return [key + _text(values[column]) if column in values else "" for values in page.values]
 
 
 def _key(name: str) -> str:

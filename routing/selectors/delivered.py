@@ -14,13 +14,14 @@ from annotation.models import Settlement, WorkItem
 from annotation.selectors.label_values import with_choice
 from annotation.selectors.settled import batches_with_overlap, has_record
 from routing.models import Prediction, Route, RunSource
-from routing.selectors.visibility import Sight
+from routing.selectors.visibility import Sight, in_pools
 from routing.services.answers import reaches, usable
 
 
 def by_person(sight: Sight) -> Q:
     """Whether the label that is delivered is a person's, or settled from several people's."""
-    return has_record(sight.project, item="pk", hidden=sight.hidden or None)
+    condition = has_record(sight.project, item="pk", hidden=sight.hidden or None)
+    return condition & ~in_pools(sight.anew, "pk") if sight.anew else condition
 
 
 def by_model(sight: Sight, run_source: RunSource) -> Q:

@@ -1,11 +1,15 @@
 """What each delivery of a project holds, and whether what its certificate says still stands."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from django.db.models import QuerySet
+
 from annotation.models import Job, Project
+from routing.delivery.card import part_words
 from routing.models import Delivery, DeliveryFile
+from routing.selectors.delivery_limits import FormatLimits, format_limits
 
 DELIVER = "deliver_run"
 
@@ -13,7 +17,8 @@ DELIVER = "deliver_run"
 @dataclass(frozen=True)
 class DeliveryReport:
     """`reasons` and `sources` count rows without and with a label; they and `partial`, whether people were
-    still at work, are None for a delivery whose job is gone or older than these counts.
+    still at work, are None for a delivery whose job is gone or older than these counts, and `limits`, what
+    its formats cannot carry, is empty then. `part` says in words that a delivery is a part; else it is empty.
     """
 
     delivery: Delivery
@@ -25,20 +30,32 @@ class DeliveryReport:
     reasons: list[tuple[str, int]] | None
     sources: list[tuple[str, int]] | None
     partial: bool | None
+    limits: list[FormatLimits]
+    part: str
+
+    @property
+    def items(self) -> int:
+        """Of the project, when it was made."""
+        return self.delivery.rows if self.delivery.items is None else self.delivery.items
 
     @property
     def labelled(self) -> int:
         return self.delivery.rows - self.delivery.blanks
 
 
-def delivery_reports(project: Project) -> list[DeliveryReport]:
-    """Newest first."""
-    deliveries = (
+def deliveries_of(project: Project) -> QuerySet[Delivery]:
+    """With all that a report of one reads."""
+    return (
         Delivery.objects.filter(run__project=project)
-        .select_related("run__certificate", "created_by")
+        .select_related("run__certificate", "created_by", "since__run")
         .prefetch_related("files__file")
-        .order_by("-id")
     )
+
+
+def delivery_reports(project: Project, deliveries: Iterable[Delivery] | None = None) -> list[DeliveryReport]:
+    """Of these, rows of `deliveries_of`; of all, newest first."""
+    if deliveries is None:
+        deliveries = deliveries_of(project).order_by("-id")
     results = project.jobs.filter(kind=DELIVER, state=Job.State.DONE).values_list("result", flat=True)
     by_delivery = {result["delivery"]: result for result in results if "delivery" in result}
     return [_report(delivery, by_delivery.get(delivery.pk, {})) for delivery in deliveries]
@@ -56,7 +73,13 @@ def _report(delivery: Delivery, result: dict[str, object]) -> DeliveryReport:
         reasons=_counted(result.get("by_reason")),
         sources=_counted(result.get("by_source")),
         partial=bool(result["partial"]) if "partial" in result else None,
+        limits=_limits(result.get("formats")),
+        part=part_words(run, rows=delivery.rows, items=delivery.items or 0) if delivery.is_part else "",
     )
+
+
+def _limits(counted: object) -> list[FormatLimits]:
+    return format_limits(counted) if isinstance(counted, dict) else []
 
 
 def _counted(counts: object) -> list[tuple[str, int]] | None:

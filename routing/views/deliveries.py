@@ -1,7 +1,8 @@
 """Files of labelled data."""
 
+from typing import Any
+
 from django.contrib import messages
-from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -11,15 +12,22 @@ from annotation.errors import HypacError
 from annotation.jobs import UNFINISHED
 from annotation.models import Job
 from annotation.selectors.job_progress import job_progress
-from annotation.services.files import open_file
 from annotation.views.access import ProjectRequest, needs, told
-from annotation.views.downloads import download
 from routing.delivery import DEFAULT_FORMATS, FORMATS
-from routing.delivery.archive import zipped
 from routing.models import Delivery, DeliveryFile, Run
 from routing.selectors.deliveries import DELIVER, delivery_reports
+from routing.selectors.delivery_limits import format_limits
+from routing.selectors.item_filters import FILTERS
+from routing.selectors.visibility import sight_of
 from routing.services.deliveries import deliver
+from routing.services.delivery_exports import export_delivery
+from routing.services.delivery_parts import bases_of, find_base
 from routing.services.states import ROUTED
+from routing.views import item_filters as words
+from routing.views.delivery_answers import archive_answer, file_answer
+
+MOST_BASES = 50
+"""Of so many deliveries one can be chosen on the page; the API knows all."""
 
 FILES = {
     "labels.csv": gettext_lazy(
@@ -32,6 +40,16 @@ FILES = {
     "labels.parquet": gettext_lazy(
         "For analysis with pandas, Polars, DuckDB or Spark: typed columns, every value exact."
     ),
+    "dataset/": gettext_lazy(
+        "A folder for `datasets.load_from_disk` of Hugging Face: Arrow files, typed columns, a data card."
+    ),
+    "doccano.jsonl": gettext_lazy("For doccano: text, labels, and everything else as metadata."),
+    "labels.manifest": gettext_lazy(
+        "For Amazon SageMaker: an augmented manifest as Ground Truth writes it, one object on each line."
+    ),
+    "label_studio/": gettext_lazy(
+        "For Label Studio: tasks with annotations and predictions, and a configuration that shows them."
+    ),
     "certificate.json": gettext_lazy("What is certified, and with which settings."),
     "draw.jsonl": gettext_lazy(
         "The calibration set with the labels by people and the answers of the models."
@@ -39,22 +57,33 @@ FILES = {
     "README.md": gettext_lazy("What is in the delivery, what is promised and what is not, in words."),
 }
 """What people are told of each file."""
+BESIDE = {name: FILES[name] for name in ("certificate.json", "draw.jsonl", "README.md")}
+"""Those that are in every delivery, whatever its formats."""
 
 
 @needs("deliveries.view", "GET")
 def deliveries(request: ProjectRequest) -> HttpResponseBase:
     project = request.access.project
     job = project.jobs.filter(kind=DELIVER).order_by("-id").first()
+    deliverable = project.runs.filter(state__in=ROUTED).order_by("-number").first()
+    job_unfinished = job is not None and job.state in UNFINISHED
+    can_deliver = deliverable is not None and request.access.allows("deliveries.make") and not job_unfinished
     return render(
         request,
         "routing/deliveries.html",
         {
             "reports": delivery_reports(project),
-            "file_words": FILES,
+            "can_deliver": can_deliver,
+            # The form says of each format what it is: then the others are left to be told of.
+            "file_words": BESIDE if can_deliver else FILES,
             "formats": _formats(job),
-            "deliverable": project.runs.filter(state__in=ROUTED).order_by("-number").first(),
+            "limits": format_limits(),
+            "connections": project.connections.order_by("name"),
+            "deliverable": deliverable,
+            "bases": bases_of(deliverable)[:MOST_BASES] if deliverable else [],
+            "filters": _filters(request, deliverable) if deliverable else [],
             "job": job,
-            "job_unfinished": job is not None and job.state in UNFINISHED,
+            "job_unfinished": job_unfinished,
             "progress": job_progress(job) if job is not None else None,
         },
     )
@@ -69,15 +98,55 @@ def _formats(job: Job | None) -> list[tuple[str, str, str, bool]]:
     ]
 
 
+def _filters(request: ProjectRequest, run: Run) -> list[dict[str, Any]]:
+    """The fields of those that can be used for a delivery of this run now."""
+    sight = sight_of(request.access.project, request.access, run=run.number)
+    if sight.run != run:
+        return []
+    return list(words.fields(words.Asked({}), words.options(sight), sight))
+
+
 @needs("deliveries.make", "POST")
 def run_deliver(request: ProjectRequest, number: int) -> HttpResponseBase:
-    """In the formats that are chosen on the page of the deliveries; from elsewhere in the usual ones."""
-    run = get_object_or_404(Run, project=request.access.project, number=number)
-    formats = request.POST.getlist("format") if "choose" in request.POST else DEFAULT_FORMATS
+    """What is chosen on the page of the deliveries; from elsewhere all items in the usual formats."""
+    project, asked = request.access.project, request.POST
+    run = get_object_or_404(Run, project=project, number=number)
     with told(request):
-        deliver(run=run, user=request.user, formats=formats)
+        since = _number(asked.get("since", ""))
+        deliver(
+            run=run,
+            user=request.user,
+            formats=asked.getlist("format") if "choose" in asked else DEFAULT_FORMATS,
+            since=find_base(project, since) if asked.get("since") else None,
+            filters={name: value for name in FILTERS if (value := asked.get(name, "").strip())},
+        )
         messages.success(request, _("The files are being written; they appear here."))
     return redirect("deliveries", request.access.project.slug)
+
+
+@needs("deliveries.make", "POST")
+def delivery_export(request: ProjectRequest, delivery_id: int) -> HttpResponseBase:
+    """Put all files of a delivery into a bucket."""
+    project = request.access.project
+    delivery = get_object_or_404(
+        Delivery.objects.select_related("run__project"), pk=delivery_id, run__project=project
+    )
+    connection = get_object_or_404(project.connections, pk=_number(request.POST.get("connection", "")))
+    job = None
+    with told(request):
+        job = export_delivery(
+            delivery=delivery,
+            connection=connection,
+            user=request.user,
+            prefix=request.POST.get("prefix") or None,
+            overwrite="overwrite" in request.POST,
+        )
+    return redirect("job", project.slug, job.pk) if job else redirect("deliveries", project.slug)
+
+
+def _number(text: str) -> int:
+    """0, which no row has, where it is none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
 @needs("deliveries.view", "GET")
@@ -89,7 +158,7 @@ def delivery_file(request: ProjectRequest, delivery_id: int, name: str) -> HttpR
         name=name,
     )
     try:
-        return download(request, file.file, name=f"{_prefix(file.delivery)}-{file.name}")
+        return file_answer(request, file)
     except HypacError as error:
         return _lost(request, error)
 
@@ -100,25 +169,10 @@ def delivery_zip(request: ProjectRequest, delivery_id: int) -> HttpResponseBase:
     delivery = get_object_or_404(
         Delivery.objects.select_related("run"), pk=delivery_id, run__project=request.access.project
     )
-    files = list(delivery.files.select_related("file"))
-    for entry in files:
-        try:
-            open_file(entry.file).close()
-        except HypacError as error:  # to be told now: once the archive has begun, it could only break off
-            return _lost(request, error)
-    prefix = _prefix(delivery)
-    return StreamingHttpResponse(
-        zipped(files, prefix),
-        content_type="application/zip",
-        headers={
-            "Content-Disposition": f'attachment; filename="{prefix}.zip"',
-            "X-Content-Type-Options": "nosniff",
-        },
-    )
-
-
-def _prefix(delivery: Delivery) -> str:
-    return f"run-{delivery.run.number}-delivery-{delivery.number}"
+    try:
+        return archive_answer(request, delivery)
+    except HypacError as error:
+        return _lost(request, error)
 
 
 def _lost(request: ProjectRequest, error: HypacError) -> HttpResponseBase:

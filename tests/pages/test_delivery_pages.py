@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import subprocess
 import sys
 import zipfile
@@ -18,6 +19,7 @@ from annotation.permissions import ROLES_BY_ACTION
 from routing.models import Delivery, Run
 from routing.services.deliveries import deliver
 from routing.services.validity import mark_invalid
+from routing.views.deliveries import FILES
 from tests.factories import add_member, make_items
 from tests.routing.worlds import World, make_world
 
@@ -137,6 +139,42 @@ def test_an_archive_whose_file_is_lost_is_not_begun(client_of) -> None:
     assert "no longer in the storage" in answer.content.decode()
 
 
+def test_a_part_is_asked_for_on_the_page_and_says_that_it_is_one(client_of) -> None:
+    world = make_world(100)
+    run = world.routed(m=40)
+    client = client_of(world.manager)
+    base = delivered(world, run)
+    page = page_of(world, client)
+    assert f'<option value="{base.pk}">Delivery 1 of run 1, ' in page
+    for name in ("label", "by", "u_from"):
+        assert re.search(rf'<(select|input)[^>]* name="{name}"', page)
+    address = reverse("run_deliver", args=[world.project.slug, 1])
+    empty = {"choose": "1", "format": "jsonl", "since": "", "label": "", "by": "", "q": " "}
+    world.label(limit=3)
+
+    def asked(**fields: str) -> str:
+        answer = client.post(address, {**empty, **fields}, follow=True)
+        return str(answer.content.decode())
+
+    asked(since=str(base.pk))
+    world.do("deliver_run")
+    assert "3 of the 100 of the project" in page_of(world, client)
+    asked(by="person", q="<b>text</b>")
+    world.do("deliver_run")
+    page = page_of(world, client)
+    assert "0 of the 100 of the project" in page
+    assert "<code>q</code>: <bdi>&lt;b&gt;text&lt;/b&gt;</bdi>" in page
+    assert "A part: 3 of 100 items." in page
+    assert "(filtered)" in page
+    asked()
+    world.do("deliver_run")
+    whole, filtered, since, _first = Delivery.objects.order_by("-pk")
+    assert (whole.is_part, filtered.filters["by"], since.since) == (False, "person", base)
+    assert "not both" in asked(since=str(base.pk), by="person")
+    assert "no such delivery" in asked(since="9" * 30)
+    assert Job.objects.filter(kind="deliver_run").count() == 4
+
+
 class TestWhileALaterRunIsOpen:
     """Files of an earlier run hold answers of models; whoever may have them labels nothing blind."""
 
@@ -191,6 +229,53 @@ class TestWhileALaterRunIsOpen:
         assert {row["label"] for row in rows if row["external_id"] in drawn} == {""}
         assert not {row["run"] for row in rows} - {"", "1"}
 
+    def test_the_page_offers_no_filters_now_but_what_is_new(self, second, client_of) -> None:
+        world, delivery = second
+        page = page_of(world, client_of(world.manager))
+        assert f'<option value="{delivery.pk}">' in page
+        assert 'name="label"' not in page
+
     def test_the_table_of_permissions_keeps_it_so(self) -> None:
         assert ROLES_BY_ACTION["deliveries.view"] <= ROLES_BY_ACTION["predictions.view"]
         assert ROLES_BY_ACTION["deliveries.make"] <= ROLES_BY_ACTION["predictions.view"]
+
+
+def test_what_the_formats_cannot_carry_is_said_and_counted(client_of) -> None:
+    world = make_world(60)
+    run = world.complete(m=30)
+    world.project.items.filter(external_id="t3").update(data={"text": "=1+1", "model1": "cat"})
+    client = client_of(world.manager)
+    deliver(run=run, user=world.manager, formats=["csv", "jsonl", "huggingface"])
+    world.do("deliver_run")
+    page = page_of(world, client)
+    mine = page.split("What these files cannot carry")[1].split("</details>")[0]
+    assert "apostrophe in front. <strong>Here: 1 of them.</strong>" in mine
+    assert "written as JSON. <strong>Here: none.</strong>" in mine
+    assert "<code>labels.jsonl</code></dt>\n<dd><ul><li>NaN and infinities are words" in mine
+    assert "doccano" not in mine
+    delivery = run.deliveries.get()
+    card = delivery.files.get(name="README.md").file
+    with default_storage.open(card.storage_name) as file:
+        words = file.read().decode()
+    assert "apostrophe in front. Here: 1 of them." in words
+    folder = reverse("delivery_file", args=[world.project.slug, delivery.pk, "dataset/README.md"])
+    answer = client.get(folder)
+    assert 'filename="run-1-delivery-1-dataset-README.md"' in answer.headers["Content-Disposition"]
+    content = b"".join(answer.streaming_content).decode()
+    assert content.startswith("---\npretty_name: ")
+    assert content.endswith(words)
+    archive = client.get(reverse("delivery_zip", args=[world.project.slug, delivery.pk]))
+    with zipfile.ZipFile(io.BytesIO(b"".join(archive.streaming_content))) as found:
+        assert "run-1-delivery-1/dataset/state.json" in found.namelist()
+        assert found.testzip() is None
+
+
+def test_each_file_is_described_once_whether_formats_can_be_chosen_or_not(client_of) -> None:
+    world = make_world(100)
+    delivered(world, world.routed(m=40))
+    for role in ("manager", "viewer"):
+        page = page_of(world, client_of(add_member(world.project, role)))
+        assert ('name="format"' in page) is (role == "manager")
+        for name, words in FILES.items():
+            start = str(words).partition("`")[0]
+            assert page.count(start) == 1, (role, name)

@@ -10,8 +10,7 @@ import pytest
 from annotation import queue
 from annotation.models import Item, Job, Label
 from routing.core.keys import V_MAX, Key
-from routing.delivery import FORMATS
-from routing.delivery.base import ADDED, Page, Row, added_names
+from routing.delivery.base import ADDED, About, Row, added_names
 from routing.models import Delivery, PoolItem, Prediction, Route, Run, Source
 from routing.selectors.runs import run_report
 from routing.services import bands
@@ -19,6 +18,7 @@ from routing.services.deliveries import deliver
 from routing.services.runs import cancel_run, route
 from tests.factories import make_items
 from tests.routing.worlds import World, files_of, make_world
+from tests.routing.written import files_written
 
 pytestmark = pytest.mark.django_db
 
@@ -38,11 +38,9 @@ def lines_of(files: dict[str, bytes]) -> list[dict[str, object]]:
 
 
 def write(name: str, columns: list[str], rows: list[tuple[dict[str, str], Row]]) -> bytes:
-    out = io.BytesIO()
-    writer = FORMATS[name](out, columns)
-    writer.write(Page.of(rows))
-    writer.close()
-    return out.getvalue()
+    files, _ = files_written(name, About(columns), rows)
+    (content,) = files.values()
+    return content
 
 
 def test_two_deliveries_of_the_same_labels_are_the_same_bytes_and_files():

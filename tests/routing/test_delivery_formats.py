@@ -14,10 +14,11 @@ from annotation.errors import InputError
 from annotation.selectors.ranges import of_items
 from annotation.values import as_text
 from routing.delivery import FORMATS
-from routing.delivery.base import ADDED, Page, Row
+from routing.delivery.base import ADDED, About, Row
 from routing.services.deliveries import deliver
 from tests.routing.test_deliveries import delivered, files_of
 from tests.routing.worlds import SETS, World, make_world
+from tests.routing.written import files_written, kinds_of
 
 COLUMNS = ["text", "a,b", "label"]
 NASTY = [
@@ -70,12 +71,10 @@ def rows_at_random(count: int, *, several: bool = False) -> list[tuple[dict[str,
 
 
 def written(name: str, rows: list[tuple[dict[str, str], Row]], *cuts: int, several: bool = False) -> bytes:
-    out = io.BytesIO()
-    writer = FORMATS[name](out, COLUMNS, several=several)
-    for start, end in zip((0, *cuts), (*cuts, len(rows)), strict=True):
-        writer.write(Page.of(rows[start:end]))
-    writer.close()
-    return out.getvalue()
+    about = About(COLUMNS, task_type="multiple_choice" if several else "single_choice")
+    files, _ = files_written(name, about, rows, *cuts)
+    (content,) = files.values()
+    return content
 
 
 def objects(rows: list[tuple[dict[str, str], Row]]) -> list[dict[str, object]]:
@@ -144,8 +143,19 @@ def test_parquet_is_exact_and_typed(several):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_bytes_do_not_depend_on_the_pages(name):
-    rows = rows_at_random(300)
-    assert written(name, rows) == written(name, rows, 1, 2, 2, 150) == written(name, rows, 299)
+    rows = [
+        (original | {"n": index % 7, "mixed": [None, 1, "x", {"a": 1}][index % 4]}, row)
+        for index, (original, row) in enumerate(rows_at_random(300))
+    ]
+    config = (
+        '<View><Text name="text" value="$text"/><Choices name="label" toName="text">'
+        '<Choice value="a"/><Choice value="b"/></Choices></View>'
+    )
+    about = About([*COLUMNS, "n", "mixed"], kinds=kinds_of(rows), label_config=config)
+    texts = [f"text {index}" for index in range(300)]
+    whole, _ = files_written(name, about, rows, texts=texts)
+    assert files_written(name, about, rows, 1, 2, 2, 150, texts=texts)[0] == whole
+    assert files_written(name, about, rows, 299, texts=texts)[0] == whole
 
 
 def test_large_parquet_files_are_written_in_groups(monkeypatch):
@@ -174,8 +184,9 @@ class TestDeliveries:
             table = csv.DictReader(io.StringIO(found[0][name].decode(), newline=""), delimiter=delimiter)
             assert [row["label"] for row in table] == ["" if v is None else as_text(v) for v in labels]
         card = found[0]["README.md"].decode()
-        assert "`labels.csv` and `labels.tsv` put an apostrophe" in card
-        assert "`labels.jsonl` and `labels.json` and `labels.parquet` hold every value as it is." in card
+        assert "What `labels.csv` and `labels.tsv` cannot carry:" in card
+        assert "has an apostrophe in front. Here: none." in card
+        assert "What `labels.jsonl` and `labels.json` cannot carry:\n\n- NaN and infinities are words" in card
 
     def _delivered(self, world: World, run) -> dict[str, bytes]:
         deliver(run=run, user=world.manager, formats=list(FORMATS))

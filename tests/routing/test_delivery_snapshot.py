@@ -8,12 +8,12 @@ from django.db import connection, transaction
 from annotation import jobs, queue
 from annotation.job_context import JobContext
 from annotation.models import Job, Label, StoredFile
+from annotation.selectors.snapshot import in_snapshot
 from routing.delivery import rows
-from routing.delivery.rows import delivered_pages, delivered_rows
-from routing.delivery.snapshot import in_snapshot
+from routing.delivery.rows import delivery_of
 from routing.models import Delivery, Run
 from routing.services.deliveries import deliver
-from tests.routing.worlds import World, make_world
+from tests.routing.worlds import World, make_world, rows_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,11 +39,11 @@ def complete(world: World) -> Run:
 def test_what_happens_while_it_is_read_is_not_in_it():
     world = make_world(100)
     run = world.routed(m=40)
-    before = list(delivered_rows(run))
-    waiting = [row.external_id for _, row in before if row.label is None]
+    before = rows_of(run)
+    waiting = [row.external_id for row in before if row.label is None]
     assert waiting
     found = []
-    with delivered_pages(run) as (then, pages):
+    with delivery_of(run) as (then, _, pages):
         found.append(next(pages))
         # People label, correct and write meanwhile; nobody waits for the reader.
         finish(world)
@@ -53,8 +53,8 @@ def test_what_happens_while_it_is_read_is_not_in_it():
         found += pages
     run.refresh_from_db()
     assert (then.invalid_reason, run.invalid_reason == "") == ("", False)
-    assert [row for page in found for row in page.rows()] == [row for _, row in before]
-    assert [row for _, row in delivered_rows(run)] != [row for _, row in before]
+    assert [row for page in found for row in page.rows()] == before
+    assert rows_of(run) != before
 
 
 def test_inside_a_transaction_its_own_changes_are_seen():
@@ -62,13 +62,13 @@ def test_inside_a_transaction_its_own_changes_are_seen():
     run = world.routed(m=30)
     with transaction.atomic():
         world.finish()
-        assert all(row.label is not None for _, row in delivered_rows(run))
+        assert all(row.label is not None for row in rows_of(run))
         transaction.set_rollback(True)
-    assert any(row.label is None for _, row in delivered_rows(run))
+    assert any(row.label is None for row in rows_of(run))
 
 
 def readers() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "delivery-reader"]
+    return [thread for thread in threading.enumerate() if thread.name == "snapshot-reader"]
 
 
 def test_a_reader_ends_with_whoever_wanted_it():
@@ -76,7 +76,7 @@ def test_a_reader_ends_with_whoever_wanted_it():
     run = complete(world)
 
     def breaks_off() -> None:
-        with delivered_pages(run) as (_, pages):
+        with delivery_of(run) as (_, _, pages):
             next(pages)
             raise RuntimeError("the disk is full")
 
