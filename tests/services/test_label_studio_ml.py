@@ -31,7 +31,7 @@ def url(tmp_path_factory):
         yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(60)
 
 
 def _open(url, task=PETS):
@@ -41,7 +41,7 @@ def _open(url, task=PETS):
 @pytest.fixture(autouse=True)
 def _up(url, settings):
     settings.HYPAC_PRIVATE_HOSTS = ["127.0.0.1"]
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while True:
         try:
             return _open(url).check()

@@ -1,0 +1,103 @@
+"""There and back with the program itself: Label Studio, a project here, people, Label Studio again.
+
+Run by `make test-label-studio`, which makes the environment that the program needs.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.annotation.test_imports import storage
+from tests.label_studio_server import PROGRAM, RUNNING, LabelStudioServer
+from tests.label_studio_story import CONFIG, MODEL, brought, delivered, labelled, results, tasks
+from tests.support import missing
+
+__all__ = ["storage"]
+pytestmark = [pytest.mark.django_db, pytest.mark.label_studio]
+COUNT = 200
+# What Label Studio itself gives to everything that it imports, or counts, whatever the file says.
+ITS_OWN_OF_TASKS = {
+    "id",
+    "inner_id",
+    "created_at",
+    "updated_at",
+    "project",
+    "updated_by",
+    "total_annotations",
+}
+ITS_OWN_OF_ANNOTATIONS = {
+    *("id", "unique_id", "created_at", "updated_at", "task", "project", "updated_by", "import_id"),
+    *("created_ago", "prediction", "result_count"),
+}
+ITS_OWN_OF_PREDICTIONS = {"id", "created_at", "updated_at", "created_ago", "task", "project"}
+
+
+@pytest.fixture(scope="module")
+def label_studio() -> Iterator[LabelStudioServer]:
+    if not PROGRAM.exists() and not RUNNING:
+        missing("label_studio", f"{PROGRAM} is not there: make test-label-studio installs it.")
+    with LabelStudioServer() as server:
+        yield server
+
+
+def differing(before: dict[str, Any], after: dict[str, Any], its_own: set[str]) -> Counter[str]:
+    """Names of the fields that `before` has and `after` has not, or has otherwise."""
+    return Counter(name for name in before.keys() - its_own if before[name] != after.get(name))
+
+
+def test_there_and_back_again(label_studio: LabelStudioServer) -> None:
+    given, truth = tasks(COUNT)
+    first = label_studio.project("first", CONFIG)
+    for number, task in enumerate(given):
+        task["meta"] = {"number": number}
+    numbers = label_studio.bring(first, given)
+    for number, (pk, task) in enumerate(zip(numbers, given, strict=True)):
+        if number % 10 == 0:
+            right = truth[task["data"]["key"]]
+            label_studio.annotate(pk, result=results(right), lead_time=1.25 + number, was_cancelled=False)
+        if number % 20 == 5:
+            label_studio.annotate(pk, result=results("pos"), lead_time=0.5, was_cancelled=True)
+    export = label_studio.export(first)
+    assert [task["data"] for task in export] == [task["data"] for task in given]
+    assert all(isinstance(entry, dict) for task in export for entry in task["predictions"])
+
+    project, job = brought(export)
+    assert (job.result["added"], job.result["labels"]) == (COUNT, COUNT // 10)
+    files = delivered(labelled(project, truth))
+    back = json.loads(files["label_studio/tasks.json"])
+    for before, after in zip(export, back, strict=True):
+        ours = {"meta", "annotations", "predictions"}
+        assert not differing(before, after, ours)
+        for name in ("annotations", "predictions"):
+            assert after[name][: len(before[name])] == before[name]
+        assert {**before["meta"], "hypac": after["meta"]["hypac"]} == after["meta"]
+
+    second = label_studio.project("second", files["label_studio/config.xml"].decode())
+    label_studio.bring(second, back)
+    again = label_studio.export(second)
+    changed: Counter[str] = Counter()
+    renewed: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+
+    def compare(what: str, one: dict[str, Any], other: dict[str, Any], its_own: set[str]) -> None:
+        for field, count in differing(one, other, set()).items():
+            (renewed if field in its_own else changed)[f"{what}.{field}"] += count
+
+    for before, after in zip(back, again, strict=True):
+        compare("task", before, after, ITS_OWN_OF_TASKS | {"annotations", "predictions"})
+        for name, own in (("annotations", ITS_OWN_OF_ANNOTATIONS), ("predictions", ITS_OWN_OF_PREDICTIONS)):
+            kinds[name] += len(before[name])
+            in_order = sorted(after[name], key=lambda entry: entry["id"])
+            for one, other in zip(before[name], in_order, strict=True):
+                compare(name, one, other, own)
+        kinds[after["meta"]["hypac"]["source"]] += 1
+        cancelled = sum(bool(entry["was_cancelled"]) for entry in after["annotations"])
+        kinds["cancelled"] += cancelled
+    print(f"\n{COUNT} tasks: {dict(kinds)}")
+    print(f"changed: {dict(changed)}; given anew by Label Studio: {dict(sorted(renewed.items()))}")
+    assert kinds[MODEL] + kinds["person"] == COUNT
+    assert kinds["cancelled"] == COUNT // 20
+    assert not changed
