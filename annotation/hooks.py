@@ -6,6 +6,10 @@ can be read from the list of callables.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+
+from django.db.models import Q
 
 from annotation.models import Job, Label, Project, Settlement, User, WorkBatch, WorkItem
 from annotation.permissions import Access
@@ -24,6 +28,9 @@ SchemaObjection = Callable[[Project], str]
 WordingObjection = Callable[[Project, str | None, Sequence[tuple[str, str]] | None], str]
 # Ids of batches of which nothing may be shown to anybody yet: not their items, not their labels.
 HiddenBatches = Callable[[Project], list[int]]
+# Which rows, by their path to an item, are about one that is asked about anew: nothing of what people said
+# of it before may be shown yet, whichever batch that was for.
+HiddenItems = Callable[[Project, str], Q]
 # Names of imported columns that hold model output which may not be shown now.
 HiddenColumns = Callable[[Project], Collection[str]]
 # Names of imported columns that hold model output, whether it may be shown now or not.
@@ -48,6 +55,7 @@ class Hooks:
     schema_objection: list[SchemaObjection] = field(default_factory=list)
     wording_objection: list[WordingObjection] = field(default_factory=list)
     hidden_batches: list[HiddenBatches] = field(default_factory=list)
+    hidden_items: list[HiddenItems] = field(default_factory=list)
     hidden_columns: list[HiddenColumns] = field(default_factory=list)
     model_columns: list[ModelColumns] = field(default_factory=list)
     job_page: list[JobPage] = field(default_factory=list)
@@ -77,6 +85,13 @@ def wording_objection(
 def hidden_batches(project: Project) -> set[int]:
     """Ids of batches of which nothing may be shown before their labels are locked."""
     return {batch for ask in hooks.hidden_batches for batch in ask(project)}
+
+
+def hidden_items(project: Project, item: str) -> Q:
+    """Of rows that lead to an item by `item` those that may not be shown, whichever batch they are of: what
+    people said about items that are asked about anew.
+    """
+    return reduce(or_, (ask(project, item) for ask in hooks.hidden_items), Q(pk__in=[]))
 
 
 def hidden_columns(project: Project) -> set[str]:

@@ -21,8 +21,8 @@ from annotation.models import (
 )
 from annotation.permissions import ROLES_BY_ACTION, Access
 from routing.models import Certificate, Run, Spend
-from routing.selectors.visibility import columns_hidden_now, hidden_columns
-from routing.services.completion import complete_if_done, run_of_batch
+from routing.selectors.visibility import asked_anew, columns_hidden_now, hidden_columns
+from routing.services.completion import calibration_ended, complete_if_done, run_of_batch
 from routing.services.item_changes import KIND as CHANGE
 from routing.services.prompts import source_asked_otherwise
 from routing.services.states import OPEN, UNDER_WAY, State
@@ -44,6 +44,7 @@ def register(hooks: Hooks) -> None:
     hooks.schema_objection.append(schema_objection)
     hooks.wording_objection.append(wording_objection)
     hooks.hidden_batches.append(hidden_batches)
+    hooks.hidden_items.append(asked_anew)
     hooks.hidden_columns.append(columns_hidden_now)
     hooks.model_columns.append(hidden_columns)
     hooks.job_page.append(job_page)
@@ -93,6 +94,8 @@ def label_stored(label: Label, replaced: Label | None) -> None:
     )
     if not calibration:
         complete_if_done(run, label.work_item)
+    else:
+        calibration_ended(run, label.work_item)
 
 
 def settled(batch: WorkBatch, settlements: Sequence[Settlement]) -> None:
@@ -104,6 +107,7 @@ def settled(batch: WorkBatch, settlements: Sequence[Settlement]) -> None:
         complete_if_done(run)
         return
     if batch.locked_at is None:
+        calibration_ended(run)
         return
     for row in settlements:
         # Not by times: of two servers one clock may be behind the other.
@@ -128,8 +132,12 @@ def _has_several(work_item: WorkItem) -> bool:
 
 def work_item_ended(work_item: WorkItem) -> None:
     run = run_of_batch(work_item.batch_id)
-    if run is not None and work_item.batch_id == run.routed_batch_id:
+    if run is None:
+        return
+    if work_item.batch_id == run.routed_batch_id:
         complete_if_done(run, work_item)
+    else:
+        calibration_ended(run, work_item)
 
 
 def blind_objection(project: Project, user: User) -> str:

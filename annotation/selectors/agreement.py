@@ -9,7 +9,7 @@ import numpy as np
 from django.db.models import Exists, OuterRef
 from scipy import sparse
 
-from annotation.hooks import hidden_batches
+from annotation.hooks import hidden_batches, hidden_items
 from annotation.models import Choice, Label, Project, Settlement, User, WorkItem
 from annotation.services import agreement as measures
 from annotation.services.agreement import Answers, Estimate, Floats, Ints, Together
@@ -171,7 +171,8 @@ def _several(project: Project, hidden: set[int]) -> _Several:
     )
     answered = WorkItem.objects.filter(batch__in=batches, state=State.DONE)
     another = answered.filter(batch=OuterRef("batch"), item=OuterRef("item")).exclude(slot=1)
-    ids = list(answered.filter(Exists(another), slot=1).order_by("pk").values_list("pk", flat=True))
+    compared = answered.filter(Exists(another), slot=1).exclude(hidden_items(project, "item"))
+    ids = list(compared.order_by("pk").values_list("pk", flat=True))
     chosen = ids if len(ids) <= MAX_ITEMS else random.Random(measures.SEED).sample(ids, MAX_ITEMS)  # noqa: S311
     units = set(WorkItem.objects.filter(pk__in=chosen).values_list("batch_id", "item_id"))
     labels = Label.objects.filter(

@@ -99,7 +99,7 @@ class JobProgress:
 
 def job_progress(job: Job) -> JobProgress:
     try:
-        title = jobs.kind(job.kind).title
+        title = _(jobs.kind(job.kind).title)
     except HypacError:
         title = job.kind  # of a version that knew more kinds
     rate = left = None

@@ -16,7 +16,9 @@ def why_not_mine(project: Project, user: User) -> str:
     waiting = WorkItem.objects.filter(
         batch=OuterRef("pk"), state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)
     )
-    blind = WorkBatch.objects.filter(Exists(waiting), project=project, blind=True, locked_at__isnull=True)
+    blind = WorkBatch.objects.filter(
+        Exists(waiting), project=project, blind=True, locked_at__isnull=True, withdrawn_at__isnull=True
+    )
     return blind_objection(project, user) if blind.exists() else ""
 
 

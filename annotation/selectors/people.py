@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import Aggregate, Count, Exists, F, FloatField, Max, OuterRef, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber, TruncDate
 
-from annotation.hooks import hidden_batches
+from annotation.hooks import hidden_batches, hidden_items
 from annotation.models import Comment, Label, Membership, Project, Skip, User
 from annotation.queue.limits import midnight
 from annotation.selectors.agreement import AnnotatorAgreement, agreement_by_annotator
@@ -94,7 +94,7 @@ def labels_per_day(project: Project, user: User, *, days: int = SHOWN_DAYS) -> l
     """The last `days` days in the current time zone that have labels, newest first."""
     since = midnight() - timedelta(days=days - 1)
     counts = (
-        labels_of(project)
+        labels_of(project, imported=False)
         .filter(annotator=user, version=1, created_at__gte=since)
         .order_by()
         .values(day=TruncDate("created_at"))
@@ -113,19 +113,23 @@ def latest_labels(project: Project, user: User, *, most: int = 20) -> tuple[list
     hidden = hidden_batches(project)
     # Not by superseded_by__isnull: PostgreSQL takes the join that it makes for one that leaves one row.
     newer = Label.objects.filter(supersedes=OuterRef("pk"))
-    labels = labels_of(project).filter(~Exists(newer), annotator=user)
-    kept_back = bool(hidden) and labels.filter(work_item__batch__in=hidden).exists()
-    if hidden:
-        labels = labels.exclude(work_item__batch__in=hidden)
+    labels = labels_of(project, imported=False).filter(~Exists(newer), annotator=user)
+    unseen = Q(work_item__batch__in=hidden) | hidden_items(project, "item")
+    kept_back = labels.filter(unseen).exists()
+    labels = labels.exclude(unseen)
     newest = list(labels.order_by("-id").values_list("pk", flat=True)[:most])
-    shown = Label.objects.filter(pk__in=newest).select_related("item").defer("item__data", "item__text")
+    shown = (
+        Label.objects.filter(pk__in=newest)
+        .select_related("item")
+        .defer("item__data", "item__typed", "item__text")
+    )
     return list(shown.order_by("-id")), kept_back
 
 
 def _work(project: Project, user: User | None = None) -> dict[int, Work]:
     """By the id of the person; of everybody, or of one."""
     who = {"annotator": user} if user else {}
-    labels = labels_of(project).filter(**who).order_by()
+    labels = labels_of(project, imported=False).filter(**who).order_by()
     counts: dict[int, dict[str, Any]] = {
         row["annotator"]: dict(row)
         for row in labels.values("annotator").annotate(

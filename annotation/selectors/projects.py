@@ -47,7 +47,9 @@ def project_cards(projects: list[Project], user: User) -> list[ProjectCard]:
     counted = Item.objects.filter(project__in=ids).order_by().values_list("project").annotate(n=Count("*"))
     items = dict(counted)
     unfinished = WorkItem.objects.filter(batch=OuterRef("pk"), state__in=UNFINISHED)
-    batches = WorkBatch.objects.filter(Exists(unfinished), project__in=ids, locked_at__isnull=True)
+    batches = WorkBatch.objects.filter(
+        Exists(unfinished), project__in=ids, locked_at__isnull=True, withdrawn_at__isnull=True
+    )
     with_work = set(batches.values_list("project", flat=True))
     cards = []
     for project in projects:
@@ -99,6 +101,7 @@ def _an_item_for(user: User) -> QuerySet[WorkItem]:
     batches = WorkBatch.objects.filter(
         Q(blind=False, project__in=mine.values("pk")) | Q(project__in=unseeing.values("pk")),
         locked_at__isnull=True,
+        withdrawn_at__isnull=True,
     )
     skipped = Skip.objects.filter(work_item=OuterRef("pk"), user=user, cleared_at__isnull=True)
     labelled = Label.objects.filter(item=OuterRef("item"), annotator=user, work_item__batch=OuterRef("batch"))

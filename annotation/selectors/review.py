@@ -1,10 +1,12 @@
 """Reading what waits for a reviewer: items that people label differently, and flags."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
-from annotation.hooks import hidden_batches
+from annotation.hooks import hidden_batches, hidden_items
 from annotation.models import Comment, Label, Project, Settlement, User, WorkItem
 from annotation.selectors.settled import answers_of, disagreements, standing_of
 
@@ -47,6 +49,19 @@ def dispute_of(project: Project, user: User, work_item: int) -> Dispute | None:
     return _with_answers(found, decided)
 
 
+def with_answers(work: Sequence[WorkItem]) -> list[Dispute]:
+    """The disputes about these work items of slot 0: one query for all their answers."""
+    given: dict[tuple[int, int], list[Label]] = defaultdict(list)
+    labels = Label.objects.filter(
+        item__in=[row.item_id for row in work],
+        work_item__batch__in={row.batch_id for row in work},
+        superseded_by__isnull=True,
+    ).select_related("annotator", "work_item")
+    for label in labels.order_by("work_item__slot"):
+        given[label.work_item.batch_id, label.item_id].append(label)
+    return [Dispute(row, given[row.batch_id, row.item_id]) for row in work]
+
+
 def was_decided(work_item: WorkItem) -> bool:
     """Whether a reviewer has settled it, whoever that was."""
     standing = standing_of(work_item.batch, work_item.item_id)
@@ -55,12 +70,13 @@ def was_decided(work_item: WorkItem) -> bool:
 
 def open_flags(project: Project) -> QuerySet[Comment]:
     """Flags that nobody has resolved, oldest first. Not those that were set on items which may not be known
-    yet: what is in the calibration set of a run that is not analysed.
+    yet: what is in the calibration set of a run that is not analysed, or is asked about anew.
     """
     flags = Comment.objects.filter(item__project=project, is_flag=True, resolved_at__isnull=True)
     # As a choice of what is shown: SQL's NOT IN would leave out flags without a work item, too.
     shown = Q(work_item__isnull=True) | ~Q(work_item__batch__in=hidden_batches(project))
-    return flags.filter(shown).select_related("item__image", "author").order_by("pk")
+    flags = flags.filter(shown).exclude(hidden_items(project, "work_item__item"))
+    return flags.select_related("item__image", "author").order_by("pk")
 
 
 def asks_several(project: Project) -> bool:

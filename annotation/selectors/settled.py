@@ -5,18 +5,20 @@ A batch asks most items of one person; of those that it asks several about, it h
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from annotation.hooks import blind_objection
+from annotation.hooks import blind_objection, hidden_batches, hidden_items
 from annotation.models import Item, Label, Project, Settlement, User, WorkBatch, WorkItem
 from annotation.selectors.ranges import of_items
 from annotation.values import Value
 
 State = WorkItem.State
+_Key = tuple[int, int]
+"""Of a batch and an item."""
 # Filters of WorkItem: those of the same item in the same batch.
 _SAME = {"batch": OuterRef("batch"), "item": OuterRef("item")}
 
@@ -39,16 +41,17 @@ def disagreements(project: Project, user: User) -> QuerySet[WorkItem]:
     """What waits for a reviewer: one row (slot 0) per item whose people have all answered and whose label of
     record is not settled, in the order of the queue.
 
-    Without those of locked and withdrawn batches, and without blind batches where something stands against
-    this person (`hooks.blind_objection`).
+    Without those of locked and withdrawn batches, those of earlier batches whose items are asked about anew,
+    and blind batches where something stands against this person (`hooks.blind_objection`).
     """
     batches = WorkBatch.objects.filter(
         project=project, overlap__gt=1, locked_at__isnull=True, withdrawn_at__isnull=True
     )
     if batches.filter(blind=True).exists() and blind_objection(project, user):
         batches = batches.filter(blind=False)
+    anew = hidden_items(project, "item") & ~Q(batch__in=hidden_batches(project))
     return (
-        unsettled(WorkItem.objects.filter(batch__in=batches))
+        unsettled(WorkItem.objects.filter(batch__in=batches).exclude(anew))
         .select_related("item__image", "batch__project")
         .order_by("priority", "order", "pk")
     )
@@ -126,9 +129,12 @@ def record_values(
     for label in labels:
         answers[label.work_item.batch_id, label.item_id].append(label)
     last = {key: max(label.pk for label in given) for key, given in answers.items()}
+    several, standing = _settled(project, item_ids)
+    settled = {(row.batch_id, row.item_id): row for row in standing}
     found: dict[int, Record] = {}
-    for (batch_id, item_id), settlement in _of_record(project, item_ids, last, before_others).items():
-        given = tuple(answers[batch_id, item_id])
+    for key in _of_record(item_ids, last, before_others, several, settled):
+        batch_id, item_id = key
+        given, settlement = tuple(answers[key]), settled.get(key)
         value = settlement.value if settlement else None
         found[item_id] = Record(given[0].value if value is None else value, batch_id, given, settlement)
     return found
@@ -166,11 +172,13 @@ def record_rows(
             last[key] = max(last[key], pk)
         else:
             answers[key], last[key] = (value, name), pk
+    several, standing = _settled(project, item_ids)
+    rows = standing.values_list("batch_id", "item_id", "value", "method")
+    settled = {(batch_id, item_id): (value, method) for batch_id, item_id, value, method in rows}
     found: dict[int, RecordRow] = {}
-    for key, settlement in _of_record(project, item_ids, last, before_others).items():
+    for key in _of_record(item_ids, last, before_others, several, settled):
         first, names = answers[key]
-        value = settlement.value if settlement else None
-        method = settlement.method if settlement else None
+        value, method = settled.get(key, (None, None))
         found[key[1]] = RecordRow(first if value is None else value, key[0], names, method)
     return found
 
@@ -181,35 +189,30 @@ def _newest(of: Q, hidden: Collection[int]) -> QuerySet[Label]:
 
 
 def _of_record(
-    project: Project,
     item_ids: Sequence[int],
-    last: Mapping[tuple[int, int], int],
+    last: Mapping[_Key, int],
     before_others: Collection[int],
-) -> dict[tuple[int, int], Settlement | None]:
+    several: Collection[_Key],
+    settled: Collection[_Key],
+) -> Iterable[_Key]:
     """Of these (batch, item), each with the newest of its labels, those that give their item its label of
-    record, with the settlement that makes one label of several.
+    record. `several` were put to several people, and `settled` have a settlement that stands.
     """
-    several, settled = _settled(project, item_ids)
     wanted = set(item_ids)
-    by_item: dict[int, tuple[int, int]] = {}
+    by_item: dict[int, _Key] = {}
     for key in sorted(last, key=lambda key: (key[0] in before_others, last[key])):
         if key[1] in wanted and (key in settled or key not in several):
             by_item[key[1]] = key
-    return {key: settled.get(key) for key in by_item.values()}
+    return by_item.values()
 
 
-def _settled(
-    project: Project, item_ids: Sequence[int]
-) -> tuple[set[tuple[int, int]], dict[tuple[int, int], Settlement]]:
+def _settled(project: Project, item_ids: Sequence[int]) -> tuple[set[_Key], QuerySet[Settlement]]:
     """Which (batch, item) were put to several people, and the settlements that stand."""
     batches = batches_with_overlap(project)
     if not batches:
-        return set(), {}
+        return set(), Settlement.objects.none()
     several = WorkItem.objects.filter(of_items("item", item_ids), batch__in=batches, slot=1)
     standing = Settlement.objects.filter(
         of_items("item", item_ids), batch__in=batches, superseded_by__isnull=True, value__isnull=False
     )
-    return (
-        set(several.values_list("batch_id", "item_id")),
-        {(row.batch_id, row.item_id): row for row in standing},
-    )
+    return set(several.values_list("batch_id", "item_id")), standing

@@ -71,9 +71,10 @@ def _last_session(labels: QuerySet[Label]) -> tuple[int | None, float | None]:
 def waiting_for(project: Project, user: User) -> int:
     """How many items wait in the queue for this person, with what they hold: no more than they may label."""
     unfinished = WorkItem.objects.filter(batch=OuterRef("pk"), state__in=(State.OPEN, State.LEASED))
+    asking = WorkBatch.objects.filter(Exists(unfinished), locked_at__isnull=True, withdrawn_at__isnull=True)
     batches = [
         batch
-        for batch in WorkBatch.objects.filter(Exists(unfinished), project=project, locked_at__isnull=True)
+        for batch in asking.filter(project=project)
         if not (batch.blind and blind_objection(project, user))
     ]
     one = [batch.pk for batch in batches if batch.overlap == 1]

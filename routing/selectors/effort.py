@@ -5,6 +5,7 @@ from decimal import Decimal
 from statistics import median
 
 from annotation.models import Label, Project
+from annotation.selectors.label_values import imported_batches
 
 # Of so many newest labels: a plan is looked at while it is typed.
 MOST_LABELS = 2_000
@@ -25,6 +26,7 @@ class Effort:
 def effort_of(project: Project) -> Effort:
     newest = (
         Label.objects.filter(item__project=project, version=1, lead_time_ms__isnull=False)
+        .exclude(work_item__batch__in=imported_batches(project))
         .order_by("-id")
         .values_list("lead_time_ms", flat=True)[:MOST_LABELS]
     )

@@ -23,6 +23,8 @@ from routing.selectors.delivered import by_model, by_person, delivered_as
 from routing.selectors.visibility import Sight
 
 MAX_TEXT = 200
+# Of a project's labels so many are named to somebody who asked for another one.
+MOST_NAMED = 50
 STAGES = (
     "labelled",
     "unlabelled",
@@ -83,7 +85,8 @@ def _stage(sight: Sight, value: str) -> Q:
         return Q(Exists(unsettled(work).filter(item=OuterRef("pk"))))
     work = sight.work().filter(item=OuterRef("pk"))
     if value == "waiting":
-        return Q(Exists(work.filter(state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED))))
+        asked = work.filter(batch__withdrawn_at__isnull=True)
+        return Q(Exists(asked.filter(state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED))))
     if value == "stuck":
         stuck = stuck_items(sight.project).filter(batch__in=sight.batches)
         return Q(pk__in=stuck.order_by().values("item"))
@@ -237,11 +240,16 @@ def as_key(value: Value) -> str:
 
 def _value(sight: Sight, where: str, text: str) -> str:
     """The key of a choice, or a label of another task type in its stored form."""
+    if "\0" in text:
+        raise InputError(_("No label has a NUL in it."), where=where)
     read = reader_of(sight.project)
     if read.has_choices:
         if sight.project.choices.filter(key=text).exists():
             return text
-        raise InputError(_("There is no such label."), where=where)
+        keys = sight.project.choices.order_by("position").values_list("key", flat=True)[:MOST_NAMED]
+        raise InputError(
+            _("There is no such label; choose one of %(names)s.") % {"names": ", ".join(keys)}, where=where
+        )
     value, reason = read(text)
     if value is None:
         raise InputError(reason, where=where)
@@ -284,7 +292,12 @@ def _source(sight: Sight, where: str, text: str) -> RunSource:
     for run_source in sight.run_sources:
         if str(run_source.position) == text:
             return run_source
-    raise InputError(_("The run has no such source."), where=where)
+    names = ", ".join(f"{position} ({name})" for position, name in names_of_sources(sight))
+    if not names:
+        raise InputError(_("The run has no such source."), where=where)
+    raise InputError(
+        _("The run has no such source; choose one of %(names)s.") % {"names": names}, where=where
+    )
 
 
 def _is_id(text: str) -> bool:

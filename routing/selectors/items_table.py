@@ -264,6 +264,7 @@ def _delivered(sight: Sight, items: list[Any]) -> dict[int, dict[str, Any]]:
 
 
 def _by_people(sight: Sight, ids: list[int]) -> dict[int, dict[str, Any]]:
+    anew = set(sight.asked_anew(ids))  # settled by a correction since
     return {
         item: {
             "label": record.value,
@@ -271,4 +272,5 @@ def _by_people(sight: Sight, ids: list[int]) -> dict[int, dict[str, Any]]:
             "annotator": ", ".join(label.annotator.get_username() for label in record.labels),
         }
         for item, record in record_values(sight.project, ids, hidden=sight.hidden).items()
+        if item not in anew
     }

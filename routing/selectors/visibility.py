@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models.lookups import IsNull
 
 from annotation.errors import HypacError
 from annotation.hooks import hidden_batches
 from annotation.models import Comment, Label, Project, Settlement, Skip, WorkItem
 from annotation.permissions import Access
-from routing.models import Certificate, Run, RunSource, Source
+from annotation.selectors.answer_columns import answer_columns
+from annotation.selectors.settled import batches_with_overlap
+from routing.models import Certificate, PoolItem, Run, RunSource, Source
 from routing.services.opened import open_source
 from routing.services.states import OPEN, ROUTED
 
@@ -30,6 +33,8 @@ class Sight:
         Ids of batches of which nothing may be shown: not their items, labels, skips or comments.
     batches
         Ids of all other batches of the project.
+    anew
+        Ids of runs: of what people said about items of their pools nothing may be shown (`runs_asking_anew`).
     run
         The run whose scores and routes are shown; None without `output`, or where none has been analysed.
     """
@@ -38,6 +43,7 @@ class Sight:
     output: bool
     hidden: frozenset[int]
     batches: Sequence[int]
+    anew: Sequence[int]
     run: Run | None
     run_sources: Sequence[RunSource]
 
@@ -56,7 +62,7 @@ class Sight:
         return self._seen(Label.objects.all())
 
     def settlements(self) -> QuerySet[Settlement]:
-        return Settlement.objects.exclude(batch__in=self.hidden)
+        return Settlement.objects.exclude(batch__in=self.hidden).exclude(in_pools(self.anew, "item"))
 
     def skips(self) -> QuerySet[Skip]:
         return self._seen(Skip.objects.all())
@@ -69,10 +75,16 @@ class Sight:
         rows = Comment.objects.all()
         if self.hidden:
             rows = rows.filter(Q(work_item__isnull=True) | ~Q(work_item__batch__in=self.hidden))
-        return rows
+        return rows.exclude(in_pools(self.anew, "work_item__item"))
+
+    def asked_anew(self, ids: Sequence[int]) -> QuerySet[PoolItem, int]:
+        """Of these items those of which nothing may be shown that people said."""
+        asked = PoolItem.objects.filter(run__in=self.anew, item__in=ids)
+        return asked.values_list("item_id", flat=True)
 
     def _seen(self, rows: QuerySet[Row]) -> QuerySet[Row]:
-        return rows.exclude(work_item__batch__in=self.hidden) if self.hidden else rows
+        rows = rows.exclude(work_item__batch__in=self.hidden) if self.hidden else rows
+        return rows.exclude(in_pools(self.anew, "work_item__item"))
 
 
 def sight_of(project: Project, access: Access, *, run: int | None = None) -> Sight:
@@ -84,7 +96,33 @@ def sight_of(project: Project, access: Access, *, run: int | None = None) -> Sig
     shown = shown_run(project, run) if output else None
     sources = shown.run_sources.select_related("source", "run").order_by("position") if shown else ()
     batches = project.work_batches.exclude(pk__in=hidden).values_list("pk", flat=True)
-    return Sight(project, output, hidden, tuple(batches), shown, tuple(sources))
+    anew = runs_asking_anew(project)
+    return Sight(project, output, hidden, tuple(batches), anew, shown, tuple(sources))
+
+
+def runs_asking_anew(project: Project) -> tuple[int, ...]:
+    """Open runs whose pool may have items that some of several people have answered about already, for
+    another batch: for one of a cancelled run, say. No label of record came of that, so that these items are
+    asked about again, blind. Of the whole pool, and not of what is asked: that would tell what was drawn.
+    """
+    runs = dict(project.runs.filter(state__in=OPEN).values_list("pk", "calibration_batch"))
+    if not runs or not set(batches_with_overlap(project)).difference(runs.values()):
+        return ()
+    return tuple(runs)
+
+
+def asked_anew(project: Project, item: str) -> Q:
+    """Of rows that lead to an item by `item` those about one of such a pool."""
+    return in_pools(runs_asking_anew(project), item)
+
+
+def in_pools(runs: Sequence[int], item: str) -> Q:
+    """Of rows that lead to an item by `item` those about one of the pools of these runs."""
+    if not runs:
+        return Q(pk__in=[])
+    # Not by EXISTS: PostgreSQL makes a join of that, and reads and sorts all labels for each page of them.
+    found = PoolItem.objects.filter(run__in=runs, item=OuterRef(item)).order_by()
+    return Q(IsNull(Subquery(found.values("pk")[:1]), False))
 
 
 def shown_run(project: Project, number: int | None = None) -> Run | None:
@@ -123,6 +161,7 @@ def hidden_columns(project: Project) -> frozenset[str]:
     With them those that say how likely people are asked about an item: they may follow a model's doubts.
     """
     columns = set(project.runs.exclude(p_column="").values_list("p_column", flat=True))
+    columns |= answer_columns(project)
     for source in Source.objects.filter(project=project):
         try:
             columns |= open_source(source).hidden_columns()

@@ -19,6 +19,7 @@ def context_of(source: Source) -> SourceContext:
         prompt=current_prompt(source),
         api_key=decrypt(source.api_key, where="api_key"),
         served=source.served,
+        source=source.pk,
     )
 
 
