@@ -113,7 +113,10 @@
     const told = desk.swap(html, { withAnswer: entry !== null && !(seen.get(entry.key) || {}).wait });
     const back = !entry || (desk.current() && desk.current().work_item === entry.work_item);
     if (told && told.trouble && !back) problem(told.text, entry.words);
-    else if (told) tell(told.text, told.trouble);
+    else if (told) {
+      tell(told.text, told.trouble);
+      if (entry && !told.trouble) teller.aloudSoon(1);
+    }
     if (entry) seen.delete(entry.key);
     counts.take();
     more();

@@ -6,8 +6,17 @@ PostgreSQL.
 """
 
 from annotation.queue.answers import correct, skip, submit
-from annotation.queue.batches import BatchProgress, batch_progress, create_batch, lock_batch, withdraw_batch
-from annotation.queue.decisions import ask_again, ask_no_more, give_up, stuck_items
+from annotation.queue.batches import (
+    BatchProgress,
+    batch_progress,
+    create_batch,
+    left_to_withdraw,
+    lock_batch,
+    stop_asking,
+    withdraw_batch,
+    withdraw_some,
+)
+from annotation.queue.decisions import DECISIONS, ask_again, ask_no_more, decide, give_up, stuck_items
 from annotation.queue.leases import (
     MAX_AHEAD,
     Task,
@@ -24,6 +33,7 @@ from annotation.queue.undo import undo
 from annotation.queue.values import validate_value
 
 __all__ = [
+    "DECISIONS",
     "MAX_AHEAD",
     "BatchProgress",
     "Task",
@@ -35,10 +45,12 @@ __all__ = [
     "claim_ahead",
     "correct",
     "create_batch",
+    "decide",
     "give_up",
     "has_seen",
     "heartbeat",
     "held_task",
+    "left_to_withdraw",
     "lock_batch",
     "majority",
     "release",
@@ -46,9 +58,11 @@ __all__ = [
     "settle_after",
     "settle_batch_by_dawid_skene",
     "skip",
+    "stop_asking",
     "stuck_items",
     "submit",
     "undo",
     "validate_value",
     "withdraw_batch",
+    "withdraw_some",
 ]

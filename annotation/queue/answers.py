@@ -9,10 +9,11 @@ from django.utils.translation import gettext as _
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.hooks import blind_objection, hooks
 from annotation.models import Draft, Label, Skip, User, WorkBatch, WorkItem
-from annotation.queue.leases import NO_LEASE, held
+from annotation.queue.leases import NO_LEASE, held, why_gone
 from annotation.queue.settling import lock_settling, settle_after
 from annotation.queue.tokens import was_given
 from annotation.queue.values import check_comment, check_idempotency_key, usable_lead_time, validate_value
+from annotation.services import events
 
 State = WorkItem.State
 
@@ -34,7 +35,7 @@ def submit(
     meanwhile (the answer is then kept as the person's draft); InputError names the field; NotAllowedError
     where they may not label a blind item.
     """
-    work_item = _load(work_item_id)
+    work_item, watched = _load(work_item_id)
     project = work_item.batch.project
     value = validate_value(project, value)
     check_comment(comment)
@@ -62,6 +63,8 @@ def submit(
                 settle_after(label)
                 for stored in hooks.label_stored:
                     stored(label, None)
+                if watched:
+                    events.label_stored(label, project, work_item.batch_id)
                 return label
             # This request may have come before, or a twin of it was quicker by a moment.
             if label := _replay(user, idempotency_key, work_item_id, value, comment):
@@ -71,10 +74,11 @@ def submit(
         if label := _replay(user, idempotency_key, work_item_id, value, comment):
             return label
         raise
-    if not was_given(token, work_item_id=work_item_id, user_id=user.pk):
-        raise ConflictError(_("This item was never given to you. Load the page again."))
-    _keep_draft(work_item, user, value, comment)
-    raise ConflictError(_why_gone(work_item_id, user))
+    why = why_gone(user=user, work_item_id=work_item_id, token=token)
+    if was_given(token, work_item_id=work_item_id, user_id=user.pk):
+        _keep_draft(work_item, user, value, comment)
+        why = _("%(what)s Your answer is kept as a draft.") % {"what": why}
+    raise ConflictError(why)
 
 
 def correct(
@@ -98,7 +102,8 @@ def correct(
     if old.annotator_id != user.pk:
         raise NotAllowedError(_("Only the person who gave a label can correct it."))
     batch = old.work_item.batch
-    value = validate_value(batch.project, value)
+    project = batch.project
+    value = validate_value(project, value)
     check_comment(comment)
     check_idempotency_key(idempotency_key)
     try:
@@ -112,7 +117,7 @@ def correct(
             if (old.value, old.comment) == (value, comment):
                 return old
             must_be_blind = batch.blind and batch.locked_at is None
-            if must_be_blind and (objection := blind_objection(old.work_item.batch.project, user)):
+            if must_be_blind and (objection := blind_objection(project, user)):
                 raise NotAllowedError(objection)
             label = Label.objects.create(
                 item_id=old.item_id,
@@ -128,6 +133,7 @@ def correct(
             settle_after(label)
             for stored in hooks.label_stored:
                 stored(label, old)
+            events.label_stored(label, project, batch.pk)
             return label
     except IntegrityError:
         if label := _replay(user, idempotency_key, old.work_item_id, value, comment):
@@ -147,21 +153,23 @@ def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str
             where="reason",
         )
     check_comment(comment)
-    work_item = _load(work_item_id)
+    work_item, _watched = _load(work_item_id)
     with transaction.atomic():
         if held(user, work_item_id, token).update(state=State.OPEN, **NO_LEASE):
             return Skip.objects.create(work_item=work_item, user=user, reason=reason, comment=comment)
         earlier = Skip.objects.filter(work_item=work_item, user=user, cleared_at__isnull=True).first()
     if earlier is not None and (earlier.reason, earlier.comment) == (reason, comment):
         return earlier
-    raise ConflictError(_why_gone(work_item_id, user, kept=False))
+    raise ConflictError(why_gone(user=user, work_item_id=work_item_id, token=token))
 
 
-def _load(work_item_id: int) -> WorkItem:
-    work_item = WorkItem.objects.select_related("batch__project").filter(pk=work_item_id).first()
+def _load(work_item_id: int) -> tuple[WorkItem, bool]:
+    """The work item, and whether its project has an address that is told of labels."""
+    rows = WorkItem.objects.select_related("batch__project").filter(pk=work_item_id)
+    work_item = rows.annotate(watched=events.is_watched("batch__project")).first()
     if work_item is None:
         raise InputError(_("There is no such work item."), where="work_item")
-    return work_item
+    return work_item, work_item.watched
 
 
 def _replay(user: User, key: str, work_item_id: int, value: Any, comment: str) -> Label | None:
@@ -180,23 +188,3 @@ def _keep_draft(work_item: WorkItem, user: User, value: Any, comment: str) -> No
     Draft.objects.update_or_create(
         work_item=work_item, user=user, defaults={"value": value, "comment": comment}
     )
-
-
-def _why_gone(work_item_id: int, user: User, *, kept: bool = True) -> str:
-    work_item = WorkItem.objects.get(pk=work_item_id)
-    if work_item.state == State.DONE:
-        mine = Label.objects.filter(work_item=work_item, annotator=user).exists()
-        what = (
-            _("You have labelled this item already.")
-            if mine
-            else _("Somebody else has labelled this item by now.")
-        )
-    elif work_item.state == State.LEASED and work_item.leased_to_id != user.pk:
-        what = _("This item was open for so long that it went to somebody else.")
-    elif work_item.state == State.WITHDRAWN:
-        what = _("This item is no longer asked for.")
-    elif work_item.state == State.UNLABELABLE:
-        what = _("It was decided that this item cannot be labelled.")
-    else:
-        what = _("You do not hold this item any more.")
-    return _("%(what)s Your answer is kept as a draft.") % {"what": what} if kept else what

@@ -1,13 +1,13 @@
 """Asking for labels: making batches, watching them, ending them."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -19,6 +19,9 @@ from annotation.selectors.settled import unsettled
 from annotation.services.bulk import copy_rows
 
 State = WorkItem.State
+UNFINISHED = (State.OPEN, State.LEASED)
+AT_ONCE = 2_000
+"""Open work items that are withdrawn in a request."""
 CHUNK = 50_000
 """Items that are read before they are written: whoever gives them may read them from the database."""
 
@@ -70,6 +73,12 @@ def create_batch(
     wrong = InputError(_("An item is given twice, or is not of this project."), where="item_ids")
     given = 0
     with transaction.atomic():
+        # What somebody took while its batch was withdrawn would keep the item from everybody.
+        _withdraw(
+            WorkItem.objects.filter(
+                batch__project=project, batch__withdrawn_at__isnull=False, state=State.LEASED
+            )
+        )
         batch = WorkBatch.objects.create(project=project, blind=blind, priority=priority, overlap=overlap)
         for ids in _chunks(item_ids):
             given += len(ids)
@@ -117,17 +126,51 @@ def lock_batch(*, batch: WorkBatch) -> WorkBatch:
 
 def withdraw_batch(*, batch: WorkBatch) -> int:
     """Ask no longer for what has no label yet; returns how many work items that is. Labels stay."""
-    now = timezone.now()
     with transaction.atomic():
-        WorkBatch.objects.filter(pk=batch.pk, withdrawn_at__isnull=True).update(withdrawn_at=now)
-        return WorkItem.objects.filter(batch=batch, state__in=(State.OPEN, State.LEASED)).update(
-            state=State.WITHDRAWN, finished_at=now, **NO_LEASE
-        )
+        _mark_withdrawn(batch)
+        return _withdraw(WorkItem.objects.filter(batch=batch, state__in=UNFINISHED))
+
+
+def stop_asking(*, batch: WorkBatch) -> bool:
+    """As `withdraw_batch` to everybody who labels, and quick however large the batch is: nobody is given
+    anything of it any more, and what people hold is withdrawn. False where the rest is left to
+    `withdraw_some`.
+    """
+    with transaction.atomic():
+        _mark_withdrawn(batch)
+        waiting = WorkItem.objects.filter(batch=batch, state=State.OPEN)
+        many = len(waiting.order_by().values_list("pk")[: AT_ONCE + 1]) > AT_ONCE
+        states = (State.LEASED,) if many else UNFINISHED
+        _withdraw(WorkItem.objects.filter(batch=batch, state__in=states))
+        return not many
+
+
+def left_to_withdraw(batch: WorkBatch, most: int) -> list[int]:
+    """Some work items of a withdrawn batch that still look as if they were asked for."""
+    left = WorkItem.objects.filter(batch=batch, state__in=UNFINISHED).order_by()
+    return list(left.values_list("pk", flat=True)[:most])
+
+
+def withdraw_some(batch: WorkBatch, work_items: Collection[int]) -> int:
+    """Withdraw these of the batch; call it in a transaction."""
+    # The batch first, as in `settling.lock_settling`.
+    list(WorkBatch.objects.select_for_update(no_key=True).filter(pk=batch.pk).values_list("pk"))
+    return _withdraw(WorkItem.objects.filter(batch=batch, pk__in=work_items, state__in=UNFINISHED))
+
+
+def _mark_withdrawn(batch: WorkBatch) -> None:
+    WorkBatch.objects.filter(pk=batch.pk, withdrawn_at__isnull=True).update(withdrawn_at=timezone.now())
+
+
+def _withdraw(work: QuerySet[WorkItem]) -> int:
+    return work.update(state=State.WITHDRAWN, finished_at=timezone.now(), **NO_LEASE)
 
 
 def batch_progress(batch: WorkBatch) -> BatchProgress:
     """How far the batch is. Withdrawn work items are not counted."""
-    asked = WorkItem.objects.filter(batch=batch).exclude(state=State.WITHDRAWN)
+    # What is open of a batch that was withdrawn is being withdrawn.
+    gone = (State.WITHDRAWN,) if batch.withdrawn_at is None else (State.WITHDRAWN, State.OPEN)
+    asked = WorkItem.objects.filter(batch=batch).exclude(state__in=gone)
     counts: dict[str, int] = dict(asked.values_list("state").annotate(count=Count("pk")).order_by())
     total, done = sum(counts.values()), counts.get(State.DONE, 0)
     open_, leased = counts.get(State.OPEN, 0), counts.get(State.LEASED, 0)

@@ -5,7 +5,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation.errors import ConflictError
+from annotation.errors import ConflictError, InputError
 from annotation.hooks import blind_objection, hooks
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 from annotation.permissions import ROLES_BY_ACTION
@@ -23,7 +23,10 @@ def stuck_items(project: Project) -> QuerySet[WorkItem]:
     """
     skipped_in = Skip.objects.filter(work_item__batch=OuterRef("pk"), cleared_at__isnull=True)
     batches = WorkBatch.objects.filter(
-        Exists(skipped_in) | Q(overlap__gt=1), project=project, locked_at__isnull=True
+        Exists(skipped_in) | Q(overlap__gt=1),
+        project=project,
+        locked_at__isnull=True,
+        withdrawn_at__isnull=True,
     )
     stuck = WorkItem.objects.none()
     for batch in batches.select_related("project"):
@@ -58,6 +61,15 @@ def stuck_in(batch: WorkBatch, *, one_per_item: bool = True) -> QuerySet[WorkIte
     if not one_per_item:
         return stuck
     return stuck.exclude(Exists(WorkItem.objects.filter(state=State.OPEN, slot__lt=OuterRef("slot"), **same)))
+
+
+def decide(*, work_item: WorkItem, actor: User, decision: str) -> WorkItem:
+    """Make one of DECISIONS about an item that nobody is left to do. Raises InputError for another word, and
+    what the decision raises.
+    """
+    if decision not in DECISIONS:
+        raise InputError(_("Choose what to do with the item."), where="decision")
+    return DECISIONS[decision](work_item=work_item, actor=actor)
 
 
 def give_up(*, work_item: WorkItem, actor: User) -> WorkItem:
@@ -108,6 +120,9 @@ def ask_again(*, work_item: WorkItem, actor: User) -> WorkItem:
         Skip.objects.filter(work_item__in=work, cleared_at__isnull=True).update(cleared_at=timezone.now())
         _record(work_item, actor, "work.asked_again")
     return work_item
+
+
+DECISIONS = {"give_up": give_up, "ask_again": ask_again, "ask_no_more": ask_no_more}
 
 
 def _end(work_item: WorkItem, state: str) -> None:

@@ -25,7 +25,9 @@ def batches_of(project: Project, now: datetime) -> Iterator[tuple[WorkBatch, boo
     """Those in which something waits, in their order; each with whether a lease in it is over."""
     unfinished = WorkItem.objects.filter(batch=OuterRef("pk"), state__in=(State.OPEN, State.LEASED))
     expired = WorkItem.objects.filter(batch=OuterRef("pk"), state=State.LEASED, lease_expires_at__lte=now)
-    batches = WorkBatch.objects.filter(Exists(unfinished), project=project, locked_at__isnull=True)
+    batches = WorkBatch.objects.filter(
+        Exists(unfinished), project=project, locked_at__isnull=True, withdrawn_at__isnull=True
+    )
     for batch in batches.annotate(has_expired=Exists(expired)).order_by("priority", "id"):
         yield batch, batch.has_expired
 

@@ -17,7 +17,7 @@ from annotation.permissions import ROLES_BY_ACTION
 from annotation.queue.clock import queue_time
 from annotation.queue.finding import batches_of, places
 from annotation.queue.limits import room_of
-from annotation.queue.tokens import new_token
+from annotation.queue.tokens import new_token, was_given
 
 State = WorkItem.State
 NO_LEASE: dict[str, Any] = {"leased_to": None, "lease_token": "", "lease_expires_at": None}
@@ -55,8 +55,13 @@ def claim(*, project: Project, user: User) -> Task | None:
 
     Raises NotAllowedError where the person may not label in the project.
     """
-    ids = _hold(project, user, 1)
-    return load_task(ids[0], user) if ids else None
+    for _attempt in range(CLAIM_ATTEMPTS):
+        ids = _hold(project, user, 1)
+        if not ids:
+            break
+        if (task := _load_held(ids[0], user)) is not None:
+            return task
+    return None
 
 
 def claim_ahead(*, project: Project, user: User, holding: Collection[int] = ()) -> list[Task]:
@@ -66,12 +71,13 @@ def claim_ahead(*, project: Project, user: User, holding: Collection[int] = ()) 
     As `claim`, filled up from the queue until the person has one item before them and MAX_AHEAD behind it.
     Answers that have not arrived yet count as held.
     """
-    return [load_task(pk, user) for pk in _hold(project, user, 1 + MAX_AHEAD) if pk not in holding]
+    asked = [pk for pk in _hold(project, user, 1 + MAX_AHEAD) if pk not in holding]
+    return [task for pk in asked if (task := _load_held(pk, user)) is not None]
 
 
 def held_task(*, user: User, work_item_id: int, token: str) -> Task | None:
     """The item once more, where the person still holds it with this token."""
-    return load_task(work_item_id, user) if held(user, work_item_id, token).exists() else None
+    return _load_held(work_item_id, user) if held(user, work_item_id, token).exists() else None
 
 
 def has_seen(*, user: User, work_item: WorkItem) -> bool:
@@ -89,13 +95,13 @@ def has_seen(*, user: User, work_item: WorkItem) -> bool:
 
 
 def heartbeat(*, user: User, work_item_id: int, token: str) -> datetime:
-    """Renew the lease; returns its new end. Raises ConflictError where the item has passed on."""
+    """Renew the lease; returns its new end. Raises ConflictError where they do not hold the item."""
     seconds = (
         Project.objects.filter(work_batches__work_items=work_item_id).values_list("lease_seconds", flat=True)
     ).first()
     expires_at = queue_time() + timedelta(seconds=seconds or 0)
     if not held(user, work_item_id, token).update(lease_expires_at=expires_at):
-        raise ConflictError(_("This item is no longer yours: it was open for too long. Load the next one."))
+        raise ConflictError(why_gone(user=user, work_item_id=work_item_id, token=token))
     return expires_at
 
 
@@ -122,6 +128,25 @@ def held(user: User, work_item_id: int, token: str) -> QuerySet[WorkItem]:
     return WorkItem.objects.filter(
         pk=work_item_id, state=State.LEASED, leased_to=user, lease_token=token
     ).exclude(lease_token="")
+
+
+def why_gone(*, user: User, work_item_id: int, token: str) -> str:
+    """Why this token holds the item no more. What became of it is told to those alone who were given it."""
+    if not was_given(token, work_item_id=work_item_id, user_id=user.pk):
+        return _("This item was never given to you. Load the page again.")
+    work_item = WorkItem.objects.get(pk=work_item_id)
+    if work_item.state == State.DONE:
+        mine = Label.objects.filter(work_item=work_item, annotator=user).exists()
+        if mine:
+            return _("You have labelled this item already.")
+        return _("Somebody else has labelled this item by now.")
+    if work_item.state == State.LEASED and work_item.leased_to_id != user.pk:
+        return _("This item was open for so long that it went to somebody else.")
+    if work_item.state == State.WITHDRAWN:
+        return _("This item is no longer asked for.")
+    if work_item.state == State.UNLABELABLE:
+        return _("It was decided that this item cannot be labelled.")
+    return _("You do not hold this item any more.")
 
 
 def lock_membership(project: Project, user: User) -> Membership:
@@ -179,6 +204,12 @@ def load_task(work_item_id: int, user: User) -> Task:
     )
 
 
+def _load_held(work_item_id: int, user: User) -> Task | None:
+    """None where another window of the person has given it back in this moment: its token is empty then."""
+    task = load_task(work_item_id, user)
+    return task if task.token and task.work_item.leased_to_id == user.pk else None
+
+
 def _hold(project: Project, user: User, count: int) -> list[int]:
     """Ids of what the person holds, the first one first, filled up to `count` from the queue."""
     for attempt in range(CLAIM_ATTEMPTS):
@@ -225,6 +256,7 @@ def _renew_own(project: Project, user: User, now: datetime, objection: _Objectio
     """What the person holds, with the leases renewed, so that a reload shows the same items."""
     own = (
         WorkItem.objects.filter(state=State.LEASED, leased_to=user, batch__project=project)
+        .filter(batch__withdrawn_at__isnull=True)
         .order_by("lease_expires_at", "priority", "order")
         .values_list("pk", "lease_token", "lease_expires_at", "batch__blind")
     )

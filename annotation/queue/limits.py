@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from annotation.models import Label, Membership, Project, User
+from annotation.selectors.label_values import imported_batches
 
 
 def room_of(membership: Membership, *, most: int) -> int:
@@ -25,8 +26,13 @@ def room_of(membership: Membership, *, most: int) -> int:
 
 
 def first_labels(project: Project, user: User) -> QuerySet[Label]:
-    """What the person labelled in the project; a correction is no further item."""
-    return Label.objects.filter(item__project=project, annotator=user, version=1)
+    """What the person labelled in the project; a correction is no further item. What an import says that
+    they gave elsewhere is no work of theirs here.
+    """
+    labels = Label.objects.filter(item__project=project, annotator=user, version=1)
+    if elsewhere := imported_batches(project):
+        labels = labels.exclude(work_item__batch__in=elsewhere)
+    return labels
 
 
 def midnight() -> datetime:

@@ -22,7 +22,10 @@ def undo(*, project: Project, user: User, before: int | None = None) -> Task | N
     somebody else, NotAllowedError where the person may not label.
     """
     labels = Label.objects.filter(
-        annotator=user, work_item__batch__project=project, superseded_by__isnull=True
+        annotator=user,
+        work_item__batch__project=project,
+        work_item__batch__imported_by__isnull=True,
+        superseded_by__isnull=True,
     )
     skips = Skip.objects.filter(user=user, work_item__batch__project=project, cleared_at__isnull=True)
     if before is not None and (limit := labels.filter(pk=before).first()):
@@ -47,7 +50,7 @@ def _take_back(project: Project, user: User, skip: Skip) -> Task:
     release_all(project=project, user=user)  # so that a reload shows this item and no other
     batch = skip.work_item.batch
     available = WorkItem.objects.none()
-    if batch.locked_at is None:
+    if batch.locked_at is None and batch.withdrawn_at is None:
         available = free(batch, user).filter(pk=skip.work_item_id)
     now = queue_time()
     until = now + timedelta(seconds=project.lease_seconds)

@@ -178,7 +178,7 @@
     }
 
     function wordsForWaiting(text) {
-      const line = task().querySelector(".item-waiting");
+      const line = task()?.querySelector(".item-waiting"); // none in a window that has stopped
       if (line) line.textContent = text;
     }
 

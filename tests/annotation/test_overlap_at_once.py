@@ -47,7 +47,7 @@ def test_an_answer_and_the_end_of_its_batch_do_not_wait_for_each_other(monkeypat
         )
 
     def withdraw() -> None:
-        answered.wait(10)
+        answered.wait(60)
         queue.withdraw_batch(batch=desk.batch)
         ended.set()
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 from annotation import queue
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.models import AuditEvent, Draft, Label, Skip, WorkItem
+from annotation.queue import leases
 from annotation.selectors.work import waiting_for
 from annotation.services.members import change_role, remove_member
 from tests.factories import add_member, make_items, make_project, make_user
@@ -30,6 +31,24 @@ class TestClaim:
         assert (second.work_item, second.token) == (first.work_item, first.token)
         assert second.expires_at > later
         assert WorkItem.objects.filter(state=State.LEASED).count() == 1
+
+    def test_nothing_is_handed_out_that_another_window_gave_back_meanwhile(self, desk, monkeypatch) -> None:
+        hold = leases._hold
+        given_back = []
+
+        def hold_and_lose(project, user, count) -> list[int]:
+            ids = hold(project, user, count)
+            if not given_back:
+                given_back.append(queue.release_all(project=project, user=user))
+            return ids
+
+        monkeypatch.setattr(leases, "_hold", hold_and_lose)
+        task = desk.claim(desk.ann)
+        assert given_back == [1]
+        assert task.token == WorkItem.objects.get(leased_to=desk.ann).lease_token != ""
+        given_back.clear()
+        assert queue.claim_ahead(project=desk.project, user=desk.ann) == []
+        assert given_back == [3]
 
     def test_two_people_get_two_items(self, desk) -> None:
         assert desk.claim(desk.ann).item != desk.claim(desk.ben).item
@@ -124,6 +143,33 @@ class TestLease:
         for user, token in ((desk.ann, "old"), (desk.ben, task.token), (desk.ann, "")):
             with pytest.raises(ConflictError):
                 queue.heartbeat(user=user, work_item_id=task.work_item.pk, token=token)
+
+    def test_who_holds_an_item_no_more_is_told_why_and_nobody_else(self, desk) -> None:
+        task = desk.claim()
+        held = {"work_item_id": task.work_item.pk, "token": task.token}
+
+        def why(user, **changes) -> str:
+            with pytest.raises(ConflictError) as caught:
+                queue.heartbeat(user=user, **{**held, **changes})
+            with pytest.raises(ConflictError) as skipped:
+                queue.skip(user=user, **{**held, **changes}, reason="other")
+            assert skipped.value.message == caught.value.message
+            return caught.value.message
+
+        never = why(desk.ben)
+        assert "never given to you" in never
+        assert why(desk.ann, token="made up") == never
+        queue.release(user=desk.ann, **held)
+        assert "do not hold" in why(desk.ann)
+        theirs = desk.claim(desk.ben)
+        assert theirs.work_item == task.work_item
+        assert "went to somebody else" in why(desk.ann)
+        desk.submit(theirs, user=desk.ben)
+        assert "Somebody else has labelled" in why(desk.ann)
+        assert why(desk.ann, token="made up") == never
+        own = desk.claim()
+        desk.submit(own)
+        assert "labelled this item already" in why(desk.ann, work_item_id=own.work_item.pk, token=own.token)
 
     def test_release_gives_the_item_back_once(self, desk) -> None:
         task = desk.claim()

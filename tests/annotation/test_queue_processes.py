@@ -25,7 +25,7 @@ def test_processes_that_label_at_once_on_sqlite(tmp_path) -> None:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=400,
+            timeout=1000,
             check=False,
         )
         assert outcome.returncode == 0, outcome.stderr

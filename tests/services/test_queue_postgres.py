@@ -15,7 +15,7 @@ def test_workers_that_label_at_once(postgres_site: Site) -> None:
         env=postgres_site.environment,
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=1000,
         check=False,
     )
     assert outcome.returncode == 0, outcome.stderr
