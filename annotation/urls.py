@@ -6,6 +6,7 @@ from annotation.views import (
     accounts,
     annotate,
     audit,
+    connections,
     images,
     imports,
     invitations,
@@ -14,6 +15,8 @@ from annotation.views import (
     project_life,
     projects,
     review,
+    tokens,
+    webhooks,
     work,
 )
 
@@ -29,6 +32,9 @@ urlpatterns = [
     path("healthz", accounts.health, name="health"),
     path("projects/new/", projects.project_new, name="project_new"),
     path("projects/<slug:slug>/settings/", projects.project_settings, name="project_settings"),
+    path(
+        "projects/<slug:slug>/settings/config.xml", projects.project_label_config, name="project_label_config"
+    ),
     path("projects/<slug:slug>/manage/", project_life.manage, name="project_manage"),
     path("projects/<slug:slug>/archive/", project_life.archive, name="project_archive"),
     path("projects/<slug:slug>/unarchive/", project_life.unarchive, name="project_unarchive"),
@@ -79,4 +85,7 @@ urlpatterns = [
     path("projects/<slug:slug>/jobs/<int:job_id>/retry/", jobs.job_retry, name="job_retry"),
     path("projects/<slug:slug>/jobs/<int:job_id>/try-now/", jobs.job_try_now, name="job_try_now"),
     path("projects/<slug:slug>/audit/", audit.audit, name="audit"),
+    *tokens.urlpatterns,
+    *webhooks.urlpatterns,
+    *connections.urlpatterns,
 ]

@@ -11,6 +11,7 @@ from routing.views import (
     model_prices,
     overview,
     plan,
+    predictions,
     prompts,
     runs,
     sources,
@@ -43,6 +44,11 @@ urlpatterns = [
     path("projects/<slug:slug>/sources/<int:source_id>/delete/", sources.source_delete, name="source_delete"),
     path("projects/<slug:slug>/sources/<int:source_id>/move/", sources.source_move, name="source_move"),
     path("projects/<slug:slug>/sources/<int:source_id>/prompt/", prompts.source_prompt, name="source_prompt"),
+    path(
+        "projects/<slug:slug>/sources/<int:source_id>/predictions/",
+        predictions.source_predictions,
+        name="source_predictions",
+    ),
     path("projects/<slug:slug>/sources/<int:source_id>/try/", tries.source_try, name="source_try"),
     path(
         "projects/<slug:slug>/sources/<int:source_id>/try/price/",
@@ -79,7 +85,12 @@ urlpatterns = [
         "projects/<slug:slug>/deliveries/<int:delivery_id>.zip", deliveries.delivery_zip, name="delivery_zip"
     ),
     path(
-        "projects/<slug:slug>/deliveries/<int:delivery_id>/<str:name>",
+        "projects/<slug:slug>/deliveries/<int:delivery_id>/export/",
+        deliveries.delivery_export,
+        name="delivery_export",
+    ),
+    path(
+        "projects/<slug:slug>/deliveries/<int:delivery_id>/<path:name>",
         deliveries.delivery_file,
         name="delivery_file",
     ),

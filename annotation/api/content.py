@@ -1,11 +1,48 @@
-"""What the API shows of items: no prediction, no score, and no imported column, which may hold either."""
+"""What the API shows of items and labels: no prediction, no score, and no imported column, which may hold
+either.
+"""
 
 from typing import Any
 
 from django.urls import reverse
+from rest_framework import serializers
 
 from annotation.models import Item, Label
 from annotation.queue import Task
+
+MAX_ID = 2**63 - 1
+
+
+class Nothing(serializers.Serializer[Any]):
+    """No field at all."""
+
+
+class ItemBody(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    text = serializers.CharField(allow_blank=True, help_text="Empty where the item is an image.")
+    image = serializers.CharField(allow_null=True, help_text="Path of the image on this site.")
+
+
+class LabelBody(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    item = serializers.IntegerField(help_text="Id of the item.")
+    value = serializers.JSONField(help_text="In the form of the project's task type.")
+    version = serializers.IntegerField(help_text="1, and one more with each correction.")
+    comment = serializers.CharField(allow_blank=True)
+    created_at = serializers.DateTimeField()
+
+
+class TaskBody(serializers.Serializer[Any]):
+    """One item before one person."""
+
+    work_item = serializers.IntegerField()
+    item = ItemBody()
+    token = serializers.CharField(allow_blank=True, help_text="Goes with every answer about it.")
+    expires_at = serializers.DateTimeField(allow_null=True, help_text="When the lease ends.")
+    draft_value = serializers.JSONField(
+        allow_null=True, help_text="An earlier answer that came too late to count."
+    )
+    correcting = LabelBody(allow_null=True, help_text="One's own label that is to be corrected.")
 
 
 def item_content(item: Item, slug: str) -> dict[str, Any]:

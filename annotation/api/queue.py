@@ -6,21 +6,27 @@ Claim an item, send its label with the claim's token, get the next one in the sa
 from typing import Any, cast
 
 from django.http import Http404
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import queue
 from annotation.api.base import ProjectView
-from annotation.api.content import label_content, task_content
+from annotation.api.content import (
+    MAX_ID,
+    LabelBody,
+    Nothing,
+    TaskBody,
+    label_content,
+    task_content,
+)
 from annotation.models import Label, Skip, User, WorkItem
 from annotation.queue.values import MAX_COMMENT
+from annotation.services.comments import flag_own_work
 
-MAX_ID = 2**63 - 1
-
-
-class Nothing(serializers.Serializer[Any]):
-    """No field at all."""
+MOST_HELD = 50
+"""Items of which one request can say that the program has them."""
 
 
 class Held(serializers.Serializer[Any]):
@@ -54,20 +60,68 @@ class Skipped(Held):
     )
 
 
+class Flagged(serializers.Serializer[Any]):
+    work_item = serializers.IntegerField(min_value=1, max_value=MAX_ID)
+    text = serializers.CharField(
+        required=False, allow_blank=True, default="", max_length=MAX_COMMENT, trim_whitespace=False
+    )
+
+
+class Holding(serializers.Serializer[Any]):
+    holding = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=MAX_ID),
+        required=False,
+        default=list,
+        max_length=MOST_HELD,
+        help_text="Work items that the program has already.",
+    )
+
+
 class Back(serializers.Serializer[Any]):
     before = serializers.IntegerField(
         required=False, allow_null=True, default=None, min_value=1, max_value=MAX_ID
     )
 
 
+class NextTask(serializers.Serializer[Any]):
+    task = TaskBody(allow_null=True, help_text="Null where nothing waits for this person.")
+
+
+class Tasks(serializers.Serializer[Any]):
+    tasks = TaskBody(many=True)
+
+
+class Stored(NextTask):
+    label = LabelBody()  # type: ignore[assignment]
+
+
+class Corrected(serializers.Serializer[Any]):
+    label = LabelBody()  # type: ignore[assignment]
+
+
+class Kept(serializers.Serializer[Any]):
+    expires_at = serializers.DateTimeField()
+
+
+class Released(serializers.Serializer[Any]):
+    released = serializers.BooleanField(help_text="False where it was no longer held; that is no error.")
+
+
+class CommentBody(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    text = serializers.CharField(allow_blank=True)
+    created_at = serializers.DateTimeField()
+
+
 class QueueView(ProjectView):
+    limit = "queue"
     actions = {"POST": "label"}
 
     @property
     def user(self) -> User:
         return cast(User, self.request.user)
 
-    def held(self, serializer_class: type[Held]) -> dict[str, Any]:
+    def held(self, serializer_class: type[serializers.Serializer[Any]]) -> dict[str, Any]:
         """The body with `work_item_id`. A work item of another project does not exist here."""
         body = self.parsed(serializer_class)
         body["work_item_id"] = body.pop("work_item")
@@ -81,41 +135,74 @@ class QueueView(ProjectView):
 
 
 class Claim(QueueView):
+    @extend_schema(request=None, responses=NextTask)
     def post(self, request: Request, slug: str) -> Response:
+        """The item that one labels now: the one that one holds, else the next of the queue."""
         self.parsed(Nothing)
         return Response({"task": self.next_task()})
 
 
-class Submit(QueueView):
+class Ahead(QueueView):
+    @extend_schema(request=Holding, responses=Tasks)
     def post(self, request: Request, slug: str) -> Response:
+        """The item that one labels now and those behind it, so that the next one is there at once."""
+        holding = set(self.parsed(Holding)["holding"])
+        tasks = queue.claim_ahead(project=self.access.project, user=self.user, holding=holding)
+        return Response({"tasks": [task_content(task, slug) for task in tasks]})
+
+
+class Submit(QueueView):
+    @extend_schema(request=Submission, responses=Stored)
+    def post(self, request: Request, slug: str) -> Response:
+        """Store an answer; the next item comes with the reply."""
         label = queue.submit(user=self.user, **self.held(Submission))
         return Response({"label": label_content(label), "task": self.next_task()})
 
 
 class SkipItem(QueueView):
+    @extend_schema(request=Skipped, responses=NextTask)
     def post(self, request: Request, slug: str) -> Response:
+        """Somebody else will look at it; the next item comes with the reply."""
         queue.skip(user=self.user, **self.held(Skipped))
         return Response({"task": self.next_task()})
 
 
-class Heartbeat(QueueView):
+class Flag(QueueView):
+    @extend_schema(request=Flagged, responses=CommentBody)
     def post(self, request: Request, slug: str) -> Response:
+        """Ask a reviewer to look at an item that one labels, or has had."""
+        body = self.held(Flagged)
+        work_item = WorkItem.objects.select_related("item__project").get(pk=body["work_item_id"])
+        comment = flag_own_work(work_item=work_item, author=self.user, text=body["text"])
+        return Response({"id": comment.pk, "text": comment.text, "created_at": comment.created_at})
+
+
+class Heartbeat(QueueView):
+    @extend_schema(request=Held, responses=Kept)
+    def post(self, request: Request, slug: str) -> Response:
+        """Keep an item for as long as somebody looks at it."""
         return Response({"expires_at": queue.heartbeat(user=self.user, **self.held(Held))})
 
 
 class Release(QueueView):
+    @extend_schema(request=Held, responses=Released)
     def post(self, request: Request, slug: str) -> Response:
+        """Give an item back unlabelled."""
         return Response({"released": queue.release(user=self.user, **self.held(Held))})
 
 
 class Undo(QueueView):
+    @extend_schema(request=Back, responses=NextTask)
     def post(self, request: Request, slug: str) -> Response:
+        """Go back to one's last answer, or to that before a label (`before`)."""
         task = queue.undo(project=self.access.project, user=self.user, **self.parsed(Back))
         return Response({"task": task_content(task, slug)})
 
 
 class Correct(QueueView):
+    @extend_schema(request=Correction, responses=Corrected)
     def post(self, request: Request, slug: str) -> Response:
+        """Give another answer in place of an earlier one of one's own."""
         body = self.parsed(Correction)
         label_id = body.pop("label")
         labels = Label.objects.filter(work_item__batch__project=self.access.project)

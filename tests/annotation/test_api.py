@@ -1,36 +1,20 @@
 """The API of people and data: who may, what is answered, how errors are told."""
 
 import base64
-import json
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from annotation import queue
-from annotation.models import Job, Label, Project, User
+from annotation.models import Job, Label, Project, Skip, User
 from annotation.permissions import ROLES_BY_ACTION
+from tests.annotation.apis import Api, problem
 from tests.factories import add_member, make_image_items, make_items, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 
 ROLES = ("owner", "manager", "reviewer", "annotator", "viewer")
-
-
-class Api:
-    """A client of one person in one project."""
-
-    def __init__(self, project: Project, user: User | None) -> None:
-        self.base = f"/api/v1/projects/{project.slug}/"
-        self.client = Client()
-        if user:
-            self.client.force_login(user)
-
-    def get(self, path: str = "", **query: Any) -> Any:
-        return self.client.get(self.base + path, query)
-
-    def post(self, path: str, **body: Any) -> Any:
-        return self.client.post(self.base + path, json.dumps(body), content_type="application/json")
 
 
 @pytest.fixture
@@ -47,15 +31,6 @@ def project() -> Project:
 @pytest.fixture
 def api(project) -> Api:
     return Api(project, add_member(project, "annotator"))
-
-
-def problem(response: Any, status: int) -> dict[str, Any]:
-    assert response.status_code == status, response.content
-    assert response["Content-Type"] == "application/problem+json"
-    body = response.json()
-    assert body["status"] == status
-    assert body["detail"]
-    return body
 
 
 def answer(task: dict[str, Any], value: str = "cat", key: str = "k", **more: Any) -> dict[str, Any]:
@@ -78,12 +53,17 @@ class TestWhoMay:
         for path, action in self.READS.items():
             allowed = role in ROLES_BY_ACTION[action]
             assert api.get(path).status_code == (200 if allowed else 403), path
-            assert api.post(path).status_code == 405
+            if path != "items/":
+                assert api.post(path).status_code == 405
         for name in self.POSTS:
             response = api.post(f"queue/{name}/")
             # Without a body, those who may are told what is missing.
             assert (response.status_code == 403) == (role not in ROLES_BY_ACTION["label"]), name
             assert api.get(f"queue/{name}/").status_code == 405
+
+    @pytest.mark.parametrize("path", ["nothing", "projects/%0A/jobs/4/cancel/", "projects/a%0D%0Ab/", "%0A"])
+    def test_what_no_address_matches_is_told_as_a_problem_to_anybody(self, client, path) -> None:
+        problem(client.post(f"/api/v1/{path}"), 404)
 
     def test_for_others_the_project_does_not_exist(self, project) -> None:
         stranger = make_user("stranger")
@@ -242,3 +222,24 @@ class TestQueue:
         assert problem(api.post("queue/skip/", **held, reason="bored"), 400)["field"] == "reason"
         after = api.post("queue/skip/", **held, reason="broken").json()["task"]
         assert after["work_item"] != task["work_item"]
+
+    def test_whatever_is_sent_again_does_once_what_it_does(self, api) -> None:
+        """The Python client sends these without an Idempotency-Key."""
+
+        def twice(path: str, **body: Any) -> dict[str, Any]:
+            first, again = (api.post(f"queue/{path}/", **body) for _ in range(2))
+            assert (first.status_code, again.status_code) == (200, 200)
+            leases = [found.json() for found in (first, again)]
+            for task in (found.get("task") for found in leases):
+                if task:
+                    del task["expires_at"]
+            assert leases[0] == leases[1]
+            return dict(leases[0])
+
+        task = twice("claim")["task"]
+        after = twice("skip", work_item=task["work_item"], token=task["token"], reason="other")["task"]
+        assert Skip.objects.count() == 1
+        stored = twice("submit", **answer(after))
+        changed = twice("correct", label=stored["label"]["id"], value="dog", idempotency_key="c")
+        assert changed["label"]["version"] == Label.objects.count() == 2
+        assert stored["task"]["work_item"] not in (task["work_item"], after["work_item"])

@@ -111,8 +111,8 @@ def test_a_source_is_tried(client, project, server) -> None:
     source = add(client, project, server).json()["id"]
     url = reverse("api_source_try", args=[project.slug, source])
     assert client.get(url).json() == {"job": None, "hidden": False, "mean_cost": None, "rows": None}
-    job = client.post(url).json()["job"]
-    assert client.post(url).status_code == 409  # one at a time
+    job = client.post(url, content_type="application/json").json()["job"]
+    assert client.post(url, content_type="application/json").status_code == 409  # one at a time
     jobs.run(job)
     shown = client.get(url).json()
     assert shown["job"]["state"] == "done"
@@ -123,7 +123,8 @@ def test_a_source_is_tried(client, project, server) -> None:
 def test_a_reviewer_learns_nothing_of_a_try(client, project, server) -> None:
     source = add(client, project, server).json()["id"]
     server.default = "dog"
-    job = client.post(reverse("api_source_try", args=[project.slug, source])).json()["job"]
+    url = reverse("api_source_try", args=[project.slug, source])
+    job = client.post(url, content_type="application/json").json()["job"]
     jobs.run(job)
     client.force_login(add_member(project, "reviewer"))
     assert client.get(reverse("api_source_try", args=[project.slug, source])).status_code == 403

@@ -128,3 +128,24 @@ def test_only_those_who_may_edit_sources_can(client, world):
         ).status_code
         == 404
     )
+
+
+@pytest.mark.parametrize("sign", ["\0", "\ud800"])
+@pytest.mark.parametrize(
+    ("backend", "params", "field"),
+    [
+        ("uploaded", {"model": "a%sb"}, "model"),
+        ("uploaded", {"model": "a", "revision": "%s"}, "revision"),
+        ("recorded", {"label_column": "a%sb"}, "label_column"),
+    ],
+)
+def test_a_character_that_no_database_keeps_is_refused_by_its_field(
+    client, world, backend, params, field, sign
+):
+    client.force_login(world.manager)
+    params = {name: value.replace("%s", sign) for name, value in params.items()}
+    fields = {"name": "odd", "backend": backend, "params": params, "cost_per_label": "0"}
+    url = reverse("api_sources", args=[world.project.slug])
+    answer = client.post(url, fields, content_type=JSON)
+    assert (answer.status_code, answer.json()["field"]) == (400, field)
+    assert not world.project.sources.filter(name="odd").exists()

@@ -6,11 +6,15 @@ from typing import Any, cast
 
 from django.http import Http404
 from django.urls import path
-from rest_framework import status
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from annotation.api.background import JobBody, accepted
 from annotation.api.base import ApiView, ProjectView
+from annotation.api.content import Nothing
+from annotation.api.schema import list_of
 from annotation.errors import InputError
 from annotation.models import User
 from routing.backends import Example, Prompt
@@ -42,6 +46,51 @@ def prompt_content(source: Source) -> dict[str, Any] | None:
     return _content(prompt_in_force(source)) if source.backend in PROMPTED else None
 
 
+class ExampleBody(serializers.Serializer[Any]):
+    fields = serializers.DictField(child=serializers.CharField(allow_blank=True))  # type: ignore[assignment]
+    answer = serializers.CharField(allow_blank=True)
+
+
+class PromptBody(serializers.Serializer[Any]):
+    """`number` is 0 where it is the default of the task type."""
+
+    number = serializers.IntegerField(required=False)
+    system = serializers.CharField(allow_blank=True)
+    template = serializers.CharField(allow_blank=True)
+    examples = ExampleBody(many=True)
+
+
+class PromptVersionBody(PromptBody):
+    number = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+
+
+class TryJob(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    state = serializers.CharField()
+    error = serializers.CharField(allow_blank=True)
+
+
+class TryBody(serializers.Serializer[Any]):
+    """What came of the newest try; `rows` is null while there is none that may be shown."""
+
+    job = TryJob(allow_null=True)
+    hidden = serializers.BooleanField()
+    mean_cost = serializers.CharField(allow_null=True)
+    rows = serializers.ListField(child=serializers.DictField(), allow_null=True)
+
+
+class TriedJob(JobBody):
+    job = serializers.IntegerField(help_text="The same as `id`.")
+
+
+class PresetBody(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    title = serializers.CharField()
+    params = serializers.DictField()
+    source = serializers.CharField(allow_blank=True)  # type: ignore[assignment]
+
+
 class SourceView(ProjectView):
     def find(self, source_id: int) -> Source:
         found = Source.objects.select_related("project").filter(project=self.access.project, pk=source_id)
@@ -53,6 +102,7 @@ class SourceView(ProjectView):
 class SourcePrompts(SourceView):
     actions = {"GET": "sources.edit"}
 
+    @extend_schema(responses=list_of(PromptVersionBody))
     def get(self, request: Request, slug: str, source_id: int) -> Response:
         """Every version, the newest first."""
         versions = self.find(source_id).prompt_versions.order_by("-number")
@@ -63,6 +113,7 @@ class SourcePrompts(SourceView):
 class SourceTries(SourceView):
     actions = {"GET": "sources.edit", "POST": "sources.edit"}
 
+    @extend_schema(responses=TryBody)
     def get(self, request: Request, slug: str, source_id: int) -> Response:
         """What came of the newest try; `rows` is null while there is none that may be shown."""
         shown = newest_try(self.find(source_id))
@@ -76,13 +127,18 @@ class SourceTries(SourceView):
             }
         )
 
+    @extend_schema(request=Nothing, responses={202: TriedJob})
     def post(self, request: Request, slug: str, source_id: int) -> Response:
         """Have a worker ask the source about a few items."""
+        self.parsed(Nothing)
         job = start_try(source=self.find(source_id), user=cast(User, request.user))
-        return Response({"job": job.pk}, status=status.HTTP_202_ACCEPTED)
+        response = accepted(job)
+        response.data = {**response.data, "job": job.pk}
+        return response
 
 
 class ModelPresets(ApiView):
+    @extend_schema(responses=list_of(PresetBody))
     def get(self, request: Request) -> Response:
         return Response({"results": [asdict(preset) for preset in PRESETS.values()]})
 

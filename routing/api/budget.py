@@ -4,13 +4,15 @@ from typing import Any, cast
 
 from django.http import Http404
 from django.urls import path
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.api.base import ProjectView
 from annotation.models import User
-from routing.api_plans import budget_field
+from routing.api.bodies import MoneyBody
+from routing.api.plans import budget_field
 from routing.models import Run
 from routing.selectors.model_money import model_money
 from routing.services.budget import set_budget
@@ -23,6 +25,7 @@ class BudgetFields(serializers.Serializer[Any]):
 class RunBudget(ProjectView):
     actions = {"PUT": "runs.edit"}
 
+    @extend_schema(request=BudgetFields, responses=MoneyBody)
     def put(self, request: Request, slug: str, number: int) -> Response:
         """Change what the models of a run may cost; null: no limit."""
         run = self.access.project.runs.filter(number=number).first()

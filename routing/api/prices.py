@@ -4,12 +4,15 @@ from typing import Any, cast
 
 from django.http import Http404
 from django.urls import path
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.api.base import ProjectView
+from annotation.api.schema import list_of
 from annotation.models import User
+from routing.api.bodies import map_of
 from routing.models import ModelPrice
 from routing.services.model_prices import MOST_CHARACTERS, delete_price, save_price
 
@@ -22,13 +25,25 @@ class PriceFields(serializers.Serializer[Any]):
     prices = serializers.DictField(child=serializers.CharField(max_length=40), default=dict)
 
 
+class PriceBody(serializers.Serializer[Any]):
+    """A line of the price list; `sources` are the ids of those that follow it."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    cost_function = serializers.CharField()
+    prices = map_of(serializers.CharField())
+    sources = serializers.ListField(child=serializers.IntegerField())
+
+
 class PriceList(ProjectView):
     actions = {"GET": "sources.edit", "POST": "sources.edit"}
 
+    @extend_schema(responses=list_of(PriceBody))
     def get(self, request: Request, slug: str) -> Response:
         rows = self.access.project.model_prices.prefetch_related("sources")
         return Response({"results": [_content(row) for row in rows]})
 
+    @extend_schema(request=PriceFields, responses={201: PriceBody})
     def post(self, request: Request, slug: str) -> Response:
         price = save_price(
             project=self.access.project, user=cast(User, request.user), **self.parsed(PriceFields)
@@ -39,9 +54,11 @@ class PriceList(ProjectView):
 class PriceDetail(ProjectView):
     actions = {"GET": "sources.edit", "PUT": "sources.edit", "DELETE": "sources.edit"}
 
+    @extend_schema(responses=PriceBody)
     def get(self, request: Request, slug: str, price_id: int) -> Response:
         return Response(_content(self._find(price_id)))
 
+    @extend_schema(request=PriceFields, responses=PriceBody)
     def put(self, request: Request, slug: str, price_id: int) -> Response:
         """Change the line and, with it, the sources that name it."""
         price = save_price(
@@ -52,6 +69,7 @@ class PriceDetail(ProjectView):
         )
         return Response(_content(price))
 
+    @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, price_id: int) -> Response:
         delete_price(price=self._find(price_id), user=cast(User, request.user))
         return Response(status=status.HTTP_204_NO_CONTENT)

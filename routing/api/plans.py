@@ -1,20 +1,19 @@
 """The part of /api/v1/ that is about plans: what can be chosen, what it would mean, and starting a run."""
 
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
 from django.urls import path
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.api.base import ProjectView
-from annotation.errors import InputError
-from annotation.models import Project, User
-from routing.models import Run
+from routing.api.bodies import decimal_number, map_of
 from routing.selectors.plan_options import Option, plan_options
 from routing.services.plan_fields import columns_of_probabilities
-from routing.services.runs import Outlook, outlook, start_run
+from routing.services.runs import Outlook, outlook
 
 
 def _share(**options: Any) -> serializers.DecimalField:
@@ -53,42 +52,89 @@ class RunFields(PlanFields):
     anyway = serializers.BooleanField(default=False)
 
 
+class MenuQuery(serializers.Serializer[Any]):
+    """What else is chosen: some options do not go together."""
+
+    target = serializers.CharField(max_length=20, required=False)
+    loss = serializers.CharField(max_length=200, required=False)
+    p_column = serializers.CharField(max_length=255, required=False, allow_blank=True)
+
+
+class OptionBody(serializers.Serializer[Any]):
+    """`refusal` says why it cannot be chosen beside the rest, and is empty where it can."""
+
+    name = serializers.CharField()
+    title = serializers.CharField(allow_blank=True)
+    summary = serializers.CharField(allow_blank=True)
+    refusal = serializers.CharField(allow_blank=True)
+    recommended = serializers.BooleanField()
+    parameters = map_of(serializers.CharField())
+
+
+class MenusBody(serializers.Serializer[Any]):
+    target = OptionBody(many=True)
+    rule = OptionBody(many=True)
+    bound = OptionBody(many=True)
+    loss = OptionBody(many=True)
+    score = OptionBody(many=True)
+
+
+class PlanMenus(serializers.Serializer[Any]):
+    options = MenusBody()
+    p_columns = serializers.ListField(child=serializers.CharField())
+
+
+class OutlookBody(serializers.Serializer[Any]):
+    """What a plan would mean; money is in `currency`."""
+
+    sentence = serializers.CharField()
+    certifiable = serializers.BooleanField()
+    bound = serializers.CharField()
+    pool_size = serializers.IntegerField()
+    pilot_size = serializers.IntegerField()
+    expected_labels = decimal_number()
+    people_per_item = decimal_number()
+    expected_tested_labels = serializers.IntegerField()
+    smallest_n = serializers.IntegerField(allow_null=True)
+    allowed_errors = serializers.IntegerField(allow_null=True)
+    allowed_mean_loss = serializers.FloatField(allow_null=True)
+    exact = serializers.BooleanField()
+    currency = serializers.CharField()
+    calibration_cost = decimal_number()
+    model_cost = decimal_number()
+    at_least = decimal_number()
+    at_most = decimal_number()
+    people_only = decimal_number()
+    warnings = serializers.ListField(child=serializers.CharField())
+
+
 class Plan(ProjectView):
     actions = {"GET": "runs.edit", "POST": "runs.edit"}
 
+    @extend_schema(parameters=[MenuQuery], responses=PlanMenus)
     def get(self, request: Request, slug: str) -> Response:
         """What can be chosen beside `target`, `loss` and `p_column` of the query, and why some cannot."""
+        asked = self.query(MenuQuery)
         options = plan_options(
             self.access.project,
-            target=request.query_params.get("target", ""),
-            loss=request.query_params.get("loss", ""),
-            p_varies=bool(request.query_params.get("p_column")),
+            target=asked.get("target", ""),
+            loss=asked.get("loss", ""),
+            p_varies=bool(asked.get("p_column")),
         )
         menus = {name: [_option(entry) for entry in menu] for name, menu in vars(options).items()}
         return Response({"options": menus, "p_columns": columns_of_probabilities(self.access.project)})
 
+    @extend_schema(request=PlanFields, responses=OutlookBody)
     def post(self, request: Request, slug: str) -> Response:
         """What a plan would mean. Nothing is stored."""
-        return Response(_outlook(outlook(project=self.access.project, **self.parsed(PlanFields))))
-
-
-def run_from(project: Project, user: Any, fields: dict[str, Any]) -> Run:
-    """Start a run; one that can certify nothing only where `anyway` says so."""
-    anyway = fields.pop("anyway")
-    if not anyway and not outlook(project=project, **fields).statistics.certifiable:
-        raise InputError(
-            "With this plan too few labels come together to certify anything: people would label every item. "
-            "Draw more items, or accept more errors or a higher risk; or send anyway = true.",
-            where="anyway",
-        )
-    return start_run(project=project, user=cast(User, user), **fields)
+        return Response(outlook_content(outlook(project=self.access.project, **self.parsed(PlanFields))))
 
 
 def _option(option: Option) -> dict[str, Any]:
     return {**asdict(option), "parameters": dict(option.parameters)}
 
 
-def _outlook(seen: Outlook) -> dict[str, Any]:
+def outlook_content(seen: Outlook) -> dict[str, Any]:
     facts = seen.statistics
     return {
         "sentence": seen.sentence,

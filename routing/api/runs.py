@@ -1,24 +1,28 @@
-"""The part of /api/v1/ that is about runs; that about plans is in api_plans, that about models in
-api_sources. Nothing that the analysis finds is in it before the analysis.
+"""The part of /api/v1/ that is about runs. Nothing that the analysis finds is in it before the analysis."""
 
-`urlpatterns` is included by hypac_site.urls.
-"""
-
-from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 from django.http import Http404, HttpResponse
 from django.urls import path
-from rest_framework import status
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from annotation.api.background import JobBody, accepted
 from annotation.api.base import KeysetPages, ProjectView
+from annotation.api.content import Nothing
+from annotation.api.schema import PageQuery, page_of
+from annotation.api.streams import NDJSON, NdjsonRenderer
+from annotation.models import User
 from annotation.queue import BatchProgress
-from routing import api_budget, api_plans, api_prices, api_sources
+from routing.api.bodies import RunBody, RunDetails
+from routing.api.budget import money_of
+from routing.api.plans import RunFields
 from routing.models import Certificate, Run
-from routing.selectors.overview import overview
 from routing.selectors.runs import Threshold, run_report
+from routing.services.runs import analyse, cancel_run, route, start_run_knowingly
 
 
 class RunPages(KeysetPages):
@@ -43,25 +47,35 @@ class RunView(ProjectView):
         return certificate
 
 
+class RunQuery(PageQuery):
+    state = serializers.ChoiceField(required=False, choices=Run.State.choices)
+
+
 class RunList(ProjectView):
     actions = {"GET": "runs.view", "POST": "runs.edit"}
 
+    @extend_schema(parameters=[RunQuery], responses=page_of(RunBody))
     def get(self, request: Request, slug: str) -> Response:
-        pages = RunPages()
-        page = pages.paginate_queryset(self.access.project.runs.all(), request, view=self) or []
-        return pages.get_paginated_response([_plan(run) for run in page])
+        """Newest first."""
+        asked = self.query(RunQuery)
+        wanted = {"state": asked["state"]} if "state" in asked else {}
+        return self.paged(RunPages(), self.access.project.runs.filter(**wanted), plan_content)
 
+    @extend_schema(request=RunFields, responses={201: RunBody})
     def post(self, request: Request, slug: str) -> Response:
         """Freeze the items, draw the calibration set and let the models begin."""
-        run = api_plans.run_from(self.access.project, request.user, self.parsed(api_plans.RunFields))
-        return Response(_plan(run), status=status.HTTP_201_CREATED)
+        run = start_run_knowingly(
+            project=self.access.project, user=cast(User, request.user), **self.parsed(RunFields)
+        )
+        return Response(plan_content(run), status=status.HTTP_201_CREATED)
 
 
 class RunDetail(RunView):
+    @extend_schema(responses=RunDetails)
     def get(self, request: Request, slug: str, number: int) -> Response:
         run = self.find_run(number)
         report = run_report(run)
-        body = _plan(run) | {
+        body = plan_content(run) | {
             "sources": list(
                 run.run_sources.order_by("position").values(
                     *("position", "source__name", "fingerprint"),
@@ -71,7 +85,7 @@ class RunDetail(RunView):
             "calibration": _progress(report.progress),
             "labelling": _progress(report.routed_progress),
             "paid": report.savings.paid,
-            "models": api_budget.money_of(run),
+            "models": money_of(run),
             "alpha_total": report.alpha_total,
             "invalid_reasons": report.invalid_reasons,
         }
@@ -101,6 +115,7 @@ class RunDetail(RunView):
 
 
 class RunCertificate(RunView):
+    @extend_schema(responses={(200, "application/json"): OpenApiTypes.OBJECT})
     def get(self, request: Request, slug: str, number: int) -> HttpResponse:
         """The very bytes that the certificate's id is the SHA-256 of."""
         certificate = self.find_certificate(number)
@@ -110,36 +125,50 @@ class RunCertificate(RunView):
 class RunDraw(RunView):
     # It holds the scores of drawn items that nobody was asked about: a later run may ask for them blind.
     actions = {"GET": "predictions.view"}
+    renderer_classes = (*ProjectView.renderer_classes, NdjsonRenderer)
 
+    @extend_schema(responses={(200, NDJSON): OpenApiTypes.STR})
     def get(self, request: Request, slug: str, number: int) -> HttpResponse:
         certificate = self.find_certificate(number)
-        return HttpResponse(certificate.draw_lines, content_type="application/x-ndjson")
+        return HttpResponse(certificate.draw_lines, content_type=NDJSON)
 
 
-class Overview(ProjectView):
-    # Which stage the waiting items belong to is not for annotators to know.
-    actions = {"GET": "runs.view"}
+class RunAnalyse(RunView):
+    actions = {"POST": "runs.edit"}
 
-    def get(self, request: Request, slug: str) -> Response:
-        view = overview(self.access.project, self.access)
-        return Response(
-            {
-                "stages": [
-                    {
-                        name: getattr(stage, name)
-                        for name in ("key", "title", "state", "done", "total", "detail")
-                    }
-                    for stage in view.stages
-                ],
-                "next_step": view.next_step.text,
-                "run": view.run.number if view.run else None,
-                "stuck": view.stuck,
-                "paid": [asdict(line) for line in view.spend],
-            }
-        )
+    @extend_schema(request=Nothing, responses={202: JobBody})
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """Lock the calibration labels and have the thresholds certified: once, when all are there."""
+        self.parsed(Nothing)
+        return accepted(analyse(run=self.find_run(number), user=cast(User, request.user)))
 
 
-def _plan(run: Run) -> dict[str, Any]:
+class RunRoute(RunView):
+    actions = {"POST": "runs.edit"}
+
+    @extend_schema(request=Nothing, responses={202: JobBody})
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """Send every item to its source, and give people the rest."""
+        self.parsed(Nothing)
+        return accepted(route(run=self.find_run(number), user=cast(User, request.user)))
+
+
+class RunCancel(RunView):
+    actions = {"POST": "runs.edit"}
+
+    @extend_schema(request=Nothing, responses=RunBody)
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """End the run for good. Its draw is spent: its alpha stays in the ledger, its labels with their
+        items.
+        """
+        self.parsed(Nothing)
+        run = self.find_run(number)
+        cancel_run(run=run, user=cast(User, request.user))
+        run.refresh_from_db()
+        return Response(plan_content(run))
+
+
+def plan_content(run: Run) -> dict[str, Any]:
     names = (
         *("number", "state", "epsilon", "alpha", "target", "m", "p", "p_column", "p_min"),
         *("bound", "rule", "split_share", "loss", "loss_params", "score", "score_params"),
@@ -161,18 +190,14 @@ def _threshold(threshold: Threshold) -> dict[str, Any] | None:
     return None if threshold.u is None else {"u": threshold.u, "v": threshold.v}
 
 
+_ALL = "projects/<slug:slug>/runs/"
+_ONE = f"{_ALL}<int:number>/"
 urlpatterns = [
-    path("projects/<slug:slug>/overview/", Overview.as_view(), name="api_overview"),
-    *api_sources.urlpatterns,
-    *api_budget.urlpatterns,
-    *api_plans.urlpatterns,
-    *api_prices.urlpatterns,
-    path("projects/<slug:slug>/runs/", RunList.as_view(), name="api_runs"),
-    path("projects/<slug:slug>/runs/<int:number>/", RunDetail.as_view(), name="api_run"),
-    path(
-        "projects/<slug:slug>/runs/<int:number>/certificate.json",
-        RunCertificate.as_view(),
-        name="api_run_certificate",
-    ),
-    path("projects/<slug:slug>/runs/<int:number>/draw.jsonl", RunDraw.as_view(), name="api_run_draw"),
+    path(_ALL, RunList.as_view(), name="api_runs"),
+    path(_ONE, RunDetail.as_view(), name="api_run"),
+    path(f"{_ONE}analyse/", RunAnalyse.as_view(), name="api_run_analyse"),
+    path(f"{_ONE}route/", RunRoute.as_view(), name="api_run_route"),
+    path(f"{_ONE}cancel/", RunCancel.as_view(), name="api_run_cancel"),
+    path(f"{_ONE}certificate.json", RunCertificate.as_view(), name="api_run_certificate"),
+    path(f"{_ONE}draw.jsonl", RunDraw.as_view(), name="api_run_draw"),
 ]

@@ -6,14 +6,18 @@ A key of a model's server can be given and removed; no answer holds it.
 from typing import Any, cast
 
 from django.urls import path
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.api.base import ProjectView
+from annotation.api.schema import list_of
 from annotation.errors import HypacError, InputError
 from annotation.models import User
-from routing import api_prompts
+from routing.api import prompts
+from routing.api.bodies import decimal_number, map_of
+from routing.api.prompts import PromptBody
 from routing.models import ModelPrice, Source
 from routing.services.scoring import offered_scores
 from routing.services.source_warnings import warnings_of
@@ -37,26 +41,65 @@ class SourceFields(serializers.Serializer[Any]):
     position = serializers.IntegerField(min_value=1, max_value=32767, required=False)
 
 
+class SourceRow(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    position = serializers.IntegerField()
+    name = serializers.CharField()
+    backend = serializers.CharField()
+    cost_per_label = decimal_number()
+    cost_function = serializers.CharField()
+    prices = map_of(serializers.CharField())
+
+
+class ScoreBody(serializers.Serializer[Any]):
+    """An uncertainty score; `refusal` says why its answers cannot have it, and is empty where they can."""
+
+    name = serializers.CharField()
+    title = serializers.CharField()
+    summary = serializers.CharField()
+    params = map_of(serializers.CharField())
+    refusal = serializers.CharField(allow_blank=True)
+
+
+class SourceBody(SourceRow):
+    """`has_key` tells whether a key is stored, which nothing shows."""
+
+    params = serializers.DictField()
+    served = serializers.DictField()
+    price = serializers.IntegerField(allow_null=True)
+    has_key = serializers.BooleanField()
+    prompt = PromptBody(allow_null=True)
+    scores = ScoreBody(many=True)
+
+
+class SavedSource(SourceBody):
+    warnings = serializers.ListField(child=serializers.CharField())
+
+
 class SourceList(ProjectView):
     actions = {"GET": "runs.view", "POST": "sources.edit"}
 
+    @extend_schema(responses=list_of(SourceRow))
     def get(self, request: Request, slug: str) -> Response:
         sources = Source.objects.filter(project=self.access.project).order_by("position")
         names = ("id", "position", "name", "backend", "cost_per_label", "cost_function", "prices")
         return Response({"results": list(sources.values(*names))})
 
+    @extend_schema(request=SourceFields, responses={201: SavedSource})
     def post(self, request: Request, slug: str) -> Response:
         """Add a model; without a position it comes last."""
         source = save_source(project=self.access.project, user=cast(User, request.user), **_arguments(self))
         return Response(_saved(source), status=status.HTTP_201_CREATED)
 
 
-class SourceDetail(api_prompts.SourceView):
+class SourceDetail(prompts.SourceView):
     actions = {"GET": "sources.edit", "PUT": "sources.edit", "DELETE": "sources.edit"}
 
+    @extend_schema(responses=SourceBody)
     def get(self, request: Request, slug: str, source_id: int) -> Response:
         return Response(_content(self.find(source_id)))
 
+    @extend_schema(request=SourceFields, responses=SavedSource)
     def put(self, request: Request, slug: str, source_id: int) -> Response:
         """Change the model: what is not given is set back to its default; position, prompt and key stay."""
         source = save_source(
@@ -67,6 +110,7 @@ class SourceDetail(api_prompts.SourceView):
         )
         return Response(_saved(source))
 
+    @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, source_id: int) -> Response:
         delete_source(source=self.find(source_id), user=cast(User, request.user))
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -81,7 +125,7 @@ def _arguments(view: ProjectView) -> dict[str, Any]:
         line = ModelPrice.objects.filter(project=view.access.project, pk=price_id).first()
         if line is None:
             raise InputError("The price list has no such line.", where="price")
-    return {**fields, "price": line, "prompt": api_prompts.prompt_from(fields.get("prompt"))}
+    return {**fields, "price": line, "prompt": prompts.prompt_from(fields.get("prompt"))}
 
 
 def _saved(source: Source) -> dict[str, Any]:
@@ -111,13 +155,12 @@ def _content(source: Source) -> dict[str, Any]:
     return {name: getattr(source, name) for name in names} | {
         "price": source.price_id,
         "has_key": bool(source.api_key),
-        "prompt": api_prompts.prompt_content(source),
+        "prompt": prompts.prompt_content(source),
         "scores": scores,
     }
 
 
 urlpatterns = [
-    *api_prompts.urlpatterns,
     path("projects/<slug:slug>/sources/", SourceList.as_view(), name="api_sources"),
     path("projects/<slug:slug>/sources/<int:source_id>/", SourceDetail.as_view(), name="api_source"),
 ]

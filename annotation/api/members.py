@@ -1,0 +1,152 @@
+"""Who takes part in a project, and what they may do."""
+
+from dataclasses import asdict
+from typing import Any
+
+from django.http import Http404
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation.api.base import ProjectView
+from annotation.api.jobs import OldestFirst
+from annotation.api.schema import PageQuery, page_of
+from annotation.models import Membership
+from annotation.selectors.people import Work, person
+from annotation.services import members as service
+
+
+class MemberQuery(PageQuery):
+    role = serializers.ChoiceField(required=False, choices=Membership.Role.choices)
+
+
+class NewMember(serializers.Serializer[Any]):
+    username = serializers.CharField(max_length=150, help_text="Of somebody who has an account.")
+    role = serializers.ChoiceField(choices=Membership.Role.choices)
+
+
+class MemberChanges(serializers.Serializer[Any]):
+    """What is left out stays as it is."""
+
+    role = serializers.ChoiceField(required=False, choices=Membership.Role.choices)
+    active = serializers.BooleanField(required=False, help_text="Without it they can do nothing here.")
+    max_labels = serializers.IntegerField(
+        required=False, allow_null=True, min_value=0, max_value=service.LARGEST_LIMIT
+    )
+    max_per_day = serializers.IntegerField(
+        required=False, allow_null=True, min_value=0, max_value=service.LARGEST_LIMIT
+    )
+
+
+class MemberBody(serializers.Serializer[Any]):
+    user_id = serializers.IntegerField()
+    username = serializers.CharField()
+    name = serializers.CharField(allow_blank=True)
+    role = serializers.ChoiceField(choices=Membership.Role.choices)
+    active = serializers.BooleanField()
+    max_labels = serializers.IntegerField(allow_null=True, help_text="The most items in all.")
+    max_per_day = serializers.IntegerField(allow_null=True, help_text="The most items in a day.")
+    created_at = serializers.DateTimeField()
+
+
+class AnnotatorAgreementBody(serializers.Serializer[Any]):
+    answers = serializers.IntegerField()
+    share_equal_to_record = serializers.FloatField(allow_null=True)
+    kappa = serializers.FloatField(allow_null=True)
+
+
+class WorkBody(serializers.Serializer[Any]):
+    """What somebody has done here; times in seconds. Null: nothing to tell it from."""
+
+    labels = serializers.IntegerField()
+    today = serializers.IntegerField()
+    skips = serializers.IntegerField()
+    flags = serializers.IntegerField()
+    median = serializers.FloatField(allow_null=True, help_text="Time on an item.")
+    active = serializers.FloatField(allow_null=True, help_text="Time on all of them.")
+    pace = serializers.FloatField(allow_null=True, help_text="Items an hour of that time.")
+    last = serializers.DateTimeField(allow_null=True)
+    cost = serializers.CharField(help_text="At the project's price of today, a decimal number.")
+    agreement = AnnotatorAgreementBody(allow_null=True)
+
+
+class MemberDetails(MemberBody):
+    work = WorkBody()
+
+
+class MemberList(ProjectView):
+    actions = {"GET": "members.view", "POST": "members.edit"}
+
+    @extend_schema(parameters=[MemberQuery], responses=page_of(MemberBody))
+    def get(self, request: Request, slug: str) -> Response:
+        """Those who came first at the beginning."""
+        asked = self.query(MemberQuery)
+        wanted = {"role": asked["role"]} if "role" in asked else {}
+        rows = self.access.project.memberships.filter(**wanted).select_related("user")
+        return self.paged(OldestFirst(), rows, _content)
+
+    @extend_schema(request=NewMember, responses={201: MemberBody})
+    def post(self, request: Request, slug: str) -> Response:
+        """Let somebody who has an account take part; as owner or manager by a session only. For others there
+        are invitations.
+        """
+        body = self.parsed(NewMember)
+        self.refuse_to_hand_on(body["role"])
+        membership = service.add_member(project=self.access.project, actor=self.access.user, **body)
+        place = reverse("api_member", kwargs={"slug": slug, "user_id": membership.user_id})
+        return Response(_content(membership), status=201, headers={"Location": place})
+
+
+class MemberDetail(ProjectView):
+    actions = {"GET": "members.view", "PATCH": "members.edit", "DELETE": "members.edit"}
+
+    @extend_schema(responses=MemberDetails)
+    def get(self, request: Request, slug: str, user_id: int) -> Response:
+        """With what they have done."""
+        found = person(self.access.project, self._find(user_id))
+        return Response({**_content(found.membership), "work": _work(found.work)})
+
+    @extend_schema(request=MemberChanges, responses=MemberBody)
+    def patch(self, request: Request, slug: str, user_id: int) -> Response:
+        """Change the role, the limits, or whether they may do anything here. Labels stay. Only by a
+        session does somebody become owner or manager, or active as one.
+        """
+        body, found = self.parsed(MemberChanges), self._find(user_id)
+        if "role" in body or body.get("active"):
+            self.refuse_to_hand_on(body.get("role", found.role))
+        membership = service.change_member(
+            project=self.access.project, actor=self.access.user, user=found.user, **body
+        )
+        return Response(_content(membership))
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, slug: str, user_id: int) -> Response:
+        """End the membership. What they labelled stays, under their name."""
+        user = self._find(user_id).user
+        service.remove_member(project=self.access.project, actor=self.access.user, user=user)
+        return Response(status=204)
+
+    def _find(self, user_id: int) -> Membership:
+        found = self.access.project.memberships.select_related("user").filter(user_id=user_id).first()
+        if found is None:
+            raise Http404
+        return found
+
+
+def _content(membership: Membership) -> dict[str, Any]:
+    return {
+        "user_id": membership.user_id,
+        "username": membership.user.get_username(),
+        "name": membership.user.get_full_name(),
+        "role": membership.role,
+        "active": membership.is_active,
+        "max_labels": membership.max_labels,
+        "max_per_day": membership.max_per_day,
+        "created_at": membership.created_at,
+    }
+
+
+def _work(work: Work) -> dict[str, Any]:
+    return {**asdict(work), "cost": str(work.cost)}

@@ -1,0 +1,25 @@
+from django.conf import settings
+from django.db import models
+
+
+class KeyedRequest(models.Model):
+    """A request that came with an Idempotency-Key, and what was answered to it.
+
+    While `status` is null the request is being worked on. It is kept for a day.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=255)
+    address = models.TextField(help_text="Method, path, query, and headers that count.")
+    content = models.CharField(max_length=64, blank=True, help_text="SHA-256 of the body.")
+    status = models.PositiveSmallIntegerField(null=True, blank=True)
+    headers = models.JSONField(default=dict)
+    body = models.BinaryField(null=True, help_text="Null where the answer held a secret or was too large.")
+    created_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="keyed_request_once")]
+
+    def __str__(self) -> str:
+        return f"{self.address} ({self.status or 'under way'})"
