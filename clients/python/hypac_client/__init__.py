@@ -1,0 +1,47 @@
+"""Python client of HyPAC. Begin with `Client(url, token)`."""
+
+from hypac_client.client import Client
+from hypac_client.deliveries import Delivery
+from hypac_client.errors import (
+    AuthenticationError,
+    ChecksumError,
+    ConflictError,
+    HypacError,
+    JobError,
+    NotAllowedError,
+    NotFoundError,
+    RateLimitedError,
+    WaitTimeoutError,
+)
+from hypac_client.jobs import Job
+from hypac_client.projects import Project
+from hypac_client.queue import Queue, Task
+from hypac_client.retries import Retries
+from hypac_client.runs import Run
+from hypac_client.sources import Source
+from hypac_client.webhooks import WebhookError
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AuthenticationError",
+    "ChecksumError",
+    "Client",
+    "ConflictError",
+    "Delivery",
+    "HypacError",
+    "Job",
+    "JobError",
+    "NotAllowedError",
+    "NotFoundError",
+    "Project",
+    "Queue",
+    "RateLimitedError",
+    "Retries",
+    "Run",
+    "Source",
+    "Task",
+    "WaitTimeoutError",
+    "WebhookError",
+    "__version__",
+]

@@ -1,0 +1,126 @@
+"""Deliveries: labels with their provenance, checked against what the server says of them."""
+
+import hashlib
+import json
+from os import PathLike
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from hypac_client import frames
+from hypac_client.errors import ChecksumError, HypacError
+from hypac_client.resource import Resource
+from hypac_client.transport import Transport
+
+CERTIFICATE = "certificate.json"
+READABLE = ("labels.jsonl", "labels.parquet", "labels.json", "labels.csv")
+TRIES = 5
+
+
+class Delivery(Resource):
+    """A set of files that never change."""
+
+    @property
+    def id(self) -> int:
+        return int(self.data["id"])
+
+    @property
+    def files(self) -> list[dict[str, Any]]:
+        """Each with `name`, `size`, `sha256` and `media_type`."""
+        return [dict(file) for file in self.data["files"]]
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """The certificate. Its bytes are checked: their SHA-256 is its id."""
+        content = self.read(CERTIFICATE)
+        stated = self.data.get("certificate")
+        if stated and hashlib.sha256(content).hexdigest() != stated:
+            raise ChecksumError(f"{CERTIFICATE} is not the certificate {stated}")
+        return dict(json.loads(content))
+
+    def read(self, name: str) -> bytes:
+        """A whole file; its SHA-256 is checked."""
+        file = self._file(name)
+        content = self._transport.content(self._address(name))
+        if hashlib.sha256(content).hexdigest() != file["sha256"]:
+            raise ChecksumError(f"{name} did not arrive as it was made")
+        return content
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame, one row an item; the first of JSONL, Parquet, JSON and CSV that there is.
+
+        What HyPAC adds has the same types whichever it is, and NaN or None where there is nothing to say.
+        """
+        names = [file["name"] for file in self.files]
+        name = next((name for name in READABLE if name in names), None)
+        if name is None:
+            raise HypacError(f"This delivery has none of {', '.join(READABLE)}, but {', '.join(names)}.")
+        return frames.table_of(self.read(name), name)
+
+    def download(self, folder: str | PathLike[str]) -> list[Path]:
+        """All files into `folder`. What is there already and right is kept, what broke off goes on."""
+        return [
+            fetch(self._transport, self._address(file["name"]), file, inside(Path(folder), file["name"]))
+            for file in self.files
+        ]
+
+    def _file(self, name: str) -> dict[str, Any]:
+        for file in self.files:
+            if file["name"] == name:
+                return file
+        raise HypacError(f"This delivery has no {name}, but {', '.join(f['name'] for f in self.files)}.")
+
+    def _address(self, name: str) -> str:
+        return f"{self._path}files/{quote(name)}"
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Where a file of that name goes. A name that leads out of `folder` is refused."""
+    parts = PurePosixPath(name).parts
+    if not parts or name.startswith("/") or ".." in parts or "\\" in name or ":" in name:
+        raise HypacError(f"{name!r} is no name of a file of a delivery")
+    return folder.joinpath(*parts)
+
+
+def fetch(transport: Transport, address: str, file: dict[str, Any], target: Path) -> Path:
+    """Load `address` into `target`, going on behind what an earlier try left beside it. That has a part of
+    the SHA-256 in its name: what another delivery left is not of this file.
+    """
+    if target.is_file() and digest(target) == file["sha256"]:
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.{file['sha256'][:16]}.part")
+    for attempt in range(1, TRIES + 1):
+        try:
+            _go_on(transport, address, part, int(file["size"]))
+            break
+        except HypacError as error:
+            if error.status is not None or attempt == TRIES:
+                raise
+            transport.sleep(transport.retries.pause(attempt))
+    if digest(part) != file["sha256"]:
+        part.unlink()
+        raise ChecksumError(f"{target.name} did not arrive as it was made; nothing of it was kept")
+    part.replace(target)
+    return target
+
+
+def _go_on(transport: Transport, address: str, part: Path, size: int) -> None:
+    there = part.stat().st_size if part.exists() else 0
+    if there > size:
+        part.unlink()
+        there = 0
+    if part.exists() and there == size:
+        return
+    # Ranges count the file's own bytes, not those of a compressed answer.
+    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={there}-"} if there else {})}
+    with transport.stream(address, headers=headers) as response:
+        goes_on = response.status_code == 206
+        with part.open("ab" if goes_on else "wb") as out:
+            for piece in response.iter_bytes():
+                out.write(piece)
+
+
+def digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,107 @@
+"""What can go wrong. Everything is a `HypacError`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+
+class HypacError(Exception):
+    """The server refused, did not answer, or answered with something else than it promised.
+
+    `status` is the HTTP status, or None where there was no answer; `detail` says in words what is wrong,
+    `field` which part of the request is at fault ("" where none is named), `errors` all messages by field,
+    `retry_after` how many seconds the server asks to wait, 0 where it asks for none.
+    """
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        status: int | None = None,
+        field: str = "",
+        errors: Mapping[str, Any] | None = None,
+        retry_after: float = 0.0,
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.status = status
+        self.field = field
+        self.errors = dict(errors or {})
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        where = f"{self.field}: " if self.field else ""
+        wait = f", try again after {self.retry_after:.0f} seconds" if self.retry_after else ""
+        return f"{where}{self.detail}" + (f" (HTTP {self.status}{wait})" if self.status else "")
+
+
+class AuthenticationError(HypacError):
+    """401: the token is missing, wrong, expired or revoked."""
+
+
+class NotAllowedError(HypacError):
+    """403: the role, or the token, may not do this; or the project is archived."""
+
+
+class NotFoundError(HypacError):
+    """404: there is no such thing, or none that this token may see."""
+
+
+class ConflictError(HypacError):
+    """409: not now, as where somebody else was faster or a step is missing."""
+
+
+class RateLimitedError(HypacError):
+    """429: too many requests, after all retries or with a longer wait than `Retries.longest_wait`."""
+
+
+class JobError(HypacError):
+    """Work in the background failed or was cancelled; `problems` has its first problems by line."""
+
+    def __init__(self, detail: str, *, problems: list[dict[str, Any]] | None = None) -> None:
+        super().__init__(detail)
+        self.problems = list(problems or [])
+
+
+class WaitTimeoutError(HypacError, TimeoutError):
+    """What was waited for has not come; it goes on by itself and may be waited for again."""
+
+
+class ChecksumError(HypacError):
+    """Bytes are not those that the server named; nothing was kept of them."""
+
+
+_BY_STATUS: dict[int, type[HypacError]] = {
+    401: AuthenticationError,
+    403: NotAllowedError,
+    404: NotFoundError,
+    409: ConflictError,
+    429: RateLimitedError,
+}
+MAX_TEXT = 300
+
+
+def error_of(response: httpx.Response, *, retry_after: float = 0.0) -> HypacError:
+    """The exception that an answer with an error stands for. Its body has to be read already."""
+    status = response.status_code
+    body: Any = None
+    if "json" in response.headers.get("Content-Type", ""):
+        try:
+            body = response.json()
+        except ValueError:
+            body = None
+    problem = body if isinstance(body, dict) else {}
+    detail = problem.get("detail") or problem.get("title") or ""
+    if not detail and response.is_redirect:
+        detail = f"The server sends to {response.headers.get('Location', '?')}: use that address as url."
+    if not detail:
+        detail = f"{response.reason_phrase or 'No reason given'}: {response.text[:MAX_TEXT]}".strip(": ")
+    errors = problem.get("errors")
+    return _BY_STATUS.get(status, HypacError)(
+        str(detail),
+        status=status,
+        field=str(problem.get("field") or ""),
+        errors=errors if isinstance(errors, dict) else None,
+        retry_after=retry_after,
+    )

@@ -1,0 +1,71 @@
+"""What is shown while one waits: a bar where tqdm is installed, else a line now and then."""
+
+import sys
+import time
+from typing import Any, Protocol
+
+LINE_SECONDS = 2.0
+
+
+class Progress(Protocol):
+    def show(self, stage: str, done: int, total: int | None) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Silent:
+    def show(self, stage: str, done: int, total: int | None) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Lines:
+    """A line to standard error where something has changed, at most every two seconds."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self._shown = ""
+        self._next = 0.0
+
+    def show(self, stage: str, done: int, total: int | None) -> None:
+        count = f"{done:,} of {total:,}" if total else f"{done:,}" if done else ""
+        line = ": ".join(part for part in (self.title, stage, count) if part)
+        if line != self._shown and time.monotonic() >= self._next:
+            self._shown = line
+            self._next = time.monotonic() + LINE_SECONDS
+            print(line, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        pass
+
+
+class Bar:
+    """A bar of tqdm."""
+
+    def __init__(self, title: str, bar: Any) -> None:
+        self.title = title
+        self._bar = bar
+
+    def show(self, stage: str, done: int, total: int | None) -> None:
+        self._bar.set_description_str(f"{self.title}: {stage}" if stage else self.title, refresh=False)
+        self._bar.total = total
+        self._bar.n = done
+        self._bar.refresh()
+
+    def close(self) -> None:
+        self._bar.close()
+
+
+def progress_of(title: str, shown: bool | Progress) -> Progress:
+    """`shown`: True, False, or an object of your own that is told instead."""
+    if not isinstance(shown, bool):
+        return shown
+    if not shown:
+        return Silent()
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return Lines(title)
+    return Bar(title, tqdm(desc=title, unit="", leave=True))

@@ -1,0 +1,124 @@
+"""Projects, and what is in them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from hypac_client.deliveries import Delivery
+from hypac_client.jobs import Job
+from hypac_client.queue import DEFAULT_LEASE, Queue
+from hypac_client.records import BYTES, NDJSON, Records, spooled
+from hypac_client.resource import Resource, lines, pages
+from hypac_client.runs import Run
+from hypac_client.sources import Sources
+from hypac_client.transport import Transport
+
+
+class Project(Resource):
+    title_field = "slug"
+
+    def __init__(self, transport: Transport, data: Mapping[str, Any]) -> None:
+        super().__init__(transport, f"projects/{data['slug']}/", data)
+        self.sources = Sources(transport, self._path)
+
+    @property
+    def slug(self) -> str:
+        return str(self.data["slug"])
+
+    def import_data(
+        self,
+        data: Records | str | PathLike[str],
+        *,
+        id_column: str = "",
+        text_column: str = "",
+        field_columns: Sequence[str] = (),
+        text_format: str = "",
+        format: str = "",
+        keep_labels: bool = False,
+    ) -> Job:
+        """Add items from a file (a path; any format that the site reads), a DataFrame or dictionaries.
+
+        `keep_labels`: what people said of the items in the program that wrote the file becomes labels.
+        """
+        fields = {
+            "id_column": id_column,
+            "text_column": text_column,
+            "field_columns": list(field_columns),
+            "text_format": text_format,
+        }
+        if isinstance(data, str | PathLike):
+            of_file = {"format": format, "keep_labels": keep_labels}
+            return self._import_file(Path(fspath(data)), {**of_file, **fields})
+        if format or keep_labels:
+            raise ValueError("format and keep_labels are a file's; rows are sent as they are")
+        address = f"{self._path}items/"
+        with spooled(data) as file:
+            answer = self._transport.upload(address, file, media_type=NDJSON, params=_given(fields))
+        return self._job(answer)
+
+    def _import_file(self, path: Path, fields: dict[str, Any]) -> Job:
+        address = f"{self._path}files/"
+        with path.open("rb") as file:
+            stored = self._transport.upload(address, file, media_type=BYTES, params={"name": path.name})
+        return self._job(self._post("imports/", {"file": stored["id"], **_given(fields)}))
+
+    def items(self, *, stream: bool = False, **filters: Any) -> Iterator[dict[str, Any]]:
+        """The items. `filters` as in the API; `stream` reads all in one answer, which is faster."""
+        return self._entries("items", stream, filters)
+
+    def labels(self, *, stream: bool = False, **filters: Any) -> Iterator[dict[str, Any]]:
+        """What people labelled, as far as it may be seen; filters: `annotator`, `external_id`, `since`."""
+        return self._entries("labels", stream, filters)
+
+    def predictions(self, *, stream: bool = False, **filters: Any) -> Iterator[dict[str, Any]]:
+        """Answers of models, as far as they may be seen; filters: `source`, `external_id`."""
+        return self._entries("predictions", stream, filters)
+
+    def _entries(self, what: str, stream: bool, filters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        if stream:
+            return lines(self._transport, f"{self._path}{what}.ndjson", filters)
+        return pages(self._transport, f"{self._path}{what}/", filters)
+
+    def plan(self, **plan: Any) -> dict[str, Any]:
+        """What a plan (`epsilon`, `alpha`, `m`, `p`, ...) would mean. Nothing is stored or spent."""
+        return dict(self._post("plan/", plan))
+
+    def start_run(self, **plan: Any) -> Run:
+        """Freeze the items, draw the calibration set, let the models begin. Takes what `plan` takes."""
+        return Run(self._transport, self._path, self._post("runs/", plan))
+
+    def runs(self) -> Iterator[Run]:
+        """The newest first."""
+        return (
+            Run(self._transport, self._path, entry) for entry in pages(self._transport, f"{self._path}runs/")
+        )
+
+    def run(self, number: int) -> Run:
+        return Run(self._transport, self._path, self._get(f"runs/{number}/"))
+
+    def queue(self) -> Queue:
+        """What waits to be labelled by the owner of the token."""
+        lease = int(self.data.get("lease_seconds") or DEFAULT_LEASE)
+        return Queue(self._transport, f"{self._path}queue/", lease_seconds=lease)
+
+    def jobs(self, **filters: Any) -> Iterator[Job]:
+        """Background work, the newest first; filters: `kind`, `state`."""
+        return (self._job(entry) for entry in pages(self._transport, f"{self._path}jobs/", filters))
+
+    def deliveries(self) -> Iterator[Delivery]:
+        for entry in pages(self._transport, f"{self._path}deliveries/"):
+            address = f"{self._path}deliveries/{entry['id']}/"
+            yield Delivery(self._transport, address, entry)
+
+    def add_member(self, username: str, role: str) -> dict[str, Any]:
+        """Let somebody who has an account take part, as `annotator`, `reviewer`, `viewer`, ..."""
+        return dict(self._post("members/", {"username": username, "role": role}))
+
+    def _job(self, data: Mapping[str, Any]) -> Job:
+        return Job(self._transport, f"{self._path}jobs/{data['id']}/", data)
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what was left out."""
+    return {name: value for name, value in fields.items() if value not in ("", [], (), False)}

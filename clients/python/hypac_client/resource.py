@@ -1,0 +1,94 @@
+"""What the server's things have in common: an address and the fields of the last answer about them."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlsplit
+
+from hypac_client.errors import HypacError, WaitTimeoutError
+from hypac_client.transport import Params, Transport
+
+FIRST_LOOK = 0.1
+LONGEST_LOOK = 3.0
+
+
+class Resource:
+    """One thing on the server. `thing["field"]` gives a field of the last answer; `refresh` asks again."""
+
+    title_field = "id"
+
+    def __init__(self, transport: Transport, path: str, data: Mapping[str, Any]) -> None:
+        self._transport = transport
+        self._path = path
+        self.data: dict[str, Any] = dict(data)
+
+    def __getitem__(self, field: str) -> Any:
+        return self.data[field]
+
+    def __repr__(self) -> str:
+        state = f" {self.data['state']}" if "state" in self.data else ""
+        return f"<{type(self).__name__} {self.data.get(self.title_field)}{state}>"
+
+    def refresh(self) -> Self:
+        self.data = dict(self._transport.get(self._path))
+        return self
+
+    def _get(self, below: str, params: Params | None = None) -> Any:
+        return self._transport.get(f"{self._path}{below}", params)
+
+    def _post(self, below: str, json: Any = None) -> Any:
+        return self._transport.request("POST", f"{self._path}{below}", json={} if json is None else json)
+
+
+def pages(transport: Transport, path: str, params: Params | None = None) -> Iterator[dict[str, Any]]:
+    """All entries of a list, page by page as they are read."""
+    asked: dict[str, Any] = dict(params or {})
+    while True:
+        answer = transport.get(path, asked)
+        yield from answer["results"]
+        following = answer.get("next")
+        if not following:
+            return
+        # Of the next page's address only the query counts: the host is the one that the token is for.
+        asked = dict(_query(following))
+
+
+def lines(transport: Transport, path: str, params: Params | None = None) -> Iterator[dict[str, Any]]:
+    """The entries of an NDJSON answer, as they come, however many."""
+    with transport.stream(path, params=params) as response:
+        # Split at line ends alone: httpx's own lines end at U+2028 and others, which texts may hold.
+        rest = b""
+        for piece in response.iter_bytes():
+            *whole, rest = (rest + piece).split(b"\n")
+            for line in whole:
+                yield _parsed(line, path)
+        if rest:
+            yield _parsed(rest, path)
+
+
+def until(
+    look: Callable[[], bool], *, timeout: float | None, what: str, sleep: Callable[[float], None]
+) -> None:
+    """Look again and again, at first often, until `look` is content. Raises WaitTimeoutError."""
+    end = None if timeout is None else time.monotonic() + timeout
+    pause = FIRST_LOOK
+    while not look():
+        if end is not None and time.monotonic() >= end:
+            raise WaitTimeoutError(
+                f"{what} after {timeout:g} seconds; it goes on and can be waited for again"
+            )
+        left = pause if end is None else max(0.0, end - time.monotonic())
+        sleep(min(pause, left))
+        pause = min(LONGEST_LOOK, pause * 1.3)
+
+
+def _query(address: str) -> Iterator[tuple[str, str]]:
+    yield from parse_qsl(urlsplit(address).query, keep_blank_values=True)
+
+
+def _parsed(line: bytes, path: str) -> dict[str, Any]:
+    try:
+        return dict(json.loads(line))
+    except (TypeError, ValueError):
+        raise HypacError(f"{path} broke off in the middle of a line: {line[:80]!r}") from None

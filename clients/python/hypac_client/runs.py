@@ -1,0 +1,159 @@
+"""Runs: one plan, one draw, one analysis."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from hypac_client.deliveries import Delivery
+from hypac_client.errors import HypacError, JobError
+from hypac_client.jobs import Job
+from hypac_client.progress import Progress, progress_of
+from hypac_client.resource import Resource, pages, until
+from hypac_client.transport import Transport
+
+STATES = ("preparing", "calibrating", "analysing", "analysed", "routing", "labelling", "complete")
+JOB_OF_STATE = {"preparing": "prepare_run", "analysing": "analyse_run", "routing": "route_run"}
+
+
+class Run(Resource):
+    title_field = "number"
+
+    def __init__(self, transport: Transport, project: str, data: dict[str, Any]) -> None:
+        super().__init__(transport, f"{project}runs/{data['number']}/", data)
+        self._project = project
+
+    @property
+    def number(self) -> int:
+        return int(self.data["number"])
+
+    @property
+    def state(self) -> str:
+        """One of `STATES`, or `cancelled`."""
+        return str(self.data["state"])
+
+    @property
+    def certified(self) -> bool:
+        """Whether the analysis found thresholds that hold; False before it."""
+        return bool((self.data.get("certificate") or {}).get("certified"))
+
+    @property
+    def sentence(self) -> str:
+        """What is certified, in words; empty before the analysis."""
+        return str((self.data.get("certificate") or {}).get("sentence") or "")
+
+    def wait_for(
+        self, state: str, *, timeout: float | None = None, progress: bool | Progress = False
+    ) -> Self:
+        """Until the run is in `state` or beyond. Raises JobError where its work fails or it is cancelled."""
+        if state not in STATES:
+            raise ValueError(f"a run is never {state!r}: one of {', '.join(STATES)}")
+        shown = progress_of(f"run {self.number}", progress)
+
+        def reached() -> bool:
+            self.refresh()
+            if self.state == "cancelled":
+                raise JobError(f"run {self.number} was cancelled")
+            if STATES.index(self.state) >= STATES.index(state):
+                shown.show(self.state, 1, 1)
+                return True
+            self._show_work(shown)
+            return False
+
+        try:
+            what = f"run {self.number} is not {state}"
+            until(reached, timeout=timeout, what=what, sleep=self._transport.sleep)
+        finally:
+            shown.close()
+        return self
+
+    def wait_for_labels(self, *, timeout: float | None = None, progress: bool | Progress = False) -> Self:
+        """Until people have answered everything that the run asks them for now."""
+        shown = progress_of(f"run {self.number}", progress)
+
+        def answered() -> bool:
+            self.refresh()
+            if self.state == "cancelled":
+                raise JobError(f"run {self.number} was cancelled")
+            part = self.data.get("labelling" if self.state == "labelling" else "calibration") or {}
+            total, left = (
+                int(part.get("total") or 0),
+                int(part.get("open") or 0) + int(part.get("leased") or 0),
+            )
+            shown.show("people", total - left, total)
+            if self.state not in {"calibrating", "labelling"}:
+                return self.state not in JOB_OF_STATE
+            return total > 0 and left == 0
+
+        try:
+            what = f"people have not labelled everything of run {self.number}"
+            until(answered, timeout=timeout, what=what, sleep=self._transport.sleep)
+        finally:
+            shown.close()
+        return self
+
+    def analyse(self) -> Job:
+        """Lock the calibration labels and certify thresholds. A draw is analysed once."""
+        return self._job("analyse/")
+
+    def route(self) -> Job:
+        """Send every item to its source, the rest to people."""
+        return self._job("route/")
+
+    def cancel(self) -> Self:
+        self._post("cancel/")
+        return self.refresh()
+
+    def set_budget(self, budget: float | str | None) -> Self:
+        """What its models may cost; None: no limit."""
+        body = {"budget": None if budget is None else str(budget)}
+        self._transport.request("PUT", f"{self._path}budget/", json=body)
+        return self.refresh()
+
+    def deliver(
+        self,
+        formats: Sequence[str] = ("csv", "jsonl"),
+        *,
+        since: Delivery | int | None = None,
+        filters: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        progress: bool | Progress = False,
+    ) -> Delivery:
+        """Have a delivery made and wait for it.
+
+        `since`: another delivery of the project; only what is not as that one gave it out is in the new one.
+        `filters`: only what these filters of the table of items find, `{"label": "good", "by": "person"}`.
+        """
+        body: dict[str, Any] = {"formats": list(formats)}
+        if since is not None:
+            body["since"] = since.id if isinstance(since, Delivery) else since
+        if filters:
+            body["filters"] = dict(filters)
+        job = self._job("deliveries/", body).wait(timeout=timeout, progress=progress)
+        address = f"{self._project}deliveries/{job.result['delivery']}/"
+        return Delivery(self._transport, address, self._transport.get(address))
+
+    def certificate_file(self) -> bytes:
+        """The bytes that the certificate's id is the SHA-256 of."""
+        return self._transport.content(f"{self._path}certificate.json")
+
+    def draw_file(self) -> bytes:
+        """`draw.jsonl`: with the certificate all that is needed to recompute it."""
+        return self._transport.content(f"{self._path}draw.jsonl")
+
+    def _job(self, below: str, body: dict[str, Any] | None = None) -> Job:
+        answer = self._post(below, body)
+        if not isinstance(answer, dict) or "id" not in answer:
+            raise HypacError(f"{below} was not answered with a job")
+        return Job(self._transport, f"{self._project}jobs/{answer['id']}/", answer)
+
+    def _show_work(self, shown: Progress) -> None:
+        """Show how far the run's work is; raise JobError where it has failed."""
+        kind = JOB_OF_STATE.get(self.state)
+        job = next(pages(self._transport, f"{self._project}jobs/", {"kind": kind}), None) if kind else None
+        if job is None:
+            shown.show(self.state, 0, None)
+            return
+        if job["state"] in {"failed", "cancelled"}:
+            raise JobError(
+                f"run {self.number}: its work {job['state']}: {job.get('error') or 'no reason given'}"
+            )
+        shown.show(str(job.get("stage") or self.state), int(job["done"] or 0), job["total"])

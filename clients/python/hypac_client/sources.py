@@ -1,0 +1,85 @@
+"""The models of a project."""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from hypac_client.jobs import Job
+from hypac_client.records import NDJSON, Records, spooled
+from hypac_client.resource import Resource, pages
+from hypac_client.transport import Transport
+
+UPLOADED = "uploaded"
+
+
+class Source(Resource):
+    """A model, at its place in the cascade."""
+
+    title_field = "name"
+
+    @property
+    def id(self) -> int:
+        return int(self.data["id"])
+
+    @property
+    def name(self) -> str:
+        return str(self.data["name"])
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was odd, though possible, when it was saved."""
+        return list(self.data.get("warnings") or [])
+
+    def upload_predictions(self, data: Records) -> Job:
+        """Answers of your own model, for a source whose backend is `uploaded`.
+
+        One row an item: `external_id`, `label`, one of `confidence`, `uncertainty` and `probabilities`, and
+        where you have them `tokens_in`, `tokens_out`, `cost`. Sending the same rows again changes nothing.
+        """
+        project = self._path.partition("sources/")[0]
+        with spooled(data) as file:
+            answer = self._transport.upload(f"{self._path}predictions/", file, media_type=NDJSON)
+        return Job(self._transport, f"{project}jobs/{answer['id']}/", answer)
+
+    def remove(self) -> None:
+        self._transport.request("DELETE", self._path)
+
+
+class Sources:
+    """`project.sources`."""
+
+    def __init__(self, transport: Transport, project: str) -> None:
+        self._transport = transport
+        self._path = f"{project}sources/"
+
+    def add(
+        self,
+        name: str,
+        *,
+        backend: str = UPLOADED,
+        params: Mapping[str, Any] | None = None,
+        cost_per_label: float | str | Decimal = 0,
+        **fields: Any,
+    ) -> Source:
+        """Add a model; it comes last. `fields` are the others of the API: `position`, `prompt`, `api_key`,
+        `price`, `cost_function`, `prices`.
+        """
+        body = {
+            "name": name,
+            "backend": backend,
+            "params": dict(params or {}),
+            "cost_per_label": str(cost_per_label),
+            **fields,
+        }
+        return self._source(self._transport.request("POST", self._path, json=body))
+
+    def get(self, source_id: int) -> Source:
+        return self._source(self._transport.get(f"{self._path}{source_id}/"))
+
+    def __iter__(self) -> Iterator[Source]:
+        """In the order of the cascade."""
+        for entry in pages(self._transport, self._path):
+            yield self._source(entry)
+
+    def _source(self, data: Mapping[str, Any]) -> Source:
+        return Source(self._transport, f"{self._path}{data['id']}/", data)

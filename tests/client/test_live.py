@@ -1,0 +1,150 @@
+"""Single promises of the client, kept against a real server."""
+
+from typing import Any
+
+import httpx
+import pandas as pd
+import pytest
+
+from hypac_client import (
+    AuthenticationError,
+    Client,
+    ConflictError,
+    HypacError,
+    JobError,
+    NotAllowedError,
+    NotFoundError,
+    Project,
+    Retries,
+)
+from tests.client.conftest import LiveSite
+
+
+class LosesAnswers(httpx.BaseTransport):
+    """Every request arrives; the first answer to a write is lost on its way back."""
+
+    def __init__(self) -> None:
+        self.real = httpx.HTTPTransport()
+        self.lost: set[str] = set()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        response = self.real.handle_request(request)
+        key = request.headers.get("Idempotency-Key")
+        if key and key not in self.lost:
+            self.lost.add(key)
+            response.read()
+            response.close()
+            raise httpx.ReadError("lost")
+        return response
+
+
+@pytest.fixture
+def project(live: LiveSite, request: pytest.FixtureRequest) -> Any:
+    with live.client() as client:
+        made = client.projects.create(request.node.name[:60], choices=["yes", "no"])
+        yield made
+
+
+def test_what_is_sent_twice_is_done_once(live: LiveSite) -> None:
+    lossy = LosesAnswers()
+    with Client(live.url, live.tokens["ada"], transport=lossy, retries=Retries(first_pause=0.01)) as client:
+        project = client.projects.create("Sent twice", choices=["yes", "no"])
+        rows = ({"id": f"i{n}", "text": f"text {n}"} for n in range(50))
+        project.import_data(rows, id_column="id", text_column="text").wait(timeout=300)
+        project.add_member("cy", "annotator")
+    assert len(lossy.lost) == 3
+    with live.client() as client:
+        assert [one.slug for one in client.projects if one["name"] == "Sent twice"] == ["sent-twice"]
+        project = client.projects.get("sent-twice")
+        assert len(list(project.items())) == 50
+        assert len(list(project.jobs(kind="import"))) == 1
+
+
+def test_types_of_a_table_arrive(project: Project) -> None:
+    table = pd.DataFrame(
+        {
+            "id": ["a", "b"],
+            "text": ["שלום\u2028🙂", "line\nline"],
+            "stars": pd.array([5, None], dtype="Int64"),
+            "share": [0.25, 1.0],
+            "seen": [True, False],
+            "tags": [["x", "y"], []],
+        }
+    )
+    project.import_data(table, id_column="id", text_column="text").wait(timeout=300)
+    first, second = project.items(columns=True)
+    assert first["text"] == "שלום\u2028🙂"
+    assert second["text"] == "line\nline"
+    assert {name: first["data"][name] for name in ("stars", "share", "seen", "tags")} == {
+        **{"stars": 5, "share": 0.25, "seen": True, "tags": ["x", "y"]},
+    }
+    assert second["data"]["stars"] is None
+    assert type(second["data"]["share"]) is float
+
+
+def test_labels_are_given_skipped_taken_back_and_corrected(live: LiveSite, project: Project) -> None:
+    queue = project.queue()
+    assert queue.claim() is None
+    assert queue.undo() is None
+    rows = [{"id": f"i{n}", "text": str(n)} for n in range(12)]
+    project.import_data(rows, id_column="id", text_column="text").wait(timeout=300)
+    answers = [{"external_id": f"i{n}", "label": "yes", "confidence": n / 12} for n in range(12)]
+    params = {"model": "mine", "revision": "1"}
+    project.sources.add("mine", params=params, cost_per_label="1").upload_predictions(answers).wait(
+        timeout=300
+    )
+    plan = {"epsilon": "0.3", "alpha": "0.3", "m": 12, "p": "1"}
+    run = project.start_run(**plan, anyway=True).wait_for("calibrating", timeout=300)
+
+    tasks = iter(queue)
+    first = next(tasks)
+    first.submit("yes", comment="sure")
+    second = next(tasks)
+    second.skip("unclear")
+    tasks.close()  # type: ignore[attr-defined]
+    back = queue.undo()
+    assert back is not None
+    assert back.data["work_item"] == second.data["work_item"]
+    back.submit("no")
+    last = queue.undo()
+    assert last is not None
+    assert last.correcting is not None
+    assert last.submit("yes")["value"] == "yes"
+    with pytest.raises(ConflictError):
+        run.analyse()
+    for task in queue:
+        task.submit("yes")
+    run.wait_for_labels(timeout=300)
+    run.analyse().wait(timeout=300)
+    assert run.refresh().state == "analysed"
+    assert run.sentence
+    with pytest.raises(ConflictError):
+        run.analyse()
+
+
+def test_refusals_say_what_is_wrong(live: LiveSite, project: Project) -> None:
+    with pytest.raises(HypacError) as caught:
+        project.plan(epsilon="7", alpha="0.1", m=10, p="1")
+    assert caught.value.status == 400
+    with pytest.raises(HypacError, match="boundd") as caught:
+        project.plan(epsilon="0.1", alpha="0.1", m=10, p="1", boundd="x")
+    assert caught.value.field == "boundd"
+    with pytest.raises(HypacError, match="colour"):
+        next(project.items(colour="red"))
+    with pytest.raises(NotFoundError):
+        project.run(99)
+    with pytest.raises((HypacError, JobError), match="nowhere"):
+        project.import_data([{"id": "1", "text": "a"}], id_column="nowhere", text_column="text").wait(
+            timeout=300
+        )
+
+
+def test_who_may_not_is_told_so(live: LiveSite, project: Project) -> None:
+    project.add_member("cy", "annotator")
+    with Client(live.url, "0" * 64) as nobody, pytest.raises(AuthenticationError) as caught:
+        list(nobody.projects)
+    assert "0" * 64 not in str(caught.value)
+    with live.client("bo") as stranger, pytest.raises(NotFoundError):
+        stranger.projects.get(project.slug)
+    with live.client("cy") as annotator, pytest.raises(NotAllowedError):
+        list(annotator.projects.get(project.slug).items())
