@@ -6,7 +6,7 @@ from routing.services.stored_keys import rotate_stored_keys
 
 
 class Command(BaseCommand):
-    help = "Encrypts every stored key of a source anew with the first of HYPAC_ENCRYPTION_KEYS."
+    help = "Encrypts all stored keys and secrets anew with the first of HYPAC_ENCRYPTION_KEYS."
 
     def handle(self, *args: object, **options: object) -> None:
         done = rotate_stored_keys()

@@ -1,0 +1,38 @@
+"""`manage.py analyse PROJECT RUN`: have its thresholds certified, once, when all labels are there."""
+
+from typing import Any
+
+from routing.management.runs import RunCommand, left_to_label, run_content, run_of
+from routing.models import Certificate, Run
+from routing.services.runs import analyse
+
+
+class Command(RunCommand):
+    help = (
+        "Have a run analysed. Ends with 2 while people still label its calibration set, and with 0 where it "
+        "has been analysed already."
+    )
+
+    def do(self, options: dict[str, Any]) -> None:
+        access = self.access(options, "runs.edit")
+        run = run_of(access, options["run"])
+        if run.state == Run.State.PREPARING:
+            self.go_on(run, "prepare_run", access, options)
+        if run.state == Run.State.ANALYSING:
+            self.go_on(run, "analyse_run", access, options)
+        if run.state == Run.State.PREPARING:
+            self.not_yet(run_content(run), f"The models of run {run.number} are still at work.")
+        if run.state == Run.State.CALIBRATING and (left := left_to_label(run)):
+            words = (
+                f"Run {run.number} waits for people: {left:,} answers about its calibration set are missing."
+            )
+            self.not_yet({**run_content(run), "missing": left}, words)
+        if run.state != Run.State.ANALYSING and not Certificate.objects.filter(run=run).exists():
+            job = analyse(run=run, user=access.user)
+            self.follow(job, options, beside=run_content(run))
+            run.refresh_from_db()
+        found = run_content(run)
+        words = f"Run {run.number} is {run.get_state_display().lower()}"
+        if "certified" in found:
+            words += ": certified." if found["certified"] else ": nothing could be certified."
+        self.tell(found, words)

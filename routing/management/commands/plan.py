@@ -1,0 +1,124 @@
+"""`manage.py plan PROJECT`: what a plan would mean and, with --start, a run of it."""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from annotation.management.scripts import ScriptCommand, add_project, add_waiting, decimal_of, job_content
+from annotation.models import Job, Project
+from routing.management.runs import run_content
+from routing.services.new_items import has_new_items, undelivered_run
+from routing.services.runs import Outlook, outlook, start_run_knowingly
+from routing.services.states import UNDER_WAY, State
+
+NUMBERS = ("epsilon", "alpha", "p", "split_share", "budget")
+TEXTS = ("p_column", "target", "rule", "bound", "loss", "score")
+JSON = ("loss_params", "score_params")
+WHOLE = ("m", "pilot_size")
+UNFINISHED = (*UNDER_WAY, State.ANALYSED)
+
+
+class Command(ScriptCommand):
+    help = "Say what a plan would promise and cost; with --start, draw the calibration set and begin."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add_project(parser)
+        for name in NUMBERS:
+            parser.add_argument(_option(name), required=name in ("epsilon", "alpha"), metavar="DECIMAL")
+        for name in WHOLE:
+            parser.add_argument(_option(name), type=int, required=name == "m", metavar="NUMBER")
+        for name in TEXTS:
+            parser.add_argument(_option(name), metavar="NAME")
+        for name in JSON:
+            parser.add_argument(_option(name), metavar="JSON")
+        parser.add_argument("--start", action="store_true", help="start a run of it")
+        parser.add_argument(
+            "--anyway", action="store_true", help="start it also where it can certify nothing"
+        )
+        parser.add_argument(
+            "--unless-under-way",
+            action="store_true",
+            help="where a run is not finished yet, start none and tell of that one",
+        )
+        parser.add_argument(
+            "--unless-undelivered",
+            action="store_true",
+            help="where the newest run is complete and not delivered since, start none and tell of that one",
+        )
+        parser.add_argument(
+            "--if-new-items",
+            action="store_true",
+            help="start none where each item that it would cover was in the pool of an earlier run",
+        )
+        add_waiting(parser)
+        super().add_arguments(parser)
+
+    def do(self, options: dict[str, Any]) -> None:
+        access = self.access(options, "runs.edit")
+        fields = _fields(options)
+        if not options["start"]:
+            seen = outlook(project=access.project, **fields)
+            self.tell(_content(seen), "\n".join([seen.sentence, *seen.warnings]))
+            return
+        if self.starts_none(access.project, options):
+            return
+        run = start_run_knowingly(
+            project=access.project, user=access.user, anyway=options["anyway"], **fields
+        )
+        job = Job.objects.get(project=access.project, kind="prepare_run", params__run=run.pk)
+        self.follow(job, options, beside=run_content(run))
+        run.refresh_from_db()
+        words = f"Run {run.number} is {run.get_state_display().lower()}."
+        self.tell({**run_content(run), "started": True, "job": job_content(job)}, words)
+
+    def starts_none(self, project: Project, options: dict[str, Any]) -> bool:
+        """Whether one of the options says so; then the command has told why."""
+        run = project.runs.filter(state__in=UNFINISHED).first()
+        if run is not None and options["unless_under_way"]:
+            words = f"Run {run.number} is not finished: {run.get_state_display().lower()}."
+        elif options["unless_undelivered"] and (run := undelivered_run(project=project)):
+            words = f"Run {run.number} is complete and not delivered yet."
+        elif options["if_new_items"] and not has_new_items(project=project, target=options["target"]):
+            run = project.runs.order_by("-number").first()
+            words = "No run was started: there is no item for it that was in no pool before."
+        else:
+            return False
+        self.tell({**(run_content(run) if run else {}), "started": False}, words)
+        return True
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _fields(options: dict[str, Any]) -> dict[str, Any]:
+    """Those of `PlanFields` that were given, and the budget."""
+    fields: dict[str, Any] = {name: options[name] for name in (*TEXTS, *WHOLE) if options[name] is not None}
+    for name in NUMBERS:
+        if options[name] is not None:
+            fields[name] = decimal_of(_option(name), options[name])
+    for name in JSON:
+        if options[name] is not None:
+            try:
+                fields[name] = json.loads(options[name])
+            except (ValueError, RecursionError):
+                raise CommandError(f"{_option(name)}: this is no JSON.") from None
+            if not isinstance(fields[name], dict):
+                raise CommandError(f"{_option(name)}: this is no JSON object.")
+    return fields
+
+
+def _content(seen: Outlook) -> dict[str, Any]:
+    return {
+        "sentence": seen.sentence,
+        "certifiable": seen.statistics.certifiable and seen.scored,
+        "pool_size": seen.pool_size,
+        "expected_labels": seen.statistics.expected_human_labels,
+        "currency": seen.currency,
+        "at_least": seen.committed,
+        "at_most": seen.at_most,
+        "people_only": seen.people_only,
+        "warnings": seen.warnings,
+    }

@@ -1,0 +1,42 @@
+"""`manage.py send_predictions PROJECT SOURCE FILE`: what a model answered elsewhere."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from annotation.management.scripts import ScriptCommand, add_project, add_waiting
+from routing.backends.uploaded.lines import FORMATS
+from routing.services.sent_answers import refuse_other_backends, send_answers, store_answers_file
+
+
+class Command(ScriptCommand):
+    help = "Take in predictions for a source of the backend `uploaded`. The same line again changes nothing."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add_project(parser)
+        parser.add_argument("source", help="name of the source")
+        parser.add_argument("file", type=Path, help="one JSON object a line")
+        parser.add_argument("--revision", default="", help="other than the one that the source names")
+        parser.add_argument("--format", default="", choices=["", *FORMATS], help="else each line tells")
+        add_waiting(parser)
+        super().add_arguments(parser)
+
+    def do(self, options: dict[str, Any]) -> None:
+        access = self.access(options, "sources.edit")
+        path = options["file"]
+        source = access.project.sources.filter(name=options["source"]).first()
+        if source is None:
+            raise CommandError(f"The project has no source {options['source']!r}.")
+        refuse_other_backends(source)
+        with path.open("rb") as content:
+            stored = store_answers_file(project=access.project, content=content, name=path.name)
+        job = send_answers(
+            source=source,
+            user=access.user,
+            stored_file=stored,
+            revision=options["revision"],
+            format_name=options["format"],
+        )
+        self.read_file(job, options, does="takes in", adds="predictions", of="lines")

@@ -1,0 +1,70 @@
+"""What commands about runs have in common."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from annotation import queue
+from annotation.management.scripts import ScriptCommand, add_project, add_waiting
+from annotation.models import Job
+from annotation.permissions import Access
+from annotation.services.job_pauses import retry_job
+from routing.models import Certificate, Run
+
+NEWEST = "newest"
+
+
+class RunCommand(ScriptCommand):
+    """A command that has a job take a run of a project further."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add_project(parser)
+        parser.add_argument("run", help=f"its number, or {NEWEST} for the newest that was not cancelled")
+        add_waiting(parser)
+        super().add_arguments(parser)
+
+    def go_on(self, run: Run, kind: str, access: Access, options: dict[str, Any]) -> None:
+        """Follow the job that has the run in hand. One that failed, in an earlier night, goes on where it
+        stopped.
+        """
+        job = run.project.jobs.filter(kind=kind, params__run=run.pk).order_by("-pk").first()
+        if job is None:
+            return
+        if job.state == Job.State.FAILED and access.allows("jobs.edit"):
+            retry_job(job=job, user=access.user)
+        self.follow(job, options, beside=run_content(run))
+        run.refresh_from_db()
+
+
+def run_of(access: Access, named: str) -> Run:
+    runs = access.project.runs.select_related("project")
+    if named == NEWEST:
+        run = runs.exclude(state=Run.State.CANCELLED).order_by("-number").first()
+    else:
+        number = int(named) if named.isdecimal() and len(named) < 10 else 0
+        run = runs.filter(number=number).first()
+    if run is None:
+        raise CommandError(f"The project has no run {named}.")
+    return run
+
+
+def run_content(run: Run) -> dict[str, Any]:
+    """Nothing of what the analysis finds is in it before the analysis."""
+    content: dict[str, Any] = {"run": run.number, "state": run.state, "pool_size": run.pool_size}
+    if run.invalid_reason:
+        content["invalid_reasons"] = run.invalid_reason.split("\n")
+    certificate = Certificate.objects.filter(run=run).first()
+    if certificate is not None:
+        content |= {"certified": certificate.certified, "certificate": certificate.sha256}
+    return content
+
+
+def left_to_label(run: Run) -> int:
+    """How many answers by people the run still waits for at its present stage."""
+    analysed = Certificate.objects.filter(run=run).exists()
+    batch = run.routed_batch if analysed else run.calibration_batch
+    if batch is None:
+        return 0
+    progress = queue.batch_progress(batch)
+    return progress.open + progress.leased + progress.disagreeing
