@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9])?)(:[0-9]{1,5})?")
+RATE = re.compile(r"[1-9][0-9]{0,7}/(s|sec|m|min|h|hour|d|day)")
 KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 
 
@@ -74,6 +75,14 @@ def bearer_token(name: str) -> str:
             "python -c 'import secrets; print(secrets.token_urlsafe(32))'"
         )
     return token
+
+
+def rate(name: str, default: str) -> str:
+    """So many in a time, as "600/min"; "" for no limit."""
+    found = text(name, default)
+    if found and not RATE.fullmatch(found):
+        raise ImproperlyConfigured(f"{name}={found!r} is no rate. Write 600/min, 10/s or 5000/hour.")
+    return found
 
 
 def one_of(name: str, values: tuple[str, ...]) -> str:

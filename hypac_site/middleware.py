@@ -12,6 +12,8 @@ from django.shortcuts import render
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
+from annotation.api.authentication import shows_token
+
 # What a form adds to the file that it carries: boundaries, names, the other fields.
 AROUND_A_FILE = 1024**2
 # Set by static/site.js: the reader's time zone by its name in the tz database, such as Europe/Berlin.
@@ -44,11 +46,17 @@ class BodyLimitMiddleware:
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
         if size <= limit:
             return None
-        if getattr(view, "takes_files", False) and request.user.is_authenticated:
+        of_the_api = getattr(view, "cls", None)
+        takes_files = getattr(view, "takes_files", False) or getattr(of_the_api, "takes_files", False)
+        # A view of the API looks at the token before it reads the body.
+        known = request.user.is_authenticated or (of_the_api is not None and shows_token(request))
+        if takes_files and known:
             limit = largest_body()
+        # One that is read into memory; such a view, too, looks first at who asks.
+        limit = max(limit, getattr(of_the_api, "most_bytes", 0))
         if size <= limit:
             return None
-        if hasattr(view, "cls"):  # of the API
+        if of_the_api is not None:
             words = _("One request may have at most %(limit)s bytes.") % {"limit": f"{limit:,}"}
             problem = {"type": "about:blank", "title": "Content Too Large", "status": 413, "detail": words}
             return JsonResponse(problem, status=413, content_type="application/problem+json")

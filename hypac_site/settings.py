@@ -30,6 +30,9 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "django_htmx",
     "rest_framework",
+    "knox",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     "csp",
     "axes",
     "annotation",
@@ -153,6 +156,7 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
     BROKER_DIR = VAR_DIR / "broker"
     for folder in ("messages", "control"):
         (BROKER_DIR / folder).mkdir(parents=True, exist_ok=True)
+    CELERY_BROKER_TRANSPORT = "hypac_site.folder_broker:Transport"
     CELERY_BROKER_TRANSPORT_OPTIONS = {
         "data_folder_in": str(BROKER_DIR / "messages"),
         "data_folder_out": str(BROKER_DIR / "messages"),
@@ -276,10 +280,51 @@ if HYPAC_BEHIND_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "annotation.api.authentication.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_THROTTLE_CLASSES": ["annotation.api.limits.ApiLimit"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["annotation.api.parsing.ShallowJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "annotation.api.schema.HypacSchema",
+    # `format` is a parameter of our own; what an answer is made of, the header Accept says.
+    "URL_FORMAT_OVERRIDE": None,
+}
+# Requests to the API in a time, as "600/min"; empty: as many as anybody likes. A whole office may share one
+# address.
+HYPAC_API_RATES = {
+    "user": environment.rate("HYPAC_API_RATE", "1200/min"),
+    "queue": environment.rate("HYPAC_API_QUEUE_RATE", "2400/min"),
+    "anonymous": environment.rate("HYPAC_API_ANONYMOUS_RATE", "600/min"),
+    "wrong_tokens": environment.rate("HYPAC_API_WRONG_TOKEN_RATE", "30/min"),
+}
+HYPAC_TOKEN_DAYS = environment.integer("HYPAC_TOKEN_DAYS", 90)
+HYPAC_TOKEN_MAX_DAYS = environment.integer("HYPAC_TOKEN_MAX_DAYS", 365)
+# Its own table stays away, as another model takes its place: its migrations would make it all the same.
+MIGRATION_MODULES = {"knox": None}
+KNOX_TOKEN_MODEL = "annotation.ApiToken"  # noqa: S105
+# The beginning tells people, and programs that look for leaked secrets, what it is.
+REST_KNOX = {"AUTH_HEADER_PREFIX": "Token", "TOKEN_PREFIX": "hypac_"}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "HyPAC",
+    "VERSION": "1",
+    "DESCRIPTION": "What the pages do, for programs: data in and out, models, plans, labelling, deliveries.",
+    "SCHEMA_PATH_PREFIX": "/api/v1/",
+    "SERVE_INCLUDE_SCHEMA": False,
+    # A field that only answers have is not asked for in a request, and the other way round.
+    "COMPONENT_SPLIT_REQUEST": True,
+    # Values to choose from stand where they are used: no names for them, and none that clash.
+    "POSTPROCESSING_HOOKS": [],
+    "APPEND_COMPONENTS": {
+        "responses": {
+            "Problem": {
+                "description": "An error, after RFC 9457.",
+                "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+            }
+        }
+    },
 }
 
 # --- Language and time --------------------------------------------------------------------------------------

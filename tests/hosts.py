@@ -99,7 +99,7 @@ class Host:
 
     def files(self) -> list[str]:
         """Every file on its disk, by its path in the folder."""
-        found = self.run("find", str(self.folder), "-type", "f", "-printf", "%P\\n")
+        found = self.run("find", str(self.folder), "-ignore_readdir_race", "-type", "f", "-printf", "%P\\n")
         return sorted(found.splitlines())
 
     def kill(self) -> None:
@@ -115,7 +115,7 @@ class Host:
         for process in self._processes:
             if process.poll() is None:
                 process.terminate()
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         for process in self._processes:
             try:
                 process.wait(max(end - time.monotonic(), 0.1))
@@ -197,7 +197,7 @@ def ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True, capture_output=True)
 
 
-def until(condition: Callable[[], object], what: str, seconds: float = 120, every: float = 0.05) -> None:
+def until(condition: Callable[[], object], what: str, seconds: float = 300, every: float = 0.05) -> None:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

@@ -145,7 +145,7 @@ class Story:
 
     def _healthy(self) -> bool:
         try:
-            return httpx.get(f"{self.address}/readyz", timeout=5).status_code == 200
+            return httpx.get(f"{self.address}/readyz", timeout=20).status_code == 200
         except httpx.TransportError:
             return False
 
@@ -258,7 +258,7 @@ class Story:
             assert row is None or row[0] not in ("failed", "cancelled"), row
             return row is not None and row[0] == state
 
-        until(reached, f"{kind} to be {state}", seconds=240)
+        until(reached, f"{kind} to be {state}", seconds=400)
 
     def _value(self, query: str) -> Any:
         row = self._database.execute(query).fetchone()  # type: ignore[arg-type]  # of this file

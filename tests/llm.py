@@ -31,7 +31,7 @@ class VllmServer(servers._Server):
     """An OpenAI-compatible server of one of the models, on a free port."""
 
     name = "vllm"
-    start_seconds = 300
+    start_seconds = 900
 
     def __init__(self, python: Path, model: str, *options: str) -> None:
         super().__init__()
@@ -57,6 +57,6 @@ class VllmServer(servers._Server):
 
     def ping(self) -> bool:
         try:
-            return httpx.get(f"http://127.0.0.1:{self.port}/health", timeout=2).status_code == 200
+            return httpx.get(f"http://127.0.0.1:{self.port}/health", timeout=20).status_code == 200
         except httpx.TransportError:
             return False

@@ -9,8 +9,10 @@ gives COMMAND the variables DATABASE_URL and CELERY_BROKER_URL.
 """
 
 import argparse
+import contextlib
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -28,8 +31,11 @@ import psycopg
 import redis
 from psycopg import sql
 
-START_SECONDS = 60
-STOP_SECONDS = 30
+START_SECONDS = 180
+STOP_SECONDS = 120
+# Below those that systems give to outgoing connections and to whoever asks for any: such a one could be taken
+# before its server listens on it.
+PORTS = range(12_000, 32_000)
 
 
 class ServerError(RuntimeError):
@@ -37,10 +43,21 @@ class ServerError(RuntimeError):
 
 
 def free_port() -> int:
-    """A TCP port on the loopback interface that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A TCP port on the loopback interface that was free a moment ago, and that hardly anybody else takes."""
+    chance = random.SystemRandom()  # test processes that run beside each other must not choose the same
+    while True:
+        port = chance.choice(PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+@contextlib.contextmanager
+def dead_port() -> Iterator[int]:
+    """A TCP port on the loopback interface on which nobody listens, and that nobody else takes meanwhile."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield int(holder.getsockname()[1])
 
 
 class _Server:
@@ -202,7 +219,7 @@ class PostgresServer(_Server):
 
     def ping(self) -> bool:
         try:
-            psycopg.connect(self.url("postgres"), connect_timeout=2).close()
+            psycopg.connect(self.url("postgres"), connect_timeout=20).close()
         except psycopg.OperationalError:
             return False
         return True

@@ -80,7 +80,10 @@ def _queue(now: datetime) -> Iterator[Metric]:
     )
     batches: dict[str, list[int]] = {}
     open_batches = WorkBatch.objects.filter(
-        locked_at__isnull=True, withdrawn_at__isnull=True, project__archived_at__isnull=True
+        locked_at__isnull=True,
+        withdrawn_at__isnull=True,
+        project__archived_at__isnull=True,
+        project__deleting_at__isnull=True,
     )
     for batch, project in open_batches.order_by("-pk").values_list("pk", "project__slug")[:MOST_PROJECTS]:
         batches.setdefault(project, []).append(batch)

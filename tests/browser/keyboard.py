@@ -55,9 +55,10 @@ class Keyboard:
 
     def choose_file(self, name: str, path: str) -> None:
         """Go to a field for files, open the dialogue of the browser and choose one."""
-        self.to(name)
-        self.actions += 1
+        # Listening begins on the way there: it takes the browser a moment to hand dialogues over.
         with self.page.expect_file_chooser() as chooser:
+            self.to(name)
+            self.actions += 1
             self.page.keyboard.press("Enter")
         chooser.value.set_files(path)
 

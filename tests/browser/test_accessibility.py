@@ -67,6 +67,7 @@ class Looker:
         self.seen: set[str] = set()
 
     def be(self, user: User) -> None:
+        self.page.goto("about:blank")  # a page that asks again by itself must not ask as somebody else
         self.client.force_login(user)
         name = settings.SESSION_COOKIE_NAME
         cookie = {"name": name, "value": self.client.cookies[name].value, "url": self.address}
@@ -157,7 +158,8 @@ def test_every_page_without_a_project(looker: Looker) -> None:
     parts = {"join_link": {"token": invitation}, "password_reset": {"uidb64": uid, "token": token}}
     for name, methods in test_access.PUBLIC.items():
         # Where a link of its own leads to is looked at: a link keeps its secret for the page behind it.
-        if "GET" in methods and name not in ("health", "ready", "metrics"):  # for programs
+        # Those are for programs; the page that shows the API is drawn by Swagger UI, whose markup is its own.
+        if "GET" in methods and name not in ("health", "ready", "metrics") and not name.startswith("api_"):
             looker.page.goto(reverse(name, kwargs=parts.get(name, {})))
             looker.look_here(name)
     looker.send_empty(reverse("login"), "login with an error")

@@ -132,7 +132,7 @@ def test_what_is_chosen_is_shown_at_once(page: Page, project: Project) -> None:
     expect(page.get_by_role("heading", name="Background work")).to_be_visible()
     jobs.run(Job.objects.get().pk)
     button = page.get_by_role("button", name="Take this import back")
-    expect(button).to_be_visible(timeout=10_000)
+    expect(button).to_be_visible()
     assert project.items.first().fields == [["subject", "Subject 0"], ["body", "*Body* 0"]]
     page.once("dialog", lambda dialog: dialog.dismiss())
     button.click()

@@ -34,7 +34,7 @@ def test_the_stages_move_from_plan_to_delivery(page: Page, log_in: Callable[[str
 
     def current(title: str) -> None:
         stage = page.locator(".stages > li.current h3", has_text=title)
-        expect(stage).to_be_visible(timeout=10_000)
+        expect(stage).to_be_visible()
 
     log_in(world.manager.username)
     page.goto(f"/projects/{slug}/")
@@ -57,23 +57,23 @@ def test_the_stages_move_from_plan_to_delivery(page: Page, log_in: Callable[[str
     work()
     current("Calibration labels")  # the page asks by itself
     world.label(limit=5)
-    expect(page.locator(".stages")).to_contain_text("5 /", timeout=10_000)
+    expect(page.locator(".stages")).to_contain_text("5 /")
     world.label()
-    expect(page.get_by_role("button", name="Analyse")).to_be_visible(timeout=10_000)
+    expect(page.get_by_role("button", name="Analyse")).to_be_visible()
 
     page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Analyse").click()
     expect(page.get_by_text("The analysis has begun.")).to_be_visible()
     work()
-    expect(page.get_by_text("What is certified")).to_be_visible(timeout=10_000)
+    expect(page.get_by_text("What is certified")).to_be_visible()
     expect(page.locator(".figure canvas").first).to_be_visible()
     page.get_by_role("button", name="Route").click()
     work()
     world.label()
-    expect(page.get_by_text("Every item has its label.")).to_be_visible(timeout=10_000)
+    expect(page.get_by_text("Every item has its label.")).to_be_visible()
     page.get_by_role("button", name="Deliver").click()
     work()
-    expect(page.get_by_role("link", name="labels.csv")).to_be_visible(timeout=10_000)
+    expect(page.get_by_role("link", name="labels.csv")).to_be_visible()
     with page.expect_download() as download:
         page.get_by_role("link", name="labels.csv").click()
     assert download.value.suggested_filename == "run-1-delivery-1-labels.csv"
@@ -108,5 +108,5 @@ def test_the_page_that_asks_by_itself_leaves_the_focus_where_it_is(
     link.focus()
     for count in (3, 6):
         world.label(limit=3)
-        expect(page.locator(".stages")).to_contain_text(f"{count} /", timeout=10_000)
+        expect(page.locator(".stages")).to_contain_text(f"{count} /")
         expect(link).to_be_focused()

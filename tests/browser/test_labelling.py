@@ -4,6 +4,7 @@ The fixture `context` fails a test where a page breaks the content security poli
 """
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
@@ -11,6 +12,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from annotation import queue
 from annotation.models import Label, Project, Skip, User
 from tests.browser.sessions import log_in
+from tests.browser.waiting import wait_until
 from tests.factories import PASSWORD, add_member, make_image_items, make_items, make_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -49,6 +51,18 @@ def ready(page: Page) -> None:
     page.wait_for_selector("#task[data-ready]")
 
 
+def time_stops(page: Page) -> None:
+    """However long this test takes, on the page it is one moment; it needs `page.clock.install()` before."""
+    page.clock.pause_at(datetime.now() + timedelta(minutes=1))
+
+
+def time_goes_on(page: Page) -> None:
+    """Until the page takes answers again, and all those that it took have arrived."""
+    page.clock.resume()
+    ready(page)
+    wait_until(page, "() => localStorage.length === 0")
+
+
 def shown(page: Page) -> str:
     return page.locator("#item-text").inner_text()
 
@@ -74,24 +88,28 @@ def test_a_person_logs_in_and_labels_twenty_images_by_keyboard(page: Page, proje
     assert all(label.lead_time_ms for label in labels)
 
 
-def test_a_key_pressed_twice_gives_one_label(open_page, project, annotator) -> None:
+def test_a_key_pressed_twice_gives_one_label(open_page, page, project, annotator) -> None:
     ask(project, make_items(project, 3))
-    page = open_page(annotator)
+    page.clock.install()
+    open_page(annotator)
     ready(page)
+    time_stops(page)
     page.keyboard.press("1")
     page.keyboard.press("1")
     expect(page.locator(".annotate-counts")).to_contain_text("Labelled today: 1")
     page.keyboard.press("1")  # at once after the next item came: meant for the last one
-    page.wait_for_timeout(400)
+    time_goes_on(page)
     assert Label.objects.count() == 1
 
 
-def test_a_double_click_gives_one_label(open_page, project, annotator) -> None:
+def test_a_double_click_gives_one_label(open_page, page, project, annotator) -> None:
     ask(project, make_items(project, 3))
-    page = open_page(annotator)
+    page.clock.install()
+    open_page(annotator)
     ready(page)
+    time_stops(page)
     page.get_by_role("button", name="dog").dblclick()
-    page.wait_for_timeout(500)
+    time_goes_on(page)
     assert list(Label.objects.values_list("value", flat=True)) == ["dog"]
 
 
@@ -213,7 +231,7 @@ def test_the_empty_page_finds_new_work_by_itself(open_page, project, annotator) 
     page = open_page(annotator)
     expect(page.get_by_role("heading", name="Nothing to label yet")).to_be_visible()
     ask(project, make_items(project, 1))
-    expect(page.locator("#item-text")).to_be_visible(timeout=10_000)
+    expect(page.locator("#item-text")).to_be_visible()
 
 
 def test_hostile_text_stays_text(open_page, project, annotator) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from annotation import queue
 from annotation.models import Draft, Label, Skip, WorkItem
@@ -88,11 +88,34 @@ def test_a_page_without_work_shows_none_of_somebody_elses(open_page, context, pr
     log_in(second, other.username)
     expect(second.get_by_role("button", name="Log out")).to_be_visible()
     # It looks for work by itself, and is loaded again as the page of who is logged in now.
-    expect(page.locator("#task-area")).to_have_attribute("data-person", str(other.pk), timeout=10_000)
+    expect(page.locator("#task-area")).to_have_attribute("data-person", str(other.pk))
     ready(page)
     page.keyboard.press("1")
     expect(page.locator("#said")).to_contain_text("Saved: cat")
     assert Label.objects.get().annotator == other
+
+
+def test_a_window_that_was_left_tells_what_became_of_the_answer_that_was_on_its_way(
+    open_page, context, project, annotator
+) -> None:
+    ask(project, make_items(project, 6))
+    page = open_page(annotator)
+    held(page, 2)
+    work_item = WorkItem.objects.get(state="leased", item__text=shown(page))
+    on_their_way: list[Route] = []
+    context.route("**/annotate/submit/", lambda route: on_their_way.append(route))
+    with page.expect_request("**/annotate/submit/"):
+        give(page, "1")
+    # Somebody else has had the item meanwhile, so that the answer comes too late.
+    queue.release(user=annotator, work_item_id=work_item.pk, token=work_item.lease_token)
+    task = queue.claim(project=project, user=add_member(project, "annotator"))
+    assert task.work_item == work_item
+    other = context.new_page()
+    other.goto(page.url)
+    expect(page.get_by_role("alert").get_by_text("in another window now")).to_be_visible()
+    context.unroute("**/annotate/submit/")
+    on_their_way[0].continue_()
+    expect(page.locator("#problems")).to_contain_text("kept as a draft. Your answer was: cat")
 
 
 def test_only_the_window_that_was_opened_last_labels(open_page, context, project, annotator) -> None:

@@ -1,11 +1,14 @@
 """What helps to label, in a real browser: drafts, comments, flags, zoom, guidelines, the clock."""
 
+from datetime import datetime, timedelta
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from annotation.models import Comment, Label, User, WorkItem
 from tests.browser.test_labelling import annotator, ask, open_page, project, ready, shown
-from tests.browser.test_labelling_outbox import held
+from tests.browser.test_labelling_outbox import held, nothing_kept
+from tests.browser.waiting import wait_until
 from tests.factories import add_member, make_image, make_image_items, make_items, make_project
 
 __all__ = ["annotator", "open_page", "project"]
@@ -33,7 +36,7 @@ def test_what_was_typed_is_there_after_a_reload_and_goes_to_no_other_item(open_p
     open_other(open_page, page, texts)
     field = page.get_by_label("Your answer", exact=True)
     page.keyboard.type("half an ans")
-    page.wait_for_timeout(500)
+    wait_until(page, "() => JSON.stringify(localStorage).includes('half an ans')")
     page.reload()
     ready(page)
     expect(field).to_have_value("half an ans")
@@ -180,6 +183,7 @@ def test_the_clock_stands_still_when_nobody_does_anything(
 ) -> None:
     ask(project, make_items(project, 3))
     page.clock.install()
+    page.clock.pause_at(datetime.now() + timedelta(minutes=1))
     open_page(annotator)
     page.clock.run_for(1000)
     ready(page)
@@ -212,4 +216,5 @@ def test_what_is_said_aloud_waits_for_a_pause(open_page, project, annotator) -> 
         ready(page)
         page.keyboard.press("1")
     expect(page.locator("#announce")).to_contain_text("Next item: text")
+    nothing_kept(page)
     assert WorkItem.objects.filter(state="done").count() == 3

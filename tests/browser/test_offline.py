@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from annotation.models import Draft, Label, Project, User, WorkItem
+from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.sessions import log_in
 from tests.browser.test_labelling import annotator, ask, ready, shown
 from tests.browser.test_labelling_outbox import give, held, nothing_kept
@@ -31,7 +32,7 @@ def project() -> Project:
 def other(chromium: Browser, live_server: LiveServer) -> Iterator[Page]:
     """A page in somebody else's browser."""
     elsewhere = chromium.new_context(base_url=live_server.url)
-    elsewhere.set_default_timeout(10_000)
+    elsewhere.set_default_timeout(TIMEOUT_MS)
     yield elsewhere.new_page()
     elsewhere.close()
 
@@ -80,7 +81,7 @@ def test_a_session_that_ends_while_there_is_no_connection(
     expect(page.locator("#connection")).to_contain_text("No connection")
     Session.objects.all().delete()
     context.set_offline(False)
-    expect(page.locator("#connection")).to_contain_text("You have been logged out", timeout=20_000)
+    expect(page.locator("#connection")).to_contain_text("You have been logged out")
     assert not Label.objects.exists()
     page.locator("#connection a").click()
     page.get_by_label("Username").fill(annotator.username)
@@ -107,7 +108,7 @@ def test_who_comes_back_after_the_lease_finds_the_item_with_somebody_else(
     expect(other.locator("#said")).to_contain_text("Saved: dog")
     context.set_offline(False)
     problem = page.locator("#problems .problem")
-    expect(problem).to_contain_text("kept as a draft. Your answer was: cat", timeout=20_000)
+    expect(problem).to_contain_text("kept as a draft. Your answer was: cat")
     expect(page.get_by_role("heading", name="Nothing to label yet")).to_be_visible()
     assert given() == [(text, "dog")]
     draft = Draft.objects.get()
@@ -122,11 +123,8 @@ def test_two_people_at_once_get_no_item_twice_and_leave_none(
     second = add_member(project, "annotator")
     open_as(page, annotator, project)
     open_as(other, second, project)
-    held_by_both = 6
-    for _ in range(50):
-        if WorkItem.objects.filter(state="leased").count() == held_by_both:
-            break
-        page.wait_for_timeout(100)
+    held(page, 5)  # both of them together
+    other.wait_for_load_state("networkidle")
     mine, theirs = [], []
     for number in range(3):
         assert shown(page) != shown(other)

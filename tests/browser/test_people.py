@@ -6,6 +6,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from annotation.models import User
+from tests.browser.conftest import TIMEOUT_MS
 from tests.factories import PASSWORD, add_member, make_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -24,7 +25,7 @@ def log_in(page: Page, user: User) -> None:
 def other(chromium: Browser, live_server: LiveServer):
     """Somebody else's browser."""
     context = chromium.new_context(base_url=live_server.url)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(TIMEOUT_MS)
     yield context.new_page()
     context.close()
 

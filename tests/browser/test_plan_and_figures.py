@@ -8,6 +8,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from annotation.models import Item
 from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.waiting import wait_until
 from tests.factories import PASSWORD
 from tests.routing.worlds import World, make_world
 
@@ -217,13 +218,19 @@ def test_tapping_a_figure_tells_its_values(chromium: Browser, live_server: LiveS
     context.close()
 
 
+def fitted(page: Page) -> None:
+    """Wait until the figures have followed the size of the window."""
+    wait_until(
+        page,
+        "() => [...document.querySelectorAll('canvas[data-figure]')].every(canvas => "
+        "canvas.getBoundingClientRect().right <= innerWidth && canvas.clientWidth > 200)",
+    )
+
+
 def test_figures_fit_a_narrow_screen_and_keep_their_words(certified: Page) -> None:
     for width in (320, 390, 600):
         certified.set_viewport_size({"width": width, "height": 800})
-        certified.wait_for_function(
-            "() => [...document.querySelectorAll('canvas[data-figure]')].every(canvas => "
-            "canvas.getBoundingClientRect().right <= innerWidth && canvas.clientWidth > 200)"
-        )
+        fitted(certified)
         sizes = certified.locator("canvas[data-figure]").evaluate_all(
             "all => all.map(canvas => Chart.getChart(canvas).scales.x.options.ticks.font.size)"
         )
@@ -237,7 +244,7 @@ def test_figures_follow_light_and_dark_and_are_light_on_paper(certified: Page) -
     certified.emulate_media(color_scheme="light")
     light = certified.evaluate(ink)
     certified.emulate_media(color_scheme="dark")
-    certified.wait_for_function(f"() => {ink} !== '{light}'")
+    wait_until(certified, f"() => {ink} !== '{light}'")
     dark = certified.evaluate(ink)
     certified.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert certified.evaluate(ink) == light
@@ -282,6 +289,7 @@ def test_pairs_of_thresholds_are_walked_in_both_directions(certified: Page) -> N
 def test_the_outlook_comes_before_the_button_that_starts_the_run(planned) -> None:
     page, _ = planned
     start, outlook = page.get_by_role("button", name="Start the run"), page.locator("#outlook")
+    expect(outlook).to_contain_text("Can be certified")
     for width in (390, 1280):
         page.set_viewport_size({"width": width, "height": 800})
         told_at, start_at = outlook.bounding_box(), start.bounding_box()
@@ -297,6 +305,7 @@ def test_the_outlook_comes_before_the_button_that_starts_the_run(planned) -> Non
 def test_a_tip_stays_inside_a_narrow_window(certified: Page, scheme: str) -> None:
     certified.set_viewport_size({"width": 390, "height": 800})
     certified.emulate_media(color_scheme=scheme)
+    fitted(certified)
     for chart in certified.locator("canvas[data-figure]").all():
         chart.scroll_into_view_if_needed()
         box = chart.bounding_box()

@@ -89,8 +89,10 @@ def test_it_works_without_javascript(
     page.get_by_label("Model", exact=True).fill("tiny")
     page.get_by_label("Price of one label").fill("1")
     page.keyboard.press("Enter")  # saves, and does not press the button of the presets
+    expect(page.get_by_role("heading", name="How Tiny is asked")).to_be_visible()
     page.get_by_role("button", name="Save").click()
     page.get_by_role("button", name="Try it on 5 items").click()
+    expect(page.locator("#try progress")).to_be_visible()
     work(project)
     page.reload()
     expect(page.locator(".try-row")).to_have_count(5)

@@ -13,10 +13,12 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
+from tests.object_store import Bucket, ObjectStoreServer
 from tests.servers import PostgresServer, RedisServer, create_database, drop_database
 from tests.support import missing
 
@@ -71,7 +73,7 @@ class Site:
 
     environment: dict[str, str]
 
-    def manage(self, *arguments: str, timeout: float = 120) -> str:
+    def manage(self, *arguments: str, timeout: float = 400) -> str:
         """Run `manage.py` to its end; returns what it printed, fails the test if it failed."""
         outcome = subprocess.run(
             [sys.executable, "manage.py", *arguments],
@@ -103,3 +105,16 @@ def postgres_site(postgres_url: str, tmp_path: Path) -> Site:
     )
     site.manage("migrate", "--no-input", "--verbosity=0")
     return site
+
+
+@pytest.fixture(scope="module")
+def object_store() -> Iterator[ObjectStoreServer]:
+    with ObjectStoreServer() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(object_store: ObjectStoreServer, settings: Any) -> Bucket:
+    """A bucket of its own, which a project may be connected to."""
+    settings.HYPAC_PRIVATE_HOSTS = ["127.0.0.1"]
+    return object_store.bucket()

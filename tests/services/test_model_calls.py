@@ -56,7 +56,7 @@ class Gate:
 
     def __call__(self, request: Request) -> str:
         with self._changed:
-            self._changed.wait_for(lambda: request.number <= self._limit, 120)
+            self._changed.wait_for(lambda: request.number <= self._limit, 600)
         return "cat"
 
     def open(self, calls: int) -> None:
@@ -85,7 +85,7 @@ def site(tmp_path: Path, server: ScriptedServer) -> Iterator[Site]:
         pytest.skip("finds the worker's processes in /proc")
     site = Site(tmp_path, HYPAC_PRIVATE_HOSTS=f"127.0.0.1:{server.port}")
     try:
-        until(site.healthy, 180)
+        until(site.healthy, 400)
         site.python(START, server.url)
         yield site
     finally:
@@ -102,7 +102,7 @@ def calls_are_under_way(site: Site, server: ScriptedServer, in_vain: int = 0) ->
     """
     until(
         lambda: server.busy == CONCURRENCY and stored(site) == len(server.calls) - CONCURRENCY - in_vain,
-        90,
+        300,
         "calls under way",
     )
     assert stored(site) < ITEMS
@@ -128,11 +128,11 @@ def test_calls_under_way_are_all_that_a_run_can_lose(site, server, gate) -> None
 
     site.python(PAUSE, "pause")
     gate.open(10**6)
-    until(lambda: site.value(STATE) == "paused", 30, "the pause")
+    until(lambda: site.value(STATE) == "paused", 120, "the pause")
     assert stored(site) == len(server.calls) - CONCURRENCY < ITEMS
     site.python(PAUSE, "resume")
 
-    until(lambda: site.value("select state from routing_run") == "calibrating", 120, "the models")
+    until(lambda: site.value("select state from routing_run") == "calibrating", 300, "the models")
     assert stored(site) == ITEMS
     assert site.value("select count(distinct item_id) from routing_prediction") == ITEMS
     assert site.value("select count(*) from routing_itemscore") == ITEMS

@@ -95,7 +95,7 @@ class Processes:
         codes = {}
         for service, process in self.running.items():
             try:
-                codes[service] = process.wait(60)
+                codes[service] = process.wait(180)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 codes[service] = -9
@@ -137,12 +137,13 @@ def site(postgres_url: str, redis_url: str, tmp_path: Path) -> Iterator[Processe
         HYPAC_VAR=str(tmp_path / "var"),
         HYPAC_WEB_BIND=bind,
         TMPDIR=str(tmp_path),
+        HYPAC_API_WRONG_TOKEN_RATE="20/hour",
     )
     yield processes
     processes.stop()
 
 
-def until(check: Callable[[], bool], processes: Processes, seconds: float = 120) -> None:
+def until(check: Callable[[], bool], processes: Processes, seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not check():
         for service, process in processes.running.items():
@@ -153,7 +154,8 @@ def until(check: Callable[[], bool], processes: Processes, seconds: float = 120)
 
 def processes_of(log: str) -> set[int]:
     """Those that wrote a line about a request."""
-    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    whole = log.rpartition("\n")[0]  # the last line may still be on its way
+    lines = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
     return {line["process"] for line in lines if line["logger"] == "hypac.requests"}
 
 
@@ -189,26 +191,32 @@ def test_a_file_goes_in_through_the_pages_of_a_whole_installation(site: Processe
     with psycopg.connect(postgres_url) as database:
         assert database.execute("SELECT count(*) FROM annotation_item").fetchone() == (ROWS,)
 
-    # All processes count together, requests as well as how often an address asks for links.
+    # All processes count together, requests as well as how often an address sends wrong tokens.
     def with_a_new_connection(path: str) -> int:
         browser.client.close()
         browser.client = httpx.Client(base_url=browser.client.base_url, timeout=60)
         return browser.ask("GET", path).status_code
+
+    def with_a_wrong_token() -> int:
+        with httpx.Client(base_url=browser.client.base_url, timeout=60) as other:
+            wrong = {"Host": "web", "X-Forwarded-Proto": "https", "Authorization": f"Token {'0' * 64}"}
+            return other.get("/api/v1/projects/", headers=wrong).status_code
 
     def two_processes_answered() -> bool:
         with_a_new_connection("/login/")
         return len(processes_of(site.log("web"))) == 2
 
     until(two_processes_answered, site)
-    answers = [with_a_new_connection("/join/no-such-token/") for _ in range(70)]
-    assert (answers.count(404), answers.count(429)) == (60, 10)
+    assert [with_a_new_connection("/join/no-such-token/") for _ in range(30)] == [404] * 30
+    answers = [with_a_wrong_token() for _ in range(30)]
+    assert (answers.count(401), answers.count(429)) == (20, 10)
 
     def metrics() -> httpx.Response:
         return browser.client.get("/metrics", headers={"Host": "web", "Authorization": f"Bearer {TOKEN}"})
 
     answer = metrics()
     assert answer.status_code == 200
-    asked = r'hypac_http_request_seconds_count\{method="GET",status="4xx",view="join_link"\} 70.0'
+    asked = r'hypac_http_request_seconds_count\{method="GET",status="4xx",view="join_link"\} 30.0'
     assert re.search(asked, answer.text)
 
     # A process that is replaced goes on with the figures of the one before it, and leaves no file of its own.

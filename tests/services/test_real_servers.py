@@ -304,7 +304,7 @@ def run(
         env={**os.environ, **ENVIRONMENT, **(env_extra or {})},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=1200,
         check=False,
     )
     if outcome.returncode != 0:

