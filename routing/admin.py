@@ -93,6 +93,23 @@ class ItemScoreAdmin(Blind):
     list_select_related = ("prediction",)
 
 
+@admin.register(models.SourceRevision)
+class SourceRevisionAdmin(ReadOnly):
+    list_display = ("source", "model", "revision", "created_at")
+    list_select_related = ("source",)
+
+
+@admin.register(models.SentAnswer)
+class SentAnswerAdmin(Blind):
+    project_path = "revision__source__project_id"
+    list_display = ("item", "revision", "created_at")
+    list_select_related = ("item", "revision")
+    search_fields = ("=item__external_id",)
+    # It is there before any run is, and whoever looks may label in the next one.
+    exclude = ("answer",)
+    deferred = ("answer",)
+
+
 @admin.register(models.PoolItem)
 class PoolItemAdmin(Blind):
     project_path = "run__project_id"
@@ -149,6 +166,6 @@ class DeliveryFileInline(admin.TabularInline):
 
 @admin.register(models.Delivery)
 class DeliveryAdmin(ReadOnly):
-    list_display = ("run", "number", "rows", "blanks", "created_by", "created_at")
+    list_display = ("run", "number", "rows", "blanks", "items", "since", "created_by", "created_at")
     list_select_related = ("run__project", "created_by")
     inlines = (DeliveryFileInline,)

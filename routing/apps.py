@@ -21,6 +21,7 @@ class RoutingConfig(AppConfig):
             "routing_spend",
             "routing_runsource",
             "routing_promptversion",
+            "routing_sentanswer",
         )
         append_only.register_columns(
             "routing_run",

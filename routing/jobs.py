@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.utils.translation import gettext_noop
+
 from annotation import jobs
 from annotation.models import Job
 from routing.models import RunSource, Source
@@ -9,9 +11,13 @@ from routing.services.analysis import analyse_run
 from routing.services.bands import route_run
 from routing.services.completion import settle_run
 from routing.services.deliveries import deliver_run
+from routing.services.delivery_exports import KIND as EXPORT
+from routing.services.delivery_exports import run_export
 from routing.services.item_changes import KIND as CHANGE
 from routing.services.item_changes import UNDO, run_change, run_undo
 from routing.services.prepare import prepare
+from routing.services.sent_answers import KIND as PREDICTIONS
+from routing.services.sent_answers import take_answers
 from routing.services.tries import KIND as TRY
 from routing.services.tries import try_source
 
@@ -36,11 +42,15 @@ def queue_of_try(job: Job) -> str:
 def register() -> None:
     # What calls models is done by a worker that has them, and can be paused between calls.
     models: dict[str, Any] = {"queue": queue_of_run, "can_pause": True}
-    jobs.register("prepare_run", prepare, title="Predicting and drawing", **models)
-    jobs.register("analyse_run", analyse_run, title="The analysis")
-    jobs.register("route_run", route_run, title="The routing", **models)
-    jobs.register("settle_run", settle_run, title="Settling what people differ about")
-    jobs.register("deliver_run", deliver_run, title="The delivery")
-    jobs.register(TRY, try_source, title="Trying a model", queue=queue_of_try, stops_itself=True)
-    jobs.register(CHANGE, run_change, title="A change to items")
-    jobs.register(UNDO, run_undo, title="Taking back a change to items")
+    jobs.register("prepare_run", prepare, title=gettext_noop("Predicting and drawing"), **models)
+    jobs.register("analyse_run", analyse_run, title=gettext_noop("The analysis"))
+    jobs.register("route_run", route_run, title=gettext_noop("The routing"), **models)
+    jobs.register("settle_run", settle_run, title=gettext_noop("Settling what people differ about"))
+    jobs.register("deliver_run", deliver_run, title=gettext_noop("The delivery"))
+    jobs.register(EXPORT, run_export, title=gettext_noop("Sending a delivery to a store"))
+    jobs.register(PREDICTIONS, take_answers, title=gettext_noop("Taking in predictions"))
+    jobs.register(
+        TRY, try_source, title=gettext_noop("Trying a model"), queue=queue_of_try, stops_itself=True
+    )
+    jobs.register(CHANGE, run_change, title=gettext_noop("A change to items"))
+    jobs.register(UNDO, run_undo, title=gettext_noop("Taking back a change to items"))

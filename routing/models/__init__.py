@@ -4,6 +4,7 @@ from routing.models.predictions import ItemScore, Prediction
 from routing.models.prompts import PromptVersion
 from routing.models.routes import Route
 from routing.models.runs import PoolItem, Run, RunSource
+from routing.models.sent import SentAnswer, SourceRevision
 from routing.models.sources import ModelPrice, Source
 from routing.models.spend import Reservation, Spend
 from routing.models.tries import SourceTry
@@ -24,7 +25,9 @@ __all__ = [
     "Route",
     "Run",
     "RunSource",
+    "SentAnswer",
     "Source",
+    "SourceRevision",
     "SourceTry",
     "Spend",
 ]

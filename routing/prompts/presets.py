@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils.translation import gettext_noop
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -24,19 +26,19 @@ PRESETS: Mapping[str, Preset] = {
     for preset in (
         Preset(
             "qwen3-instruct-2507",
-            "Qwen3 Instruct 2507 (the paper's fast model)",
+            gettext_noop("Qwen3 Instruct 2507 (the paper's fast model)"),
             {"temperature": 0.7, "top_p": 0.8, "top_k": 20, "min_p": 0.0, "max_tokens": 16_384},
             f"{_CARDS}Qwen/Qwen3-4B-Instruct-2507",
         ),
         Preset(
             "qwen3-thinking-2507",
-            "Qwen3 Thinking 2507 (the paper's slow model)",
+            gettext_noop("Qwen3 Thinking 2507 (the paper's slow model)"),
             {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.0, "max_tokens": 32_768},
             f"{_CARDS}Qwen/Qwen3-4B-Thinking-2507",
         ),
         Preset(
             "deepseek-r1",
-            "DeepSeek-R1 and its distilled models",
+            gettext_noop("DeepSeek-R1 and its distilled models"),
             {"temperature": 0.6, "top_p": 0.95},
             f"{_CARDS}deepseek-ai/DeepSeek-R1/blob/main/generation_config.json",
         ),
@@ -54,7 +56,7 @@ PRESETS: Mapping[str, Preset] = {
         ),
         Preset(
             "greedy",
-            "Always the most likely token",
+            gettext_noop("Always the most likely token"),
             {"temperature": 0.0},
             "",
         ),

@@ -30,6 +30,7 @@ from routing.services.figures import Analysis, figures
 from routing.services.labels import given_up, records_at
 from routing.services.overlap import overlap_document
 from routing.services.plans import plan_of
+from routing.services.run_events import run_analysed
 from routing.services.states import State, move
 
 logger = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
             analysed_at=timezone.now(),
             refusal=_("Run %(run)s has been analysed already.") % {"run": run.number},
         )
+        run_analysed(run, certified=certification.certified)
     return {"certified": certification.certified}
 
 

@@ -19,6 +19,7 @@ from routing.services import validity
 from routing.services.answers import passed_on
 from routing.services.chains import thresholds_from_json
 from routing.services.predicting import Wanted, predict_missing
+from routing.services.run_events import run_completed, run_routed
 from routing.services.run_sources import changed_sources
 from routing.services.sql import analyse_tables, insert_select
 from routing.services.states import State, move
@@ -119,6 +120,8 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
                 tally=tally,
                 refusal=refusal,
             )
+            run_routed(run, people=0)
+            run_completed(run)
             return 0
         batch = queue.create_batch(
             project=run.project,
@@ -138,4 +141,5 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
             tally=tally,
             refusal=refusal,
         )
+        run_routed(run, people=len(items))
     return len(items)

@@ -22,9 +22,9 @@ from routing.services.states import CANCELLABLE
 
 ZERO = Decimal(0)
 State = Reservation.State
-# Calls of theirs are not lost with a worker: recorded answers are there before anybody asks, and a batch at a
-# server is found again by whoever asks next.
-NEVER_LOST = ("recorded", "openai_batch")
+# Calls of theirs are not lost with a worker: recorded and uploaded answers are there before anybody asks, and
+# a batch at a server is found again by whoever asks next.
+NEVER_LOST = ("recorded", "openai_batch", "uploaded")
 # How the sentence begins that says so.
 USED_UP = "The budget"
 # What the column of budgets holds.

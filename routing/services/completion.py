@@ -11,7 +11,9 @@ from annotation.errors import ConflictError
 from annotation.job_context import JobContext
 from annotation.models import Project, WorkItem
 from annotation.selectors.settled import unsettled
+from annotation.services import events
 from routing.models import Run
+from routing.services.run_events import CALIBRATION_DONE, calibration_done, run_completed
 from routing.services.states import ROUTED, State
 
 # More than can be submitted at one moment: above it, no other request can be finishing the batch meanwhile.
@@ -23,6 +25,7 @@ def run_of_batch(batch_id: int) -> Run | None:
     return (
         Run.objects.filter(Q(calibration_batch=batch_id) | Q(routed_batch=batch_id))
         .select_related("project")
+        .annotate(watched=events.is_watched("project"))
         .defer("chains", "slices", "tally", "score_params", "loss_params")
         .first()
     )
@@ -49,11 +52,32 @@ def complete_if_done(run: Run, ended: WorkItem | None = None) -> bool:
     if run.overlap > 1 and unsettled(WorkItem.objects.filter(batch=run.routed_batch)).exists():
         _settle_by_job(run)
         return False
-    return bool(
-        Run.objects.filter(pk=run.pk, state=State.LABELLING).update(
-            state=State.COMPLETE, completed_at=timezone.now()
-        )
+    completed = Run.objects.filter(pk=run.pk, state=State.LABELLING).update(
+        state=State.COMPLETE, completed_at=timezone.now()
     )
+    if completed:
+        run_completed(run)
+    return bool(completed)
+
+
+def calibration_ended(run: Run, ended: WorkItem | None = None) -> None:
+    """Tell whoever wants to know it that the calibration set has all its labels, if it has: once of each run.
+
+    Call it in the transaction that ends `ended`, or settles an item.
+    """
+    if run.state != State.CALIBRATING or not getattr(run, "watched", True):
+        return
+    if not events.wanted_by(run.project, CALIBRATION_DONE):
+        return
+    work = WorkItem.objects.filter(batch=run.calibration_batch_id)
+    others = work.filter(state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED))
+    if ended is not None:
+        others = others.exclude(pk=ended.pk)
+    if len(others.values_list("pk")[:CROWD]) == CROWD:
+        return
+    Run.objects.select_for_update(no_key=True).get(pk=run.pk)  # as above
+    if not others.exists() and not (run.overlap > 1 and unsettled(work).exists()):
+        calibration_done(run)
 
 
 def settle_run(context: JobContext) -> dict[str, Any]:

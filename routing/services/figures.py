@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from routing.core.arrays import Floats
 from routing.core.baselines import BASELINES
@@ -218,8 +218,8 @@ def _reliability(analysis: Analysis, sample: Sample) -> list[dict[str, Any]]:
 def _interval(share: float, count: int) -> dict[str, float]:
     """Clopper-Pearson, 95 %."""
     right = round(share * count)
-    low = float(stats.beta.ppf(0.025, right, count - right + 1)) if right else 0.0
-    high = float(stats.beta.ppf(0.975, right + 1, count - right)) if right < count else 1.0
+    low = float(special.betaincinv(right, count - right + 1, 0.025)) if right else 0.0
+    high = float(special.betaincinv(right + 1, count - right, 0.975)) if right < count else 1.0
     return {"low": low, "high": high}
 
 

@@ -264,7 +264,9 @@ def _labelled_by_models(sight: Sight, items: QuerySet[Item]) -> QuerySet[Item]:
     """Items of the delivered run without a label by a person, which nobody is asked about either."""
     if sight.run is None:
         return items.none()
-    asked = WorkItem.objects.filter(item=OuterRef("pk"), state__in=UNFINISHED)
+    asked = WorkItem.objects.filter(
+        item=OuterRef("pk"), state__in=UNFINISHED, batch__withdrawn_at__isnull=True
+    )
     pool = sight.run.pool_items.filter(item=OuterRef("pk"))
     return items.filter(~by_person(sight) & ~Q(Exists(asked)) & Q(Exists(pool)))
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.models import Item, Membership, Project
+from annotation.models import Item, Membership, Project, WorkItem
 from annotation.permissions import ROLES_BY_ACTION
+from annotation.selectors.data_out import places_of
 from annotation.selectors.settled import has_record
 from routing.core import plan as core_plan
 from routing.core import planner
@@ -195,19 +196,39 @@ def sources_of(project: Project) -> list[Source]:
 
 def pool_of(project: Project, target: str) -> QuerySet[Item]:
     """The items that a run planned now would cover, in the order of import: those without a label by people.
+    Where labels that came with an import differ about an item, it waits for a reviewer, who sees them: it is
+    in no pool either.
 
     For the target `population` also none that an earlier run drew, or its pilot used: a random sample of the
     source's items must not have been looked at before. And none of a pool whose rest people were given by
-    thresholds: what they left is no random sample, but the items that the models find easy.
+    thresholds: what they left is no random sample, but the items that the models find easy. Nor any that came
+    with an import that brought labels: why people elsewhere had left them out, nobody knows.
     """
-    items = project.items.filter(~has_record(project, item="pk"))
+    items = project.items.filter(~_has_labels(project))
     if target == Run.Target.POPULATION:
-        items = items.filter(
-            ~Exists(DrawItem.objects.filter(item=OuterRef("pk"))),
-            ~Exists(PilotItem.objects.filter(item=OuterRef("pk"))),
-            ~Exists(PoolItem.objects.filter(item=OuterRef("pk"), run__routed_batch__isnull=False)),
-        )
+        items = items.filter(*(~used for used in _used_by_runs())).exclude(_came_beside_labels(project))
     return items.order_by("position")
+
+
+def _has_labels(project: Project) -> Q:
+    brought = list(project.work_batches.filter(imported_by__isnull=False).values_list("pk", flat=True))
+    labelled = has_record(project, item="pk")
+    if not brought:
+        return labelled
+    return labelled | Q(Exists(WorkItem.objects.filter(item=OuterRef("pk"), batch__in=brought)))
+
+
+def _used_by_runs() -> tuple[Exists, ...]:
+    """Of an item whether a run drew it, used it as its pilot, or routed it with the rest of its pool."""
+    return (
+        Exists(DrawItem.objects.filter(item=OuterRef("pk"))),
+        Exists(PilotItem.objects.filter(item=OuterRef("pk"))),
+        Exists(PoolItem.objects.filter(item=OuterRef("pk"), run__routed_batch__isnull=False)),
+    )
+
+
+def _came_beside_labels(project: Project) -> Q:
+    return places_of(project.jobs.filter(label_batches__isnull=False).distinct())
 
 
 def _size_of_pool(project: Project, target: str) -> int:
@@ -216,7 +237,36 @@ def _size_of_pool(project: Project, target: str) -> int:
     """
     if target == Run.Target.POPULATION:
         return pool_of(project, target).count()
-    return project.items.count() - project.items.filter(has_record(project, item="pk")).count()
+    return project.items.count() - project.items.filter(_has_labels(project)).count()
+
+
+def _nothing_to_plan_for(project: Project) -> InputError:
+    """Why `pool_of` has no item."""
+    if not project.items.exists():
+        return InputError(_("There is no item yet: import data first."), where="m")
+    unlabelled = project.items.filter(~_has_labels(project))
+    if not unlabelled.exists():
+        return InputError(
+            _("Every item has a label already, and a run covers those without one: import new items first."),
+            where="m",
+        )
+    unused = unlabelled.filter(*(~used for used in _used_by_runs()))
+    beside_labels = unused.count()
+    used = unlabelled.count() > beside_labels
+    if used and beside_labels:
+        why = _(
+            "Of the items without a label, earlier runs have drawn, used or routed some, and the others "
+            "came with an import that brought labels."
+        )
+    elif used:
+        why = _("Earlier runs have drawn, used or routed every item without a label.")
+    else:
+        why = _(
+            "Every item without a label came with an import that brought labels of others: why people "
+            "elsewhere had left these out, nobody knows."
+        )
+    what = _("For this target, import new items from the same source first, without labels.")
+    return InputError(f"{why} {what}", where="target")
 
 
 def build_plan(
@@ -232,15 +282,7 @@ def build_plan(
     items = pool_of(project, fields.target)
     pool_size = _size_of_pool(project, fields.target)
     if not pool_size:
-        if fields.target == Run.Target.POPULATION and project.items.exists():
-            raise InputError(
-                _(
-                    "Earlier runs have drawn, used or routed every item. For this target, import new "
-                    "items from the same source first."
-                ),
-                where="target",
-            )
-        raise InputError(_("There is no item without a label: import data first."), where="m")
+        raise _nothing_to_plan_for(project)
     refuse_unknown_names(fields)
     loss = loss_of(project, fields.loss, fields.loss_params)
     asking = asking_of(fields, items)

@@ -12,6 +12,8 @@ from annotation import jobs, queue
 from annotation.errors import ConflictError, InputError
 from annotation.models import Job, Project, User
 from annotation.services import audit
+from annotation.services.imports import IMPORT
+from annotation.services.withdrawal import withdraw
 from routing.backends import BackendError
 from routing.core import sampling
 from routing.core.exact import plain
@@ -22,9 +24,10 @@ from routing.services.freeze import AT_ONCE, freeze
 from routing.services.plan_fields import PlanFields
 from routing.services.plans import Outlook, build_plan, outlook, score_for, sources_of
 from routing.services.run_sources import changed_sources, fingerprint_now
+from routing.services.sent_answers import refuse_while_sending
 from routing.services.states import BUSY, CANCELLABLE, UNDER_WAY, State, move
 
-__all__ = ["Outlook", "analyse", "cancel_run", "outlook", "route", "start_run"]
+__all__ = ["Outlook", "analyse", "cancel_run", "outlook", "route", "start_run", "start_run_knowingly"]
 
 
 def start_run(
@@ -134,6 +137,23 @@ def start_run(
     return run
 
 
+def start_run_knowingly(*, project: Project, user: User, anyway: bool = False, **fields: Any) -> Run:
+    """As `start_run`, for programs: a run that can certify nothing starts only where `anyway` says so.
+
+    Raises InputError, its `where` "anyway", as well.
+    """
+    if not anyway and not outlook(project=project, **fields).statistics.certifiable:
+        raise InputError(
+            _(
+                "With this plan too few labels come together to certify anything: people would label every "
+                "item. Draw more items, or accept more errors or a higher risk; or start the run with "
+                "anyway = true, which only the start takes, or --anyway on the command line."
+            ),
+            where="anyway",
+        )
+    return start_run(project=project, user=user, **fields)
+
+
 def analyse(*, run: Run, user: User | None) -> Job:
     """Lock the calibration labels and have the thresholds certified (job "analyse_run").
 
@@ -177,13 +197,15 @@ def analyse(*, run: Run, user: User | None) -> Job:
                 )
                 % {"disagreeing": progress.disagreeing, "items": progress.items}
             )
+        # The batch before the run, as a correction and a decision take their locks: in another order, two of
+        # them could wait for each other.
+        queue.lock_batch(batch=run.calibration_batch)
         move(
             run,
             before=State.CALIBRATING,
             after=State.ANALYSING,
             refusal=_("Run %(run)s is being analysed already.") % {"run": run.number},
         )
-        queue.lock_batch(batch=run.calibration_batch)
         audit.record(
             project=run.project, actor=user, action="run.analysis_started", target=f"run:{run.number}"
         )
@@ -240,7 +262,9 @@ def route(*, run: Run, user: User | None) -> Job:
 def cancel_run(*, run: Run, user: User | None) -> None:
     """End a run for good. Its draw is spent: alpha stays in the ledger, and labels stay with their items.
 
-    A job at work on it stops at its next chunk. Raises ConflictError where it is complete or cancelled.
+    A job at work on it stops at its next chunk, and nobody is asked any more; of a large run, a job goes on
+    to write that to each work item (annotation.services.withdrawal). Raises ConflictError where the run is
+    complete or cancelled.
     """
     with transaction.atomic():
         # Jobs and work before the run itself, as a job's chunk and a submitted label take their locks: in
@@ -250,9 +274,8 @@ def cancel_run(*, run: Run, user: User | None) -> None:
         # Their worker has lost its job, and nobody else will take it up.
         abandon(run.reservations.all())
         run.refresh_from_db()
-        for batch in (run.calibration_batch, run.routed_batch):
-            if batch is not None:
-                queue.withdraw_batch(batch=batch)
+        asking = [batch for batch in (run.calibration_batch, run.routed_batch) if batch is not None]
+        withdraw(project=run.project, batches=asking, user=user)
         move(
             run,
             before=CANCELLABLE,
@@ -270,10 +293,17 @@ def _refuse_while_busy(project: Project) -> None:
             _("Run %(run)s is under way (%(state)s). Finish or cancel it first.")
             % {"run": run.number, "state": run.get_state_display().lower()}
         )
-    if project.jobs.filter(kind="import", state__in=jobs.UNFINISHED).exists():
+    # By the key, which the job that takes an import back has, too.
+    if job := project.jobs.filter(unique_key=IMPORT, state__in=jobs.UNFINISHED).first():
+        if job.kind == IMPORT:
+            raise ConflictError(
+                _("An import is under way. Wait until it has finished, so that the run covers all of it.")
+            )
         raise ConflictError(
-            _("An import is under way. Wait until it has finished, so that the run covers all of it.")
+            _("%(known)s is already under way. Wait until it has finished, or cancel it.")
+            % {"known": _(jobs.kind(job.kind).title)}
         )
+    refuse_while_sending(project)
 
 
 def _enqueue(run: Run, user: User | None, kind: str, **params: int) -> Job:

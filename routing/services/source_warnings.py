@@ -10,11 +10,14 @@ from annotation.values import ValueReader, reader_of
 from routing.backends import Answer, predict_all
 from routing.core.scores import make_score
 from routing.models import Source
+from routing.selectors.sent_answers import sent_so_far
 from routing.services.opened import open_source
 from routing.services.score_fields import score_fields
 
 LISTING = frozenset({"openai_api", "openai_batch"})
 """Backends whose server mostly has a list of its models."""
+KNOWN_BEFORE = frozenset({"recorded", "uploaded"})
+"""Backends whose answers are there before a run asks."""
 SAMPLE = 50
 LOOKED_AT = 1_000
 """Items among which a usable score is looked for; where there is one, it is mostly at the first."""
@@ -50,9 +53,9 @@ def warnings_of(source: Source) -> tuple[str, ...]:
 
 def usable_scores(project: Project, source: Source, name: str, params: Mapping[str, Any]) -> bool:
     """Whether any answer of the first source has the score `name` with `params`: without one, none of its
-    answers can be used. Only recorded answers are known before a run; others count as usable.
+    answers can be used. Only recorded and uploaded answers are known before a run; others count as usable.
     """
-    if source.backend != "recorded":
+    if source.backend not in KNOWN_BEFORE:
         return True
     backend, score = open_source(source), make_score(name, params)
     if not backend.fields:
@@ -68,6 +71,8 @@ def usable_scores(project: Project, source: Source, name: str, params: Mapping[s
 
 
 def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
+    if source.backend == "uploaded":
+        return _of_uploaded(project, source, first=first)
     if source.backend != "recorded":
         return _without_score(source) if first else []
     backend, reader = open_source(source), reader_of(project)
@@ -104,6 +109,34 @@ def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
             _(
                 "%(source)s comes first, and none of its answers that were looked at has a usable "
                 "score, by which they are routed: look at the columns that it names."
+            )
+            % {"source": source.name}
+        )
+    return warnings
+
+
+def _of_uploaded(project: Project, source: Source, *, first: bool) -> list[str]:
+    """Of answers that were sent in: how many are missing, and whether they can be routed by."""
+    backend, sent = open_source(source), sent_so_far(source)
+    warnings = []
+    if sent.missing:
+        warnings.append(
+            _(
+                "%(source)s: no answer was sent for %(missing)s of %(count)s items under the revision "
+                "%(revision)s. What has none goes on to the next source, in every run under it."
+            )
+            % {
+                "source": source.name,
+                "missing": sent.missing,
+                "count": sent.items,
+                "revision": sent.revision,
+            }
+        )
+    if first and sent.answers and not usable_scores(project, source, backend.default_score, {}):
+        warnings.append(
+            _(
+                "%(source)s comes first, and none of its answers that were looked at has a usable "
+                "score, by which they are routed: send a confidence or probabilities with them."
             )
             % {"source": source.name}
         )

@@ -18,7 +18,7 @@ from annotation.selectors.shown_columns import shown_columns
 from annotation.services import audit
 from routing.backends import BACKENDS, Backend, Prompt, SourceContext, open_backend
 from routing.models import ModelPrice, Run, RunSource, Source
-from routing.services import price_checks
+from routing.services import price_checks, storable
 from routing.services.opened import current_prompt, task_spec
 from routing.services.prompts import PROMPTED, add_version, checked_prompt, is_new
 from routing.services.states import BUSY, UNDER_WAY
@@ -90,8 +90,10 @@ def save_source(
         task=task_spec(project),
         prompt=prompt or (current_prompt(source) if source else None),
         api_key=key,
+        source=source.pk if source else None,
     )
     opened = open_backend(backend, params, context)
+    _refuse_unstorable(params)
     _refuse_unknown_columns(project, backend, params)
     _refuse_shown_columns(project, opened, params)
     _refuse_images(project, backend)
@@ -229,6 +231,13 @@ def _check(source: Source) -> None:
             raise InputError(_("Another source has this place."), where="position") from None
         field, messages = next(iter(error.message_dict.items()))
         raise InputError(" ".join(messages), where=field) from None
+
+
+def _refuse_unstorable(params: Mapping[str, Any]) -> None:
+    wrong = next((name for name, value in params.items() if not storable.fits([name, value])), None)
+    if wrong is not None:
+        message = _("it has a character that cannot be stored (NUL or half of a surrogate pair)")
+        raise InputError(f"{message[:1].upper()}{message[1:]}.", where=wrong)
 
 
 def _prices(backend: Backend, name: str, cost_function: str, prices: Mapping[str, Any]) -> dict[str, str]:

@@ -17,6 +17,20 @@ def text(value: str, length: int) -> str:
     return _NOT_STORED.sub(_REPLACEMENT, value[:length])
 
 
+def fits(value: Any) -> bool:
+    """Whether every text in a value of JSON, names too, can be stored."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str) and _NOT_STORED.search(part):
+            return False
+        if isinstance(part, dict):
+            waiting += [*part, *part.values()]
+        elif isinstance(part, list | tuple):
+            waiting += part
+    return True
+
+
 def count(value: int | None) -> int | None:
     """A number of tokens; None where it is none that can be stored."""
     return value if value is not None and 0 <= value <= MAX_COUNT else None

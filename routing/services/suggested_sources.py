@@ -36,6 +36,8 @@ ROLES: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("seconds_column", (("seconds",), ("latency", "s"))),
 )
 """Param of the `recorded` backend -> words in a column's name that mean it; the longer ones first."""
+DOTTED = {"label": "label_column", "score": "confidence_column"}
+"""Behind the last dot of a column that Label Studio's importer made: before it is the model's version."""
 TRUTH = frozenset({"true", "truth", "gold", "human", "expert", "reference", "target"})
 """Words of a column that rather holds what people said: never suggested as a model."""
 _WORDS = re.compile(r"\d+|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
@@ -126,6 +128,10 @@ def _groups(columns: Iterable[str]) -> dict[str, dict[str, str]]:
     """Name of a model -> the params that its columns give. Only those with a column of labels."""
     groups: dict[str, dict[str, str]] = {}
     for column in columns:
+        model, dot, said = column.rpartition(".")
+        if dot and model and (role := DOTTED.get(said)):
+            groups.setdefault(model, {}).setdefault(role, column)
+            continue
         words = tuple(_WORDS.findall(column))
         role, rest = _role([word.lower() for word in words])
         if role and not TRUTH.intersection(word.lower() for word in words):
@@ -169,7 +175,7 @@ def _suggestion(
         kept.pop("cost_column", None)
     mean = sum(costs, Decimal(0)) / len(costs) if costs else None
     return SuggestedSource(
-        name=_title(name),
+        name=name if params["label_column"] == f"{name}.label" else _title(name),
         params=kept,
         cost=None if mean is None else round(mean, 6),
         answers=answers,

@@ -141,6 +141,8 @@ def backend_of(source: Source) -> Backend:
     """
     if source.backend == "recorded":
         raise InputError(_("Its answers came with the data: there is nothing to ask a model."))
+    if source.backend == "uploaded":
+        raise InputError(_("Its answers are sent in from outside: there is nothing to ask a model."))
     if source.backend != "openai_batch":
         return open_source(source)
     if not source.params.get("url"):

@@ -2,6 +2,7 @@
 
 from annotation.hooks import hidden_batches
 from annotation.models import Project
+from annotation.selectors.label_values import imported_batches
 from annotation.selectors.settled import has_record
 from routing.models import Run
 
@@ -13,9 +14,11 @@ def data_set_size(project: Project, *, target: str, pool_size: int) -> int | Non
     as right, so the pool may hold as many wrong labels as are allowed in the whole data set. None where there
     are no such items, and for the other targets, which speak about the pool or its source alone.
 
-    An item whose labels may not be shown yet is delivered blank, so it is not counted.
+    An item whose labels may not be shown yet is delivered blank, so it is not counted. Nor is one whose
+    label came with an import: nobody gave it for this project, so that it allows no wrong label elsewhere.
     """
     if target != Run.Target.DATASET:
         return None
-    labelled = project.items.filter(has_record(project, item="pk", hidden=hidden_batches(project))).count()
+    aside = hidden_batches(project).union(imported_batches(project))
+    labelled = project.items.filter(has_record(project, item="pk", hidden=aside)).count()
     return pool_size + labelled if labelled else None

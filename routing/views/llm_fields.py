@@ -67,7 +67,7 @@ def llm_fields() -> dict[str, forms.Field]:
         ),
         "preset": forms.ChoiceField(
             label=_("Settings as its makers recommend them"),
-            choices=[("", _("None")), *((preset.name, preset.title) for preset in PRESETS.values())],
+            choices=[("", _("None")), *((preset.name, _(preset.title)) for preset in PRESETS.values())],
             required=False,
             help_text=_("They fill the fields below that are empty when you save."),
         ),

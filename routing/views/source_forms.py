@@ -31,9 +31,12 @@ BACKENDS = tuple(
         ("label_studio_ml", _("A Label Studio ML backend")),
         ("sklearn", _("A scikit-learn model on this server")),
         ("recorded", _("Answers that came with the data")),
+        ("uploaded", _("Answers that are sent in from outside")),
     )
     if name in backends.BACKENDS
 )
+UPLOADED = {"model": "declared_model", "revision": "declared_revision"}
+"""Params of what is sent in, and their fields."""
 # Columns that most data has none of; shown when asked for.
 FURTHER = {
     "probabilities_column": (
@@ -103,6 +106,21 @@ class SourceForm(forms.Form):
         required=False,
         help_text=_("Files that whoever runs this server put into its folder of models."),
     )
+    declared_model = forms.CharField(
+        label=_("Name of the model"),
+        max_length=200,
+        required=False,
+        help_text=_("As you call it: it stands in certificates and deliveries."),
+    )
+    declared_revision = forms.CharField(
+        label=_("Revision"),
+        max_length=200,
+        required=False,
+        help_text=_(
+            "Answers do not change: those of a newer version of the model are sent under a revision of their "
+            "own. Empty: 1."
+        ),
+    )
     label_column = forms.ChoiceField(label=_("Column with its label"), required=False)
     confidence_column = forms.ChoiceField(
         label=_("Column with its confidence"), required=False, help_text=_("From 0 to 1; 1 is sure.")
@@ -167,7 +185,11 @@ class SourceForm(forms.Form):
             "price": source.price_id,
             "logprobs": True,
             **source.prices,
-            **llm_fields.initial_of(source.backend, source.params),
+            **(
+                {UPLOADED[name]: value for name, value in source.params.items() if name in UPLOADED}
+                if source.backend == "uploaded"
+                else llm_fields.initial_of(source.backend, source.params)
+            ),
         }
 
     def values(self) -> dict[str, Any]:
@@ -192,6 +214,8 @@ class SourceForm(forms.Form):
         data = self.cleaned_data
         if data["backend"] in llm_fields.PARAMS:
             return llm_fields.params_of(data["backend"], data)
+        if data["backend"] == "uploaded":
+            return {name: data[field].strip() for name, field in UPLOADED.items() if data[field].strip()}
         names: Sequence[str] = ("model",) if data["backend"] == "sklearn" else RECORDED
         return {name: data[name] for name in names if data[name]}
 
@@ -200,6 +224,8 @@ class SourceForm(forms.Form):
         where = error.where
         if self.data.get("backend") in llm_fields.PARAMS:
             where = llm_fields.FIELD_OF.get(where, where)
+        elif self.data.get("backend") == "uploaded":
+            where = UPLOADED.get(where, where)
         self.add_error(where if where in self.fields else None, error.message)
 
     def parts(self) -> dict[str, list[forms.BoundField]]:

@@ -130,6 +130,8 @@ def _edit(request: ProjectRequest, source: Source | None) -> HttpResponseBase:
                 messages.warning(request, warning)
             if source is None and saved.backend in PROMPTED:
                 return redirect("source_prompt", project.slug, saved.pk)
+            if source is None and saved.backend == "uploaded":
+                return redirect("source_predictions", project.slug, saved.pk)
             return redirect("sources", project.slug)
     return render(
         request,
