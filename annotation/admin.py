@@ -11,8 +11,9 @@ from django.contrib.auth.admin import UserAdmin
 from django.http import HttpRequest
 
 from annotation import models
-from annotation.hooks import hidden_batches
+from annotation.hooks import hidden_batches, hidden_items
 from annotation.services.members import add_member
+from annotation.services.project_deletion import delete_project
 
 admin.site.register(models.User, UserAdmin)
 
@@ -46,15 +47,21 @@ class ReadOnly(AtSize):
 
 
 class Blind(ReadOnly):
-    """Rows of work. `batch_path` leads from the row to the id of its batch; hidden batches are left out."""
+    """Rows of work. `batch_path` leads from the row to the id of its batch; hidden batches are left out.
+    `item_path` leads to the item of rows that say what people said of it.
+    """
 
     batch_path = ""
+    item_path = ""
 
     def get_queryset(self, request: HttpRequest) -> Any:
         unlocked = models.WorkBatch.objects.filter(blind=True, locked_at__isnull=True)
         projects = models.Project.objects.filter(pk__in=unlocked.values("project"))
         hidden = {batch for project in projects for batch in hidden_batches(project)}
-        return super().get_queryset(request).exclude(**{f"{self.batch_path}__in": hidden})
+        rows = super().get_queryset(request).exclude(**{f"{self.batch_path}__in": hidden})
+        for project in projects if self.item_path else ():
+            rows = rows.exclude(hidden_items(project, self.item_path))
+        return rows
 
 
 class ChoiceInline(admin.TabularInline):
@@ -73,13 +80,13 @@ class ChoiceInline(admin.TabularInline):
 class ProjectAdmin(admin.ModelAdmin):
     """To be put away or deleted; a project is made and changed on its own pages."""
 
-    list_display = ("name", "slug", "task_type", "created_by", "created_at", "archived_at")
+    list_display = ("name", "slug", "task_type", "created_by", "created_at", "archived_at", "deleting_at")
     list_select_related = ("created_by",)
     search_fields = ("name", "slug")
     readonly_fields = (
         *("name", "slug", "task_type", "guidelines", "columns", "currency", "human_cost", "lease_seconds"),
         *("text_format", "overlap", "overlap_share", "consensus"),
-        *("created_by", "created_at"),
+        *("created_by", "created_at", "deleting_at"),
     )
     inlines = (ChoiceInline,)
 
@@ -90,6 +97,14 @@ class ProjectAdmin(admin.ModelAdmin):
         """A project takes all that is in it along, also what cannot be deleted on its own; too many rows to
         list."""
         return [str(project) for project in objs], {"projects": len(objs)}, set(), []
+
+    def delete_model(self, request: HttpRequest, obj: models.Project) -> None:
+        """As on its own pages: a job removes what is in it."""
+        delete_project(project=obj, actor=cast(models.User, request.user), name=obj.name)
+
+    def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
+        for project in queryset:
+            self.delete_model(request, project)
 
 
 @admin.register(models.Membership)
@@ -109,6 +124,8 @@ class MembershipAdmin(ReadOnly):
     def formfield_for_foreignkey(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
         if db_field.name == "user":
             kwargs["queryset"] = models.User.objects.filter(is_active=True)
+        if db_field.name == "project":
+            kwargs["queryset"] = models.Project.objects.filter(deleting_at__isnull=True)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
@@ -131,8 +148,8 @@ class ItemAdmin(ReadOnly):
     list_select_related = ("project",)
     search_fields = ("=external_id",)
     ordering = ("-id",)
-    exclude = ("data",)
-    deferred = ("text", "data", "fields")
+    exclude = ("data", "typed")
+    deferred = ("text", "data", "typed", "fields")
 
 
 @admin.register(models.WorkBatch)
@@ -156,6 +173,7 @@ class WorkItemAdmin(Blind):
 @admin.register(models.Label)
 class LabelAdmin(Blind):
     batch_path = "work_item__batch"
+    item_path = "item"
     list_display = ("id", "item", "annotator", "value", "version", "created_at")
     list_select_related = ("item", "annotator")
     search_fields = ("=item__external_id", "=annotator__username")
@@ -166,6 +184,7 @@ class LabelAdmin(Blind):
 @admin.register(models.Settlement)
 class SettlementAdmin(Blind):
     batch_path = "batch"
+    item_path = "item"
     list_display = ("id", "item", "value", "method", "decided_by", "version", "created_at")
     list_select_related = ("item", "decided_by")
     ordering = ("-id",)
@@ -175,6 +194,7 @@ class SettlementAdmin(Blind):
 @admin.register(models.Comment)
 class CommentAdmin(Blind):
     batch_path = "work_item__batch"
+    item_path = "work_item__item"
     list_display = ("id", "item", "author", "is_flag", "created_at", "resolved_at")
     list_filter = ("is_flag",)
     list_select_related = ("item", "author")
@@ -192,6 +212,7 @@ class InvitationAdmin(ReadOnly):
 @admin.register(models.Skip)
 class SkipAdmin(Blind):
     batch_path = "work_item__batch"
+    item_path = "work_item__item"
     list_display = ("id", "work_item_id", "user", "reason", "created_at", "cleared_at")
     list_filter = ("reason",)
     list_select_related = ("user",)
@@ -201,6 +222,7 @@ class SkipAdmin(Blind):
 @admin.register(models.Draft)
 class DraftAdmin(Blind):
     batch_path = "work_item__batch"
+    item_path = "work_item__item"
     list_display = ("id", "work_item_id", "user", "created_at")
     list_select_related = ("user",)
     ordering = ("-id",)
@@ -226,3 +248,47 @@ class AuditEventAdmin(ReadOnly):
     list_display = ("created_at", "project", "actor", "action", "target")
     list_select_related = ("project", "actor")
     search_fields = ("=action", "=target")
+
+
+@admin.register(models.Webhook)
+class WebhookAdmin(ReadOnly):
+    """Neither its secrets nor the whole address, whose path may be one."""
+
+    list_display = ("id", "project", "is_active", "failing_since", "created_by", "created_at")
+    list_select_related = ("project", "created_by")
+    exclude = ("url", "secret", "old_secret")
+
+
+@admin.register(models.WebhookDelivery)
+class WebhookDeliveryAdmin(ReadOnly):
+    list_display = ("id", "event", "state", "attempts", "status", "created_at")
+    list_filter = ("state",)
+    raw_id_fields = ("webhook",)
+    exclude = ("payload",)
+    deferred = ("payload",)
+
+
+@admin.register(models.Connection)
+class ConnectionAdmin(ReadOnly):
+    """Without its keys."""
+
+    list_display = ("id", "project", "name", "endpoint", "bucket", "created_by", "created_at")
+    list_select_related = ("project", "created_by")
+    exclude = ("access_key", "secret")
+
+
+@admin.register(models.ApiToken)
+class ApiTokenAdmin(ReadOnly):
+    list_display = ("id", "token_key", "user", "name", "role", "project", "expiry", "last_used_at")
+    list_select_related = ("user", "project")
+    exclude = ("digest", "password_stamp")
+
+
+@admin.register(models.KeyedRequest)
+class KeyedRequestAdmin(ReadOnly):
+    """Without the answer, which holds what only its asker may see."""
+
+    list_display = ("id", "user", "address", "status", "created_at")
+    list_select_related = ("user",)
+    exclude = ("body", "headers")
+    deferred = ("body", "headers")

@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.utils.translation import gettext_noop
 
 
 class AnnotationConfig(AppConfig):
@@ -9,10 +10,17 @@ class AnnotationConfig(AppConfig):
         from django.db.models.signals import post_migrate
 
         from annotation import append_only, checks, jobs  # noqa: F401 - `checks` registers itself
+        from annotation.services import fetching, project_removal, withdrawal
+        from annotation.services.events import import_finished
         from annotation.services.import_job import run_import
         from annotation.services.import_undo import undo_import
 
         append_only.register("annotation_label", "annotation_settlement", "annotation_auditevent")
-        jobs.register("import", run_import, title="Import")
-        jobs.register("import_undo", undo_import, title="Import taken back")
+        jobs.register("import", run_import, title=gettext_noop("The import"), finished=import_finished)
+        jobs.register(fetching.KIND, fetching.run_fetch, title=gettext_noop("Reading from a store"))
+        jobs.register("import_undo", undo_import, title=gettext_noop("Import taken back"))
+        jobs.register(
+            project_removal.KIND, project_removal.remove_project, title=gettext_noop("Removal of a project")
+        )
+        jobs.register(withdrawal.KIND, withdrawal.withdraw_work, title=gettext_noop("Withdrawal of work"))
         post_migrate.connect(append_only.install, sender=self)

@@ -25,6 +25,10 @@ class ConflictError(HypacError):
     """The request was fine once, but things have moved on (a lease passed on, a run started twice)."""
 
 
+class UnderWayError(ConflictError):
+    """The same work is under way in the background; it can be asked for again once that has ended."""
+
+
 class NotAllowedError(HypacError):
     """The person may not do this."""
 

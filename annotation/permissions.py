@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from annotation.models import Membership, Project, User
+from annotation.models import ApiToken, Membership, Project, User
 
 Role = Membership.Role
 OWNER, MANAGER, REVIEWER, ANNOTATOR, VIEWER = (
@@ -39,6 +39,10 @@ ROLES_BY_ACTION: dict[str, frozenset[str]] = {
     "jobs.view": frozenset({OWNER, MANAGER, REVIEWER, VIEWER}),
     "jobs.edit": LEADERS,
     "audit.view": LEADERS,
+    "connections.view": LEADERS,
+    "connections.edit": LEADERS,
+    "webhooks.view": LEADERS,
+    "webhooks.edit": LEADERS,
 }
 
 # What stays possible in an archived project besides looking at it. Everything else is refused there, on pages
@@ -51,14 +55,17 @@ POSSIBLE_IN_THE_ARCHIVE = frozenset(
 
 @dataclass(frozen=True)
 class Access:
-    """What one person may do in one project."""
+    """What one person may do in one project; `cap` is the role of the token that a program shows, if any."""
 
     project: Project
     user: User
     role: str
+    cap: str = ""
 
     def allows(self, action: str) -> bool:
-        return self.role in ROLES_BY_ACTION[action] and not self.closed(action)
+        """What both the person's role and the cap may."""
+        roles = ROLES_BY_ACTION[action]
+        return self.role in roles and (not self.cap or self.cap in roles) and not self.closed(action)
 
     def closed(self, action: str) -> bool:
         """Whether nobody may do this, because the project is archived."""
@@ -70,11 +77,15 @@ class Access:
         return {action.replace(".", "_"): self.allows(action) for action in ROLES_BY_ACTION}
 
 
-def access_to(user: User, slug: str) -> Access | None:
-    """The person's access to this project; None where they are no member, or there is no such project."""
+def access_to(user: User, slug: str, token: ApiToken | None = None) -> Access | None:
+    """The person's access to this project, by this token; None where they are no member, where the token is
+    for another project, or there is no such project.
+    """
     membership = (
         Membership.objects.select_related("project")
         .filter(project__slug=slug, user=user, user__is_active=True, is_active=True)
         .first()
     )
-    return Access(membership.project, user, membership.role) if membership else None
+    if membership is None or (token and token.project_id not in (None, membership.project_id)):
+        return None
+    return Access(membership.project, user, membership.role, token.role if token else "")

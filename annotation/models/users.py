@@ -1,5 +1,5 @@
 from django.contrib.auth.models import AbstractUser
-from django.db import models
+from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
 
@@ -13,3 +13,14 @@ class User(AbstractUser):
     language = models.CharField(
         max_length=10, blank=True, help_text=_("Of the pages; empty: as the browser asks for.")
     )
+
+    def check_password(self, raw_password: str | None) -> bool:
+        """A password that Django hashes anew, and better, at a log-in is the same one: tokens go on."""
+        from annotation.services.tokens import keep_tokens
+
+        before = self.password
+        with transaction.atomic():
+            right = super().check_password(raw_password)
+            if right and self.password != before and self.pk:
+                keep_tokens(user=self, password_hash=before)
+        return right

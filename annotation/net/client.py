@@ -15,8 +15,11 @@ from django.utils.translation import gettext as _
 
 from annotation.net.errors import NetError
 from annotation.net.pool import Pool
-from annotation.net.streams import set_deadline
+from annotation.net.streams import set_deadline, shorten_deadline
 from annotation.net.urls import Target, parse
+
+# For a body that nobody asked for.
+SKIP_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,10 @@ class GuardedClient:
         content: bytes | None = None,
         files: Any = None,
         total_timeout: float | None = None,
+        read_content: bool = True,
     ) -> NetResponse:
-        """The answer, whatever its status. `json`, `content` and `files` are as httpx takes them.
+        """The answer, whatever its status. `json`, `content` and `files` are as httpx takes them. Without
+        `read_content` it is the status and the headers: nothing that comes after them is a failure.
 
         Raises NetError where there is no answer, or none that may be read to its end.
         """
@@ -84,16 +89,23 @@ class GuardedClient:
         request = _request(target, method, headers, json, content, files)
         request.extensions = {"timeout": self._timeouts}
         with self._pool.connection((target.scheme, target.host, target.port)) as connection:
-            return self._answer(request, target, connection)
+            return self._answer(request, target, connection, read_content)
 
     def _answer(
-        self, request: httpcore.Request, target: Target, connection: httpcore.HTTPConnection
+        self,
+        request: httpcore.Request,
+        target: Target,
+        connection: httpcore.HTTPConnection,
+        read_content: bool,
     ) -> NetResponse:
         # Exceptions of the libraries may quote a header: none is passed on, not even as a cause.
         try:
             answer = connection.handle_request(request)
             try:
                 headers = httpx.Headers(answer.headers)
+                if not read_content:
+                    self._skip(answer)
+                    return NetResponse(answer.status, headers, b"")
                 return NetResponse(answer.status, headers, self._body(answer, headers, target))
             finally:
                 answer.close()
@@ -111,6 +123,20 @@ class GuardedClient:
             raise NetError(
                 "request", _("A header holds characters that cannot be sent."), permanent=True
             ) from None
+
+    def _skip(self, answer: httpcore.Response) -> None:
+        """Read past a short body, so that the connection can be used again: closing it is always right, too,
+        and is what becomes of one whose body is long, slow or broken.
+        """
+        shorten_deadline(SKIP_SECONDS)
+        size = 0
+        try:
+            for part in answer.iter_stream():
+                size += len(part)
+                if size > self._max_bytes:
+                    return
+        except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.RemoteProtocolError, NetError):
+            return
 
     def _body(self, answer: httpcore.Response, headers: httpx.Headers, target: Target) -> bytes:
         try:

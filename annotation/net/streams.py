@@ -24,6 +24,11 @@ def set_deadline(deadline: float) -> None:
     _thread.deadline = deadline
 
 
+def shorten_deadline(seconds: float) -> None:
+    """Have it end after so many seconds, if it would not end sooner."""
+    _thread.deadline = min(_thread.deadline, time.monotonic() + seconds)
+
+
 def seconds_left(most: float | None) -> float:
     """What a step may take: `most` seconds or what is left. Raises NetError where nothing is left."""
     left: float = _thread.deadline - time.monotonic()

@@ -6,6 +6,7 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, InputError
 from annotation.models import Comment, Item, User, WorkItem
+from annotation.queue.leases import has_seen
 from annotation.queue.values import check_comment
 from annotation.services import audit
 
@@ -42,6 +43,16 @@ def add_comment(
             target=f"comment:{comment.pk}",
         )
     return comment
+
+
+def flag_own_work(*, work_item: WorkItem, author: User, text: str) -> Comment:
+    """Ask a reviewer to look at an item that the person labels, or has had before them.
+
+    Raises ConflictError where they never had it or have it no longer; what `add_comment` raises.
+    """
+    if not has_seen(user=author, work_item=work_item):
+        raise ConflictError(_("This item is no longer yours, so it was not flagged."))
+    return add_comment(item=work_item.item, author=author, text=text, is_flag=True, work_item=work_item)
 
 
 def resolve_flag(*, comment: Comment, actor: User) -> Comment:

@@ -8,10 +8,8 @@ import hashlib
 import secrets
 from datetime import timedelta
 
-from django.contrib.auth.password_validation import validate_password
-from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -20,7 +18,7 @@ from annotation.errors import ConflictError, InputError
 from annotation.models import AuditEvent, Invitation, Membership, Project, User
 from annotation.permissions import ROLES_BY_ACTION
 from annotation.services import audit
-from annotation.services.members import check_role, checked_user, join, save_new
+from annotation.services.members import check_password, check_role, checked_user, join, save_new
 
 MAX_USES = 1000
 MAX_DAYS = 90
@@ -107,8 +105,13 @@ def revoke_invitation(*, invitation: Invitation, actor: User) -> None:
 def find_invitation(token: str) -> Invitation | None:
     """The invitation of a link, in whatever state."""
     # Compared by the database as a digest: the time that takes says nothing about the token.
-    found = Invitation.objects.filter(token_hash=digest(token)).select_related("project", "created_by")
-    return found.first()
+    return of_projects().filter(token_hash=digest(token)).first()
+
+
+def of_projects() -> QuerySet[Invitation]:
+    """Invitations, without those of deleted projects."""
+    there = Invitation.objects.filter(project__deleting_at__isnull=True)
+    return there.select_related("project", "created_by")
 
 
 def state_of(invitation: Invitation) -> str:
@@ -160,10 +163,7 @@ def accept_with_new_account(
     if reason := refusal(invitation):
         raise ConflictError(reason)
     user = checked_user(username=username, email=email, password=password)
-    try:
-        validate_password(password, user)
-    except ValidationError as error:
-        raise InputError(" ".join(error.messages), where="password") from None
+    check_password(password, user)
     with transaction.atomic():
         _use(invitation)
         save_new(user)

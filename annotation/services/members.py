@@ -1,14 +1,16 @@
 """Who belongs to a project, and as what."""
 
 import secrets
+from typing import Any
 
+from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from annotation import queue
 from annotation.errors import ConflictError, InputError
-from annotation.models import Membership, Project, User
+from annotation.models import ApiToken, Membership, Project, User
 from annotation.permissions import ROLES_BY_ACTION
 from annotation.services import audit
 
@@ -21,27 +23,48 @@ def add_member(*, project: Project, actor: User, username: str, role: str) -> Me
     user = User.objects.filter(username=username.strip(), is_active=True).first()
     if user is None:
         raise InputError(
-            _("There is no account %(name)r. Create one, or correct the name.") % {"name": username.strip()},
+            _(
+                "There is no account %(name)r. Correct the name, or create an account: on the page People, "
+                "or on the server with manage.py person."
+            )
+            % {"name": username.strip()},
             where="username",
         )
     return join(project=project, actor=actor, user=user, role=role)
 
 
 def create_account(
-    *, project: Project, actor: User, username: str, role: str, email: str = ""
+    *, project: Project, actor: User, username: str, role: str, email: str = "", password: str = ""
 ) -> tuple[Membership, str]:
-    """Make an account that takes part in the project.
+    """Make an account that takes part in the project. Raises what `new_account` raises.
 
-    Returns the membership and the random password, which is stored nowhere and cannot be shown again.
+    Returns the membership and the password: where none is given a random one, which is stored nowhere and
+    cannot be shown again.
     """
     check_role(role)
-    password = secrets.token_urlsafe(12)
+    with transaction.atomic():
+        user, password = new_account(
+            project=project, actor=actor, username=username, email=email, password=password
+        )
+        membership = join(project=project, actor=actor, user=user, role=role)
+    return membership, password
+
+
+def new_account(
+    *, project: Project | None, actor: User | None, username: str, email: str = "", password: str = ""
+) -> tuple[User, str]:
+    """Make an account, and tell its password. It takes part in nothing yet; `project` is where it was made.
+
+    Raises InputError whose `where` names the field: also for a password that is given and too weak.
+    """
+    given, password = password, password or secrets.token_urlsafe(12)
     user = checked_user(username=username, email=email, password=password)
+    if given:
+        check_password(given, user)
     with transaction.atomic():
         save_new(user)
         audit.record(project=project, actor=actor, action="account.created", target=name_of(user))
-        membership = join(project=project, actor=actor, user=user, role=role)
-    return membership, password
+    return user, password
 
 
 def change_role(*, project: Project, actor: User, user: User, role: str) -> Membership:
@@ -81,6 +104,7 @@ def remove_member(*, project: Project, actor: User, user: User) -> None:
         if membership.role == Membership.Role.OWNER:
             _refuse_last_owner(project, user)
         membership.delete()
+        ApiToken.objects.filter(user=user, project=project).delete()  # they opened nothing else
         queue.release_all(project=project, user=user)
         audit.record(
             project=project,
@@ -149,6 +173,24 @@ def set_limits(
     return membership
 
 
+def change_member(*, project: Project, actor: User, user: User, **changes: Any) -> Membership:
+    """Change what is given of role, active, max_labels and max_per_day: all of it or nothing. Raises what
+    `change_role`, `set_active` and `set_limits` raise.
+    """
+    with transaction.atomic():
+        membership = _locked_membership(project, user)
+        who: dict[str, Any] = {"project": project, "actor": actor, "user": user}
+        if "role" in changes:
+            membership = change_role(**who, role=changes["role"])
+        if "active" in changes:
+            membership = set_active(**who, active=changes["active"])
+        limits = {"max_labels": membership.max_labels, "max_per_day": membership.max_per_day}
+        wanted = limits | {name: changes[name] for name in limits if name in changes}
+        if wanted != limits:
+            membership = set_limits(**who, **wanted)
+    return membership
+
+
 # --- What the other services about people build on ----------------------------------------------------------
 
 
@@ -169,6 +211,14 @@ def checked_user(*, username: str, email: str, password: str) -> User:
     return user
 
 
+def check_password(password: str, user: User) -> None:
+    """Raises InputError where somebody could guess it."""
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise InputError(" ".join(error.messages), where="password") from None
+
+
 def save_new(user: User) -> None:
     """Raises InputError where somebody took the name at the same moment."""
     try:
@@ -179,9 +229,15 @@ def save_new(user: User) -> None:
 
 
 def join(*, project: Project, actor: User, user: User, role: str) -> Membership:
-    """Raises InputError where the person is a member, active or not."""
+    """Raises InputError where the person is a member, active or not; ConflictError where the project was
+    deleted.
+    """
     try:
         with transaction.atomic():
+            # Before the project is deleted or after it, never beside it: what is deleted has no members.
+            locked = Project.objects.select_for_update(no_key=True).filter(pk=project.pk).first()
+            if locked is None or locked.deleting_at is not None:
+                raise ConflictError(_("This project was deleted."))
             membership = Membership.objects.create(project=project, user=user, role=role)
             audit.record(
                 project=project,

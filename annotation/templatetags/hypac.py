@@ -8,7 +8,7 @@ from typing import Any
 from django import template
 from django.template.defaultfilters import filesizeformat
 from django.utils import formats, timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from annotation.views.markdown import render
@@ -24,6 +24,17 @@ def percent(share: Any, digits: int = 1) -> str:
     value = (Decimal(str(share)) * 100).quantize(Decimal(1).scaleb(-int(digits)))
     text = _without_padding(value)
     return f"{_written('0' if text in ('-0', '') else text)}\N{NO-BREAK SPACE}%"
+
+
+@register.filter
+def code_spans(words: Any) -> SafeString:
+    """What stands between backticks as code, all of it escaped."""
+    parts = str(words).split("`")
+    return format_html_join(
+        "",
+        "{}",
+        ((format_html("<code>{}</code>", part) if odd % 2 else part,) for odd, part in enumerate(parts)),
+    )
 
 
 @register.filter

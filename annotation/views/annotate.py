@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from annotation import queue
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.models import Label, WorkItem
-from annotation.services.comments import add_comment
+from annotation.services.comments import flag_own_work
 from annotation.views.access import ProjectRequest, needs
 from annotation.views.annotate_answers import (
     answer_of,
@@ -128,15 +128,7 @@ def flag(request: ProjectRequest) -> HttpResponseBase:
     """Ask a reviewer to look at an item that the person has before them, or had."""
     work_item = WorkItem.objects.select_related("item__project").get(pk=work_item_id(request))
     try:
-        if not queue.has_seen(user=request.user, work_item=work_item):
-            raise ConflictError(_("This item is no longer yours, so it was not flagged."))
-        add_comment(
-            item=work_item.item,
-            author=request.user,
-            text=request.POST.get("text", ""),
-            is_flag=True,
-            work_item=work_item,
-        )
+        flag_own_work(work_item=work_item, author=request.user, text=request.POST.get("text", ""))
     except (ConflictError, InputError) as error:
         return _next(request, Said(str(error), trouble=True), "gone")
     return _next(request, Said(_("Flagged. A reviewer will look at it.")))

@@ -18,15 +18,15 @@ from annotation.views.file_answers import file_response
 RANGE = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")
 
 
-def download(request: HttpRequest, stored: StoredFile, *, name: str) -> HttpResponseBase:
-    """The file as an attachment of this name, or the range of it that is asked for (RFC 9110, 14).
+def download(request: HttpRequest, stored: StoredFile, *, name: str, media_type: str) -> HttpResponseBase:
+    """The file as an attachment of this name and type, or the range of it that is asked for (RFC 9110, 14).
 
     Its ETag is its SHA-256, which `Repr-Digest` (RFC 9530) says once more in the form for programs. Browsers
     may keep it but ask each time, since a person's rights may end. Raises what `open_file` raises.
     """
     etag = f'"{stored.sha256}"'
     response: HttpResponseBase = get_conditional_response(request, etag=etag) or _content(
-        request, stored, etag
+        request, stored, etag, media_type
     )
     digest = base64.b64encode(bytes.fromhex(stored.sha256)).decode()
     for header, value in {
@@ -41,19 +41,19 @@ def download(request: HttpRequest, stored: StoredFile, *, name: str) -> HttpResp
     return response
 
 
-def _content(request: HttpRequest, stored: StoredFile, etag: str) -> HttpResponseBase:
+def _content(request: HttpRequest, stored: StoredFile, etag: str, media_type: str) -> HttpResponseBase:
     found = None
     if request.method == "GET" and request.headers.get("If-Range", etag) == etag:
         found = RANGE.fullmatch(request.headers.get("Range", ""))
     if found is None or found.groups() == ("", ""):
-        return file_response(open_file(stored), size=stored.size, content_type=stored.media_type)
+        return file_response(open_file(stored), size=stored.size, content_type=media_type)
     first, last = _span(found[1], found[2], stored.size)
     if first > last:
         return HttpResponse(status=416, headers={"Content-Range": f"bytes */{stored.size}"})
     return StreamingHttpResponse(
         _part(open_file(stored), first, last),
         status=206,
-        content_type=stored.media_type,
+        content_type=media_type,
         headers={
             "Content-Length": str(last - first + 1),
             "Content-Range": f"bytes {first}-{last}/{stored.size}",

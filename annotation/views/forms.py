@@ -74,14 +74,27 @@ class NewProjectForm(ProjectBasicsForm):
             "both can be changed in the settings."
         ),
     )
-    field_order = ["name", "task_type", "labels", "guidelines", "human_cost", "currency"]
+    label_config = forms.CharField(
+        label=_("Label Studio configuration"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
+        help_text=_(
+            "XML from Settings, Labeling Interface, Code. It says what is asked and which labels there are, "
+            "in place of the fields above."
+        ),
+    )
+    field_order = ["name", "task_type", "labels", "label_config", "guidelines", "human_cost", "currency"]
 
     def task_types(self) -> list[tuple[str, Any, Any]]:
         """Value, name and a sentence of every task type."""
         return [(value, name, TASK_SUMMARIES[value]) for value, name in Project.TaskType.choices]
 
     def specs(self) -> list[ChoiceSpec]:
-        """The labels; none where the task type has none, whatever was typed before it was chosen."""
+        """The labels; none where the task type has none, whatever was typed before it was chosen, nor where a
+        configuration has them.
+        """
+        if self.cleaned_data["label_config"].strip():
+            return []
         if self.cleaned_data["task_type"] not in CHOICE_TYPES:
             return []
         lines = self.cleaned_data["labels"].splitlines()

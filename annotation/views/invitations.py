@@ -72,13 +72,13 @@ def join(request: HttpRequest) -> HttpResponseBase:
     """
     if request.method != "POST":
         kept = request.session.get(IN_SESSION)
-        return _page(request, _with_project().filter(pk=kept).first() if kept else None)
+        return _page(request, service.of_projects().filter(pk=kept).first() if kept else None)
     token = request.POST.get("token", "")
     if token:
         invitation = service.find_invitation(token)
     else:
         kept = request.session.get(IN_SESSION)
-        invitation = _with_project().filter(pk=kept).first() if kept else None
+        invitation = service.of_projects().filter(pk=kept).first() if kept else None
     if invitation is None:
         return _page(request, None)
     if not request.user.is_authenticated:
@@ -143,7 +143,3 @@ def _page(
     # the check of the form's token refuses.
     response.headers["Referrer-Policy"] = "strict-origin"
     return response
-
-
-def _with_project() -> Any:
-    return Invitation.objects.select_related("project", "created_by")

@@ -18,10 +18,10 @@ from annotation.hooks import job_page
 from annotation.job_context import MAX_PROBLEMS
 from annotation.models import Job
 from annotation.selectors.job_progress import job_progress
-from annotation.services import audit
 from annotation.services.import_undo import undo_objection
-from annotation.services.job_pauses import pause_job, resume_job, try_job_now
+from annotation.services.job_pauses import cancel_job, pause_job, resume_job, retry_job, try_job_now
 from annotation.views.access import ProjectRequest, needs, told
+from annotation.views.connections import fetched_page
 
 # htmx stops asking when it gets this status.
 STOP_POLLING = 286
@@ -52,7 +52,7 @@ def job(request: ProjectRequest, job_id: int) -> HttpResponseBase:
         "problem_count": problem_count,
         "problems_are_all": problem_count < MAX_PROBLEMS,
         "polls": found.state in service.UNFINISHED,
-        "origin": job_page(found, request.access),
+        "origin": fetched_page(found, request.access) or job_page(found, request.access),
         "import_stays": undo_objection(found) if request.access.allows("items.import") else None,
     }
     if request.htmx:
@@ -91,8 +91,7 @@ def job_problems(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 def job_cancel(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     found = _job(request, job_id)
     with told(request):
-        if service.cancel(job=found):
-            _record(request, found, "job.cancelled")
+        if cancel_job(job=found, user=request.user):
             messages.success(request, _("Stopped. What it had finished is kept."))
         else:
             messages.info(request, _("It had already ended."))
@@ -121,8 +120,7 @@ def job_resume(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 def job_retry(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     found = _job(request, job_id)
     with told(request):
-        service.retry(job=found)
-        _record(request, found, "job.retried")
+        retry_job(job=found, user=request.user)
         messages.success(request, _("Started again; it goes on where it stopped."))
     return _back(request, found)
 
@@ -149,13 +147,6 @@ def _job(request: ProjectRequest, job_id: int) -> Job:
     return get_object_or_404(
         Job.objects.select_related("created_by"), project=request.access.project, pk=job_id
     )
-
-
-def _record(request: ProjectRequest, found: Job, action: str) -> None:
-    audit.record(
-        project=request.access.project, actor=request.user, action=action, target=f"job:{found.pk}",
-        data={"kind": found.kind},
-    )  # fmt: skip
 
 
 def _no_formula(cell: str) -> str:

@@ -5,11 +5,12 @@ from typing import cast
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest
-from django.http.response import HttpResponseBase
+from django.http.response import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
 from annotation.errors import HypacError
+from annotation.labelling_config import config_of
 from annotation.models import Membership
 from annotation.selectors.projects import project_cards, projects_of
 from annotation.services.projects import create_project, set_choices, update_project
@@ -53,6 +54,7 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
                 guidelines=data["guidelines"],
                 currency=data["currency"],
                 human_cost=data["human_cost"],
+                label_config=data["label_config"],
             )
         except HypacError as error:
             if error.where in form.fields:
@@ -63,6 +65,17 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
             messages.success(request, _("The project is there. Now bring in your data."))
             return redirect("import_upload", project.slug)
     return render(request, "annotation/project_new.html", {"form": form, "step": "project"})
+
+
+@needs("project.view", "GET")
+def project_label_config(request: ProjectRequest) -> HttpResponseBase:
+    """For Label Studio: a project there with the same labels."""
+    project = request.access.project
+    return HttpResponse(
+        config_of(project),
+        content_type="application/xml; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{project.slug}-config.xml"'},
+    )
 
 
 @needs("project.edit", "GET", "POST")

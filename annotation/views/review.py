@@ -13,13 +13,13 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, InputError
 from annotation.models import Choice, Comment, Label, Project, WorkItem
-from annotation.queue.settling import adjudicate
 from annotation.selectors import review as selectors
 from annotation.selectors.agreement import MAX_PEOPLE, agreement
 from annotation.selectors.label_values import in_words
 from annotation.selectors.review import Dispute
 from annotation.selectors.settled import disagreements
 from annotation.services.comments import resolve_flag
+from annotation.services.review import NoDisputeError, decide_dispute
 from annotation.values import CHOICE_TYPES, MAX_CHARACTERS
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.annotate_answers import value_of, whole
@@ -68,22 +68,21 @@ def review_decide(request: ProjectRequest) -> HttpResponseBase:
     project, user = request.access.project, request.user
     work_item = _work_item(request)
     dispute = selectors.dispute_of(project, user, work_item.pk)
-    if dispute is None and not selectors.was_decided(work_item):
-        # Nothing is told of an item that never waited for a reviewer, not even whether it was asked about.
-        return _gone(request, work_item.pk)
     confirmed = request.POST.get("confirm") == "yes"
     try:
         value = _value(request)
         if dispute is not None and work_item.batch.locked_at and not confirmed:
             raise InputError(_("Not changed. Tick the box first to say that you want to change it."))
-        settlement = adjudicate(
-            batch=work_item.batch,
-            item=work_item.item,
+        settlement = decide_dispute(
+            project=project,
             actor=user,
+            work_item=work_item,
             value=value,
-            comment=request.POST.get("comment", "").strip(),
+            comment=request.POST.get("comment", ""),
             confirmed=confirmed,
         )
+    except NoDisputeError:
+        return _gone(request, work_item.pk)
     except InputError as error:
         if dispute is None:
             return _gone(request, work_item.pk)

@@ -3,11 +3,18 @@
 from django.contrib import messages
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation import queue
+from annotation.errors import ConflictError, InputError
 from annotation.models import WorkItem
-from annotation.views.access import ProjectRequest, needs, told
+from annotation.views.access import ProjectRequest, needs
+
+DECIDED = {
+    "give_up": gettext_lazy("Decided: this item cannot be labelled."),
+    "ask_again": gettext_lazy("Everybody is asked again."),
+    "ask_no_more": gettext_lazy("Decided: the answers given are enough."),
+}
 
 
 @needs("work.decide", "POST")
@@ -16,17 +23,13 @@ def work_decide(request: ProjectRequest, work_item_id: int) -> HttpResponseBase:
     work_item = get_object_or_404(
         WorkItem.objects.select_related("batch__project"), pk=work_item_id, batch__project=project
     )
-    decision = request.POST.get("decision")
-    with told(request):
-        if decision == "give_up":
-            queue.give_up(work_item=work_item, actor=request.user)
-            messages.success(request, _("Decided: this item cannot be labelled."))
-        elif decision == "ask_again":
-            queue.ask_again(work_item=work_item, actor=request.user)
-            messages.success(request, _("Everybody is asked again."))
-        elif decision == "ask_no_more":
-            queue.ask_no_more(work_item=work_item, actor=request.user)
-            messages.success(request, _("Decided: the answers given are enough."))
-        else:
-            messages.error(request, _("Choose what to do with the item."))
+    decision = request.POST.get("decision", "")
+    try:
+        queue.decide(work_item=work_item, actor=request.user, decision=decision)
+    except InputError as error:
+        messages.error(request, error.message)
+    except ConflictError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, DECIDED[decision])
     return redirect("overview", project.slug)

@@ -1,9 +1,11 @@
 """Pages are written in the language and the time zone of the reader."""
 
+import html
 import re
 from datetime import UTC, datetime
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.template import Context, Template
 from django.test import Client
@@ -12,6 +14,7 @@ from django.utils import timezone, translation
 
 from annotation import queue
 from annotation.errors import InputError
+from annotation.models import Job
 from annotation.queue.values import validate_value
 from annotation.selectors.work import annotator_pace
 from hypac_site.middleware import ZONE_COOKIE, ReaderMiddleware
@@ -53,6 +56,24 @@ class TestLanguage:
             answer = client.get(reverse("project_list"), headers={"Accept-Language": asked})
             assert answer.headers["Content-Language"] == found, (chosen, asked)
             assert f'<html lang="{found}">' in answer.content.decode()
+
+    def test_kinds_of_jobs_are_named_in_it(self, project) -> None:
+        client, user = Client(), project.created_by
+        type(user).objects.filter(pk=user.pk).update(language="fr")
+        Job.objects.create(project=project, kind="import_undo", created_by=user)
+        client.force_login(user)
+        shown = client.get(reverse("jobs", args=[project.slug])).content.decode()
+        assert "Annulation d’un import" in html.unescape(shown)
+
+    def test_formats_of_files_are_named_in_it(self, project) -> None:
+        client, user = Client(), project.created_by
+        type(user).objects.filter(pk=user.pk).update(language="fr")
+        client.force_login(user)
+        rows = SimpleUploadedFile("rows.csv", b"a,b\n1,2\n")
+        page = client.post(reverse("import_upload", args=[project.slug]), {"file": rows}, follow=True)
+        shown = page.content.decode()
+        assert "Tableau CSV, virgules entre les cellules" in shown
+        assert "CSV table" not in shown
 
     def test_what_is_refused_on_the_way_in_is_said_in_it_too(self, project) -> None:
         client = Client(enforce_csrf_checks=True)

@@ -13,7 +13,7 @@ from django.urls import reverse
 from annotation import queue
 from annotation.models import Job, Skip
 from annotation.services.files import store_file
-from annotation.templatetags.hypac import percent
+from annotation.templatetags.hypac import code_spans, percent
 from routing.models import Delivery, DeliveryFile
 from routing.selectors.runs import run_report
 from tests.factories import add_member
@@ -259,3 +259,7 @@ class TestRun:
         first.refresh_from_db()
         assert first.state == "unlabelable"
         assert not Skip.objects.filter(work_item=second, cleared_at__isnull=True).exists()
+
+
+def test_code_in_sentences_is_shown_as_code_and_nothing_else_is_markup() -> None:
+    assert code_spans("`a<b>` and <i>") == "<code>a&lt;b&gt;</code> and &lt;i&gt;"

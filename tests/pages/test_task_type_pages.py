@@ -212,7 +212,7 @@ class TestApi:
             ({"name": "x"}, "choices"),
             ({"name": "x", "task_type": "guess"}, "task_type"),
             ({"name": "x", "task_type": "number", "choices": [{"name": "a"}, {"name": "b"}]}, "choices"),
-            ({"name": "x", "choices": [{"name": "a"}, {"name": ""}]}, "choices"),
+            ({"name": "x", "choices": [{"name": "a"}, {"name": ""}]}, "choices[1].name"),
             ({"name": "x", "choices": [{"name": "a", "hotkey": "u"}, {"name": "b"}]}, "label 1"),
             ({"name": "x", "task_type": "code", "human_cost": "-1"}, "human_cost"),
             ({"name": "x", "task_type": "code", "owner": "me"}, "owner"),
