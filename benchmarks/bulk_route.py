@@ -194,13 +194,22 @@ def claim_and_submit(world: World) -> None:
 
 
 def remove(watch: Watch, run: Any, project: Any, manager: Any) -> None:
+    from annotation import jobs
+    from annotation.models import Job, Project
+    from annotation.services import project_removal, withdrawal
     from annotation.services.project_deletion import delete_project
     from annotation.services.project_life import archive_project
     from routing.services.runs import cancel_run
 
     with watch.stage("run cancelled (in the request)"):
         cancel_run(run=run, user=manager)
+    if project.jobs.filter(kind=withdrawal.KIND).exists():
+        work(watch, project, withdrawal.KIND)
     with watch.stage("project archived (in the request)"):
         archive_project(project=project, actor=manager)
-    with watch.stage("project deleted"):
+    with watch.stage("project deleted (in the request)"):
         delete_project(project=project, actor=manager, name=project.name)
+    with watch.stage("... its removal (a job)"):
+        jobs.run(Job.objects.get(project=project, kind=project_removal.KIND).pk)
+    if Project.objects.filter(pk=project.pk).exists():
+        raise SystemExit("The project was not removed.")

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import django
+import hypothesis
 import pytest
 from django.conf import settings
 from django.core.cache import cache
@@ -44,9 +45,16 @@ def _prepare() -> None:
     del os.environ["DJANGO_SETTINGS_MODULE"]
     # A login takes a microsecond instead of a tenth of a second.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    # All tests ask from one address, and often. Those of a limit set it themselves.
+    settings.HYPAC_API_RATES = dict.fromkeys(settings.HYPAC_API_RATES, "")
 
 
 _prepare()
+# Its profile for CI is in force there. Elsewhere, too, no example may fail because the machine is slow.
+if hypothesis.settings.get_current_profile_name() == "default":
+    patient = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+    hypothesis.settings.register_profile("patient", **patient)
+    hypothesis.settings.load_profile("patient")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects by marker

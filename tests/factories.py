@@ -7,9 +7,11 @@ from typing import Any
 
 from PIL import Image
 
-from annotation.models import Item, Membership, Project, User
+from annotation import jobs
+from annotation.models import Item, Job, Membership, Project, User
 from annotation.services.files import store_file
 from annotation.services.items import text_hash
+from annotation.services.project_removal import KIND
 from annotation.services.projects import ChoiceSpec, create_project
 
 PASSWORD = "correct horse battery"
@@ -89,3 +91,9 @@ def make_image_items(project: Project, images: int | Sequence[bytes] = 3, **fiel
 def _next_position(project: Project) -> int:
     last = project.items.order_by("-position").values_list("position", flat=True).first()
     return 0 if last is None else last + 1
+
+
+def remove_deleted(project: Project) -> None:
+    """Do the job that removes a deleted project, as a worker would."""
+    jobs.run(Job.objects.get(project=project, kind=KIND).pk)
+    assert not Project.objects.filter(pk=project.pk).exists()

@@ -121,3 +121,11 @@ def test_a_sentence_and_a_plural_come_out_translated() -> None:
         assert _("Log out") == "Se déconnecter"
         found = {ngettext("%(n)s item", "%(n)s items", n) % {"n": n} for n in (0, 1, 2)}
     assert found == {"0 élément", "1 élément", "2 éléments"}
+
+
+def test_a_french_line_does_not_break_before_a_mark() -> None:
+    """A space before a colon or the like, and inside quotation marks, is one that does not break. What stands
+    behind a comma is a sign by itself, such as that of a key.
+    """
+    breaks = re.compile(r"(?<!,) [:;?!»]|« ")
+    assert [form for _message, _english, ours in entries("fr") for form in ours if breaks.search(form)] == []

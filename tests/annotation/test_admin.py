@@ -13,10 +13,12 @@ from annotation.models import (
     AuditEvent,
     Choice,
     Comment,
+    Connection,
     Draft,
     Invitation,
     Job,
     JobProblem,
+    KeyedRequest,
     Label,
     Project,
     Settlement,
@@ -24,7 +26,9 @@ from annotation.models import (
     WorkBatch,
     WorkItem,
 )
-from tests.factories import make_image_items, make_items, make_project, make_user
+from annotation.services.tokens import make_token
+from annotation.services.webhooks import create_webhook, send_test
+from tests.factories import make_image_items, make_items, make_project, make_user, remove_deleted
 
 # Choices are shown inside the page of their project.
 MODELS = [model for model in apps.get_app_config("annotation").get_models() if model is not Choice]
@@ -58,6 +62,21 @@ def rows(db) -> None:
         expires_at=timezone.now() + timedelta(days=1),
         created_by=user,
     )
+    webhook, _secret = create_webhook(
+        project=project, actor=user, url="https://example.org/key", events=["label.created"]
+    )
+    send_test(webhook=webhook, actor=user)
+    Connection.objects.create(
+        project=project,
+        name="store",
+        endpoint="https://example.org",
+        bucket="b",
+        access_key="k",
+        secret="s",
+        created_by=user,
+    )
+    make_token(user=user, name="nightly")
+    KeyedRequest.objects.create(user=user, key="k", address="POST /", created_at=timezone.now())
     assert Skip.objects.exists()
 
 
@@ -128,8 +147,10 @@ def test_every_append_only_model_is_read_only(rf, superuser) -> None:
 
 
 def test_a_project_is_deleted_here_with_the_facts_in_it(client, superuser, rows) -> None:
-    page = reverse("admin:annotation_project_delete", args=[Project.objects.get().pk])
+    project = Project.objects.get()
+    page = reverse("admin:annotation_project_delete", args=[project.pk])
     assert client.get(page).status_code == 200
     assert client.post(page, {"post": "yes"}).status_code == 302
+    remove_deleted(project)
     assert not Project.objects.exists()
     assert not Label.objects.exists()

@@ -159,7 +159,7 @@ def test_of_many_people_at_the_last_place_one_gets_it() -> None:
     project = make_project()
     invitation, token = invite(project, max_uses=2)
     people = [make_user(f"p{number}") for number in range(6)]
-    start, outcomes = threading.Barrier(len(people)), []
+    start, outcomes = threading.Barrier(len(people), timeout=300), []
 
     def join(user: User) -> None:
         try:

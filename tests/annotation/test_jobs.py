@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from annotation import job_context, jobs, tasks
 from annotation.errors import ConflictError, HypacError, InputError, JobFailedError
-from annotation.models import Job, JobProblem
+from annotation.models import Job, JobProblem, WebhookDelivery
+from annotation.services.webhooks import create_webhook
 from tests.annotation.jobs_at_work import silence, state
 from tests.factories import make_project
 
@@ -141,6 +142,22 @@ class TestRun:
         assert state(job) == Job.State.FAILED
         assert "No worker knows work of kind 'test'" in job.error
 
+    def test_and_says_so_once_whoever_else_saw_it_waiting(self, make_job, monkeypatch) -> None:
+        project = make_project()
+        job, seen, taken = (make_job(project=project) for _ in range(3))
+        create_webhook(
+            project=project, actor=project.created_by, url="https://e.org/x", events=["job.failed"]
+        )
+        Job.objects.filter(pk=taken.pk).update(state=Job.State.RUNNING)
+        for stale in (job, seen, job, seen, taken):  # as they were when each reconciler looked
+            jobs._unknown(stale)
+        assert [state(each) for each in (job, seen, taken)] == [
+            Job.State.FAILED,
+            Job.State.FAILED,
+            Job.State.RUNNING,
+        ]
+        assert WebhookDelivery.objects.count() == 2
+
 
 class TestFence:
     def test_a_chunk_is_committed_whole_or_not_at_all(self, make_job) -> None:
@@ -198,7 +215,7 @@ class TestFence:
         )
         settings.HYPAC_JOB_STALE_SECONDS = 0.01
         with job_context.heart(1, "t"):
-            for _ in range(500):
+            for _ in range(3000):
                 if len(beats) >= 2:
                     break
                 job_context.threading.Event().wait(0.02)
@@ -218,7 +235,7 @@ class TestFence:
         settings.HYPAC_JOB_STALE_SECONDS = 0.01
         answers = job_context.threading.Event()
         with job_context.heart(1, "t", also=answers.wait):
-            for _ in range(100):
+            for _ in range(3000):
                 if len(beats) >= 3:
                     break
                 job_context.threading.Event().wait(0.02)

@@ -1,6 +1,5 @@
 """The client for addresses that people enter: what it sends, keeps and gives back."""
 
-import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +10,7 @@ from annotation.net import GuardedClient, NetError
 from tests.annotation.net_requests import url_of
 from tests.raw_server import RawServer, ok, request_of, says
 from tests.scripted_server import Reply, ScriptedServer
+from tests.servers import dead_port
 
 
 @pytest.fixture(autouse=True)
@@ -86,10 +86,18 @@ def test_a_connection_is_used_again(client):
 
 
 def test_a_connection_that_the_server_closed_is_not(client):
-    with RawServer(says(ok(), close=True)) as server:
-        for _ in range(3):
+    closed = threading.Semaphore(0)
+
+    def once(connection):
+        says(ok(), close=True)(connection)
+        closed.release()
+
+    with RawServer(once) as server:
+        for _time in range(3):
             assert client.request("GET", url_of(server)).content == b"ok"
-            time.sleep(0.1)  # until the end of the connection has arrived
+            assert closed.acquire(timeout=60)
+            while not all(idle.has_expired() for _, idle in client._pool._idle):
+                time.sleep(0.01)  # until the end of the connection has arrived
     assert server.connections == 3
 
 
@@ -121,15 +129,13 @@ def test_no_more_idle_connections_are_kept_than_may_be_used():
     with RawServer(first) as oldest, RawServer(says(ok())) as second, RawServer(says(ok())) as third:
         for server in (oldest, second, third):
             assert client.request("GET", url_of(server)).status == 200
-        assert left.wait(10)
+        assert left.wait(60)
         client.request("GET", url_of(second))
         assert second.connections == 1
 
 
 def test_nobody_listens(client):
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    with pytest.raises(NetError, match=f"port {port}") as caught:
+    with dead_port() as port, pytest.raises(NetError, match=f"port {port}") as caught:
         client.request("GET", f"http://127.0.0.1:{port}/")
     assert (caught.value.kind, caught.value.permanent) == ("connect", False)
 
@@ -146,13 +152,13 @@ def test_a_connection_that_was_in_use_when_the_client_was_closed_is_not_kept():
 
     def answer(request):
         asked.set()
-        close.wait(10)
+        close.wait(60)
         return {}
 
     with ScriptedServer() as server, ThreadPoolExecutor(1) as threads:
         server.route("GET", "/", answer)
         running = threads.submit(client.request, "GET", url_of(server))
-        asked.wait(10)
+        assert asked.wait(60)
         client.close()
         close.set()
         assert running.result().status == 200

@@ -158,19 +158,21 @@ def test_a_server_that_does_not_take_what_is_sent_is_given_up():
 
 def test_waiting_for_a_free_connection_counts():
     client = GuardedClient(max_connections=1)
-    arrived = threading.Event()
+    arrived, over = threading.Event(), threading.Event()
 
     def hold(connection):
         request_of(connection)
         arrived.set()
-        silent(connection)
+        over.wait(60)
+        connection.sendall(ok())
 
-    with RawServer(hold) as server:
-        with ThreadPoolExecutor(1) as pool:
-            first = pool.submit(refusal, client, server, total_timeout=3 * SHORT)
-            assert arrived.wait(10)
-            assert refusal(client, server, total_timeout=SHORT) == ("timeout", False)
-        assert first.result() == ("timeout", False)
+    with RawServer(hold) as server, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(client.request, "GET", url_of(server))
+        assert arrived.wait(60)
+        assert refusal(client, server, total_timeout=SHORT) == ("timeout", False)
+        over.set()
+        assert first.result().content == b"ok"
+        assert server.connections == 1
 
 
 def test_a_slow_look_up_counts(monkeypatch):
@@ -254,3 +256,54 @@ def test_a_header_that_cannot_be_sent_is_said_and_not_repeated(client, key):
     with RawServer(says(ok())) as server:
         kind, permanent = refusal(client, server, headers={"Authorization": f"Bearer {key}"})
     assert (kind, permanent) == ("request", True)
+
+
+# --- Where the status is all that counts --------------------------------------------------------------------
+
+
+def _dripping(connection):
+    request_of(connection)
+    connection.sendall(BIG)
+    while True:
+        time.sleep(0.01)
+        connection.sendall(b"x")
+
+
+@pytest.mark.parametrize(
+    "handle",
+    [
+        _endless(BIG, b"x" * 5_000),
+        _endless(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+        _dripping,
+        says(BIG + b"cut off"),
+        says(ok(b"no gzip", "Content-Encoding: gzip")),
+        says(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno length of a chunk\r\n"),
+    ],
+    ids=["long", "endless chunks", "dripping", "cut off", "no gzip", "no chunk"],
+)
+def test_a_content_that_nobody_reads_spoils_nothing(handle, monkeypatch):
+    monkeypatch.setattr("annotation.net.client.SKIP_SECONDS", 0.2)
+    client = GuardedClient(max_bytes=1_000)
+    with RawServer(handle) as server:
+        for _time in range(2):
+            answer = client.request("POST", url_of(server), read_content=False)
+            assert (answer.status, answer.content) == (200, b"")
+    client.close()
+
+
+def test_a_short_content_that_nobody_reads_leaves_the_connection_usable(client):
+    def handle(connection):
+        for _time in range(3):
+            request_of(connection)
+            connection.sendall(ok(b"taken"))
+
+    with RawServer(handle) as server:
+        for _time in range(3):
+            assert client.request("GET", url_of(server), read_content=False).status == 200
+        assert server.connections == 1
+
+
+def test_without_a_status_it_stays_a_failure(client):
+    with RawServer(says(b"HTTP/1.1 2")) as server, pytest.raises(NetError) as caught:
+        client.request("GET", url_of(server), read_content=False)
+    assert caught.value.permanent is False

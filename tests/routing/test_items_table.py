@@ -6,17 +6,17 @@ import json
 import pytest
 
 from annotation import queue
+from annotation.errors import InputError
 from annotation.models import Comment, Label, Settlement, WorkItem
 from annotation.permissions import access_to
 from annotation.queue.settling import adjudicate
 from annotation.services.comments import add_comment, resolve_flag
-from routing.delivery.rows import delivered_rows
 from routing.selectors.item_filters import FILTERS, HiddenError
 from routing.selectors.item_sorts import NAMES
 from routing.selectors.items_table import in_the_way, item_rows, neighbours
 from routing.selectors.visibility import sight_of
 from tests.factories import add_member, make_items, make_project
-from tests.routing.worlds import NUMBERS, SETS, make_world
+from tests.routing.worlds import NUMBERS, SETS, make_world, rows_of
 
 pytestmark = pytest.mark.django_db
 
@@ -37,7 +37,7 @@ def test_the_table_and_its_filters_agree_with_a_delivery_on_every_item(answers):
     run = world.routed(m=40)
     world.label(limit=15)
     access = manager_of(world)
-    delivery = {row.external_id: row for _data, row in delivered_rows(run)}
+    delivery = {row.external_id: row for row in rows_of(run)}
     rows = {row.external_id: row for row in item_rows(world.project, access, size=200).rows}
     assert set(rows) == set(delivery)
     for name, row in rows.items():
@@ -151,6 +151,13 @@ def test_what_people_said_and_on_what_they_differ():
     sight = sight_of(project, access)
     assert in_the_way(sight, {"q": "same", "flag": "resolved"}) == ["q", "flag"]
     assert in_the_way(sight, {"q": "nowhere", "flag": "resolved"}) == ["q"]
+
+
+def test_a_label_with_a_nul_is_refused_as_any_that_there_is_not():
+    """PostgreSQL would not even look for it."""
+    project = make_project(choices=("cat", "dog"))
+    with pytest.raises(InputError, match="NUL"):
+        found(project, access_to(project.created_by, project.slug), human="dog\0")
 
 
 def test_settled_labels_are_the_ones_that_are_delivered():

@@ -1,7 +1,9 @@
 """What a plan may be made of, and how it comes back from the database."""
 
 import json
+from dataclasses import fields as fields_of
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,7 @@ from annotation.models import Item
 from routing.core.bounds import BOUNDS
 from routing.models import DrawItem, Run
 from routing.selectors.plan_options import plan_options
-from routing.services.plan_fields import columns_of_probabilities
+from routing.services.plan_fields import PlanFields, columns_of_probabilities
 from routing.services.plans import outlook, plan_of
 from tests.routing.worlds import World, make_world
 
@@ -186,3 +188,9 @@ def test_the_least_and_the_most_that_a_run_can_cost():
     )
     assert seen.committed == 40 * 8 + 200 + 2 * (seen.pilot_size + 40)
     assert seen.at_most == 200 * 8 + 200 + 2 * (seen.pilot_size + 40)
+
+
+def test_the_table_of_the_plan_has_each_field():
+    page = (Path(__file__).resolve().parents[2] / "docs/plans.md").read_text()
+    first_cells = "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+    assert [field.name for field in fields_of(PlanFields) if f"`{field.name}`" not in first_cells] == []

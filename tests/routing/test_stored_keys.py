@@ -14,9 +14,10 @@ from rest_framework.test import APIClient
 
 from annotation import jobs
 from annotation.errors import ConflictError, InputError
-from annotation.models import Job
+from annotation.models import Job, Webhook
 from annotation.secrets import decrypt, encrypt
 from annotation.services.files import open_file
+from annotation.services.webhooks import create_webhook, rotate_secret
 from routing.models import Delivery, Run, Source
 from routing.services.deliveries import deliver
 from routing.services.opened import context_of, open_source
@@ -171,3 +172,26 @@ def test_after_a_whole_run_the_key_is_in_no_table_file_page_answer_or_log(caplog
         assert SECRET not in body
         assert stored not in body
     assert SECRET not in caplog.text
+
+
+def test_both_secrets_of_a_webhook_are_encrypted_anew_and_one_that_is_lost_is_named_once(settings):
+    project = make_world(60).project
+    settings.HYPAC_ENCRYPTION_KEYS = [OLD]
+    made = [
+        create_webhook(
+            project=project,
+            actor=project.created_by,
+            url="https://h.example.org/",
+            events=["import.finished"],
+        )
+        for _ in range(2)
+    ]
+    (kept, secret), (lost, _) = made
+    newer = rotate_secret(webhook=kept, actor=project.created_by)
+    Webhook.objects.filter(pk=lost.pk).update(secret="no secret", old_secret="nor this")
+    settings.HYPAC_ENCRYPTION_KEYS = [NEW, OLD]
+    done = rotate_stored_keys()
+    assert (done.rotated, done.lost) == (2, (f"{project.slug}/webhook {lost.pk}",))
+    settings.HYPAC_ENCRYPTION_KEYS = [NEW]
+    kept.refresh_from_db()
+    assert [decrypt(kept.secret), decrypt(kept.old_secret)] == [newer, secret]

@@ -12,6 +12,8 @@ from annotation.hooks import hooks
 from annotation.models import Item, Job, Label, Project, User, WorkItem
 from annotation.services.files import open_file
 from annotation.values import Value
+from routing.delivery import Row
+from routing.delivery.rows import delivery_of
 from routing.models import Delivery, Run
 from routing.services.runs import analyse, route, start_run
 from routing.services.sources import save_source
@@ -27,6 +29,12 @@ def files_of(delivery: Delivery) -> dict[str, bytes]:
         with open_file(entry.file) as content:
             files[entry.name] = content.read()
     return files
+
+
+def rows_of(run: Run) -> list[Row]:
+    """What a delivery would hold now, item by item."""
+    with delivery_of(run) as (_, _, pages):
+        return [row for page in pages for row in page.rows()]
 
 
 @dataclass
