@@ -6,7 +6,16 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 LLM := .venv-llm
+LABEL_STUDIO := .venv-label-studio
+LABEL_STUDIO_VERSION := 1.23.2
 PYTEST := $(BIN)/python -m pytest
+# As many processes as there are cores; PYTEST_ARGS="-n 0" takes one.
+PARALLEL := -n auto --maxprocesses=8 --dist=worksteal
+# Tests to which the database of the suite is nothing: they use none, or bring one of their own.
+WITHOUT_DATABASE := tests/core tests/browser tests/services tests/client tests/test_house.py tests/test_translations.py \
+	tests/test_static_files.py tests/routing/backends tests/routing/prompts tests/annotation/test_net_failures.py \
+	tests/annotation/test_queue_processes.py tests/annotation/test_import_killed.py \
+	tests/annotation/test_removal_killed.py tests/annotation/test_webhooks_killed.py
 
 # Options to pass on: make demo DEMO_ARGS=--exit, make test PYTEST_ARGS="-k queue", make serve SERVE_ARGS="..."
 DEMO_ARGS ?=
@@ -18,7 +27,7 @@ PYTHON ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help setup setup-llm demo demo-llm serve test test-slow test-browser test-services test-llm coverage lint format types check messages screenshots ci clean
+.PHONY: help setup setup-llm demo demo-llm serve test test-slow test-browser test-services test-postgres test-llm test-label-studio coverage lint format types check messages screenshots fuzz-api ci clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -65,6 +74,12 @@ $(LLM)/.installed: requirements.txt requirements-llm-cpu.txt
 		echo "The CPU build of vLLM cannot be installed here; what pip says above tells why." >&2; \
 		exit 1; \
 	}
+	@touch $@
+
+$(LABEL_STUDIO)/.installed: $(VENV)/.installed
+	@$(VENV)/bin/python -m venv $(LABEL_STUDIO)
+	@echo "Installing label-studio $(LABEL_STUDIO_VERSION) into $(LABEL_STUDIO) (some minutes, 1 GB) ..."
+	@$(LABEL_STUDIO)/bin/python -m pip install --quiet label-studio==$(LABEL_STUDIO_VERSION)
 	@touch $@
 
 # PyPI has no CPU builds of PyTorch: where the indexes that pip is set up with lack it, its makers' own is asked.
@@ -121,24 +136,32 @@ serve: $(VENV)/.installed ## Start the web server, the worker and the reconciler
 # --- Tests ------------------------------------------------------------------------------------------------------
 
 test: setup ## Run the tests (browser, PostgreSQL and Redis where they are installed)
-	@$(PYTEST) $(PYTEST_ARGS)
+	@$(PYTEST) $(PARALLEL) $(PYTEST_ARGS)
 
 test-slow: setup ## Run the long simulations and load tests
-	@$(PYTEST) -m slow $(PYTEST_ARGS)
+	@$(PYTEST) $(PARALLEL) -m slow $(PYTEST_ARGS)
 
 test-browser: setup ## Run the browser tests; a missing Chromium is a failure
-	@HYPAC_TEST_REQUIRE=browser $(PYTEST) tests/browser $(PYTEST_ARGS)
+	@HYPAC_TEST_REQUIRE=browser $(PYTEST) $(PARALLEL) tests/browser $(PYTEST_ARGS)
 
 test-services: setup ## Run the service tests, then the suite on a PostgreSQL of its own
-	@HYPAC_TEST_REQUIRE=postgres,redis $(PYTEST) tests/services $(PYTEST_ARGS)
-	@$(BIN)/python -m tests.servers postgres -- $(PYTEST) \
-		--ignore=tests/core --ignore=tests/browser --ignore=tests/services $(PYTEST_ARGS)
+	@HYPAC_TEST_REQUIRE=postgres,redis $(PYTEST) $(PARALLEL) tests/services $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory test-postgres
+
+test-postgres: setup ## Run the suite on a PostgreSQL of its own
+	@$(BIN)/python -m tests.servers postgres -- $(PYTEST) $(PARALLEL) $(WITHOUT_DATABASE:%=--ignore=%) $(PYTEST_ARGS)
+
+fuzz-api: setup ## Ask a running server some 10,000 times what the API's schema allows, and what it does not
+	@HYPAC_TEST_FUZZ=45 $(PYTEST) -n 0 tests/services/test_api_fuzz.py $(PYTEST_ARGS)
 
 test-llm: setup setup-llm ## Run the tests against real model servers (makes .venv-llm first)
 	@HYPAC_TEST_REQUIRE=llm $(PYTEST) -m llm tests/services/test_real_servers.py $(PYTEST_ARGS)
 
+test-label-studio: setup $(LABEL_STUDIO)/.installed ## Run the tests beside the real Label Studio (makes .venv-label-studio first)
+	@HYPAC_TEST_REQUIRE=label_studio $(PYTEST) -n0 -s -m label_studio tests/services/test_label_studio.py $(PYTEST_ARGS)
+
 coverage: setup ## Run the tests of the statistical core; below 95 % of its branches is a failure
-	@$(PYTEST) tests/core --cov=routing/core --cov-branch --cov-report=term:skip-covered --cov-fail-under=95 \
+	@$(PYTEST) $(PARALLEL) tests/core --cov=routing/core --cov-branch --cov-report=term:skip-covered --cov-fail-under=95 \
 		$(PYTEST_ARGS)
 
 # --- Checks -----------------------------------------------------------------------------------------------------
@@ -153,11 +176,15 @@ format: setup ## Format the code and mend what can be mended by machine
 
 types: setup ## Check types
 	@$(BIN)/mypy
+	@cd clients/python && ../../$(BIN)/mypy
 
 check: setup ## Check import rules, migrations and the settings for production
 	@$(BIN)/lint-imports --no-logo --no-cache
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && \
 		HYPAC_VAR="$$state" $(BIN)/python manage.py makemigrations --check --dry-run && \
+		HYPAC_VAR="$$state" HYPAC_HTTPS=1 DJANGO_DEBUG=0 DJANGO_ALLOWED_HOSTS=hypac.example.org \
+		DJANGO_SECRET_KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(50))') \
+		$(BIN)/python manage.py spectacular --validate --fail-on-warn --file "$$state/schema.yml" && \
 		HYPAC_VAR="$$state" HYPAC_HTTPS=1 DJANGO_DEBUG=0 DJANGO_ALLOWED_HOSTS=hypac.example.org \
 		DJANGO_SECRET_KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(50))') \
 		$(BIN)/python manage.py check --deploy --fail-level WARNING
