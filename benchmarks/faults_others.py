@@ -21,6 +21,8 @@ from routing.models import Reservation
 if TYPE_CHECKING:
     from faults import Bench
 
+    from tests.servers import RedisServer
+
 ANSWERED = 8
 
 
@@ -126,6 +128,29 @@ def broker(bench: "Bench") -> Iterator[Row]:
         bench.worker.start()
         _done(bench, job, emptied)
     yield from (killed, away, hangs, emptied)
+    yield _unacknowledged(bench, bench.redis)
+
+
+def _unacknowledged(bench: "Bench", redis_server: "RedisServer") -> Row:
+    """Redis hangs as a worker tells it that a job is done: it has to take others all the same."""
+    row = Row("broker hangs as a message is acknowledged")
+    with _world(bench, row) as (world, calls):
+        key = bench.gates.close("annotation_item")
+        job = dict(bench.way(world))["import"]()
+        until(lambda: bench.gates.reached(key), "items to be stored")
+        bench.worker.send(signal.SIGSTOP)  # the parent, which acknowledges; its child goes on
+        bench.gates.unlock(key)
+        _done(bench, job, row)
+        calls.fault(row)
+        redis_server.send(signal.SIGSTOP)
+        row.times = 1
+        bench.worker.send(signal.SIGCONT)
+        until(lambda: bench.said("Couldn't ack"), "the worker to give up")
+        redis_server.send(signal.SIGCONT)
+        _rest(bench, world, row, after="import")
+        calls.fault(None)
+        row.in_flight = 0
+    return row
 
 
 def _purged(bench: "Bench") -> Iterator[Row]:

@@ -34,6 +34,13 @@ def _watch(**_: Any) -> None:
     job_context.stop_when(ends)
 
 
+@worker_init.connect
+def _keep_places_free(**_: Any) -> None:
+    from hypac_site import redis_broker
+
+    redis_broker.use(app.conf.broker_url)
+
+
 @worker_ready.connect
 def _look_around(**_: Any) -> None:
     """Say at the start what this host has otherwise than the others: later it would be a job that fails."""

@@ -1,5 +1,6 @@
 """The same code on PostgreSQL and Redis: a worker takes jobs from the broker; emptying it loses none."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -8,9 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import kombu
 import psycopg
+import pytest
 import redis
+from kombu.transport import redis as redis_transport
 
+from hypac_site import redis_broker
+from tests.servers import RedisServer
 from tests.services.conftest import ROOT, Site
 
 ROWS = 500
@@ -54,6 +60,46 @@ def test_a_job_goes_through_redis_and_survives_an_emptied_broker(
         until(lambda: value("SELECT state FROM annotation_job") == "done")
         assert value("SELECT count(*) FROM annotation_item") == ROWS
         assert value("SELECT attempts FROM annotation_job") == 1
+
+
+def acknowledge(message: kombu.Message) -> None:
+    message.ack()
+
+
+def reject(message: kombu.Message) -> None:
+    message.reject()
+
+
+def give_back(message: kombu.Message) -> None:
+    message.requeue()
+
+
+@pytest.mark.parametrize("settle", [acknowledge, reject, give_back])
+def test_a_message_that_redis_hears_nothing_of_keeps_no_place(
+    redis_server: RedisServer,
+    redis_url: str,
+    settle: Callable[[kombu.Message], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(redis_transport.Channel, "QoS", redis_transport.QoS)  # put back afterwards
+    redis_broker.use(redis_url)
+    got: list[kombu.Message] = []
+    with kombu.Connection(redis_url, transport_options={"socket_timeout": 1}) as connection:
+        queue = kombu.Queue("places", channel=connection)
+        for number in range(2):
+            connection.Producer().publish({"number": number}, routing_key="places", declare=[queue])
+        consumer = connection.Consumer(queue, prefetch_count=1, on_message=got.append)
+        with consumer:
+            connection.drain_events(timeout=60)
+            redis_server.send(signal.SIGSTOP)
+            try:
+                with pytest.raises(redis.exceptions.TimeoutError):
+                    settle(got[0])
+            finally:
+                redis_server.send(signal.SIGCONT)
+            connection.drain_events(timeout=60)
+            assert [message.decode()["number"] for message in got] == [0, 1]
+            got[1].ack()
 
 
 def python(site: Site, code: str, *arguments: str) -> str:

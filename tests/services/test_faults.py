@@ -49,7 +49,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(tmp_path: Path) -> None:
 def test_no_other_fault_loses_or_doubles_anything(tmp_path: Path) -> None:
     others = ("twice", "broker", "database", "stale", "frozen", "poison", "terminate", "cancel")
     rows = rows_of(tmp_path, "--faults", *others)
-    assert len(rows) == 12
+    assert len(rows) == 13
     assert all(row["times"] and row["jobs"] for row in rows.values())
     assert rows["every message four times, two workers"]["extra"] == 0
     assert rows["worker told to end in its calls"]["extra"] == 0
