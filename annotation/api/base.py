@@ -191,13 +191,14 @@ class ProjectView(ApiView):
             raise NotAllowedError(f"Your role in this project ({access.role}){capped} may not do this.")
         self.access = access
 
-    def refuse_to_hand_on(self, role: str) -> None:
-        """Raise NotAllowedError where a token would make somebody owner or manager: they could do all that it
-        can, and go on when it has ended.
+    def refuse_to_hand_on(self, *roles: str) -> None:
+        """Raise NotAllowedError where one of these roles, before or after, is that of an owner or manager and
+        asked by a token: whom it made could go on when it has ended, whom it sent away could not end it.
         """
-        if self.token and role in LEADERS:
+        if self.token and (leading := [role for role in roles if role in LEADERS]):
             raise NotAllowedError(
-                f"A token makes nobody {role}: that would outlast it. Log in at the site for this."
+                f"A token makes nobody {leading[0]} and takes that from nobody: it would outlast the token. "
+                "Log in at the site for this."
             )
 
 

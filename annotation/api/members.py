@@ -111,11 +111,11 @@ class MemberDetail(ProjectView):
     @extend_schema(request=MemberChanges, responses=MemberBody)
     def patch(self, request: Request, slug: str, user_id: int) -> Response:
         """Change the role, the limits, or whether they may do anything here. Labels stay. Only by a
-        session does somebody become owner or manager, or active as one.
+        session does somebody become owner or manager, or active as one, or cease to be.
         """
         body, found = self.parsed(MemberChanges), self._find(user_id)
-        if "role" in body or body.get("active"):
-            self.refuse_to_hand_on(body.get("role", found.role))
+        if "role" in body or "active" in body:
+            self.refuse_to_hand_on(body.get("role", found.role), found.role)
         membership = service.change_member(
             project=self.access.project, actor=self.access.user, user=found.user, **body
         )
@@ -123,9 +123,12 @@ class MemberDetail(ProjectView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, user_id: int) -> Response:
-        """End the membership. What they labelled stays, under their name."""
-        user = self._find(user_id).user
-        service.remove_member(project=self.access.project, actor=self.access.user, user=user)
+        """End the membership; an owner's or manager's by a session only. What they labelled stays, under
+        their name.
+        """
+        found = self._find(user_id)
+        self.refuse_to_hand_on(found.role)
+        service.remove_member(project=self.access.project, actor=self.access.user, user=found.user)
         return Response(status=204)
 
     def _find(self, user_id: int) -> Membership:

@@ -321,6 +321,26 @@ class TestWhatOutlastsIt:
         client.force_login(owner)
         assert answers() == [201, 201, 200, 200]
 
+    @pytest.mark.parametrize("role", ["owner", "manager"])
+    def test_it_takes_that_from_nobody(self, role: str, project, owner, secret) -> None:
+        there = add_member(project, role)
+        path, client = f"{PROJECTS}{project.slug}/members/{there.pk}/", Client()
+
+        def answers(**extra) -> list[int]:
+            sent = {"content_type": "application/json", **extra}
+            tries = [
+                client.patch(path, {"role": "viewer"}, **sent),
+                client.patch(path, {"active": False}, **sent),
+                client.delete(path, **extra),
+            ]
+            return [answer.status_code for answer in tries]
+
+        assert answers(headers={"Authorization": f"Token {secret}"}) == [403] * 3
+        kept = project.memberships.get(user=there)
+        assert (kept.role, kept.is_active) == (role, True)
+        client.force_login(owner)
+        assert answers() == [200, 200, 204]
+
     def test_others_come_in_by_it(self, project, secret) -> None:
         base, sent = f"{PROJECTS}{project.slug}/", {"headers": {"Authorization": f"Token {secret}"}}
         client, json = Client(), "application/json"
