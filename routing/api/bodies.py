@@ -94,7 +94,9 @@ class CertificateBody(serializers.Serializer[Any]):
     """What the analysis found; `id` is the SHA-256 of certificate.json."""
 
     id = serializers.CharField()
-    certified = serializers.BooleanField()
+    certified = serializers.BooleanField(
+        help_text="Whether the thresholds are certified, and nothing in `invalid_reasons` broke that."
+    )
     sentence = serializers.CharField()
     thresholds = serializers.ListField(
         child=ThresholdBody(allow_null=True), help_text="One a source; null where nothing goes to it."

@@ -81,7 +81,8 @@ class DeliveryBody(serializers.Serializer[Any]):
     )
     partial = serializers.BooleanField(allow_null=True)  # type: ignore[assignment]
     certified = serializers.BooleanField(
-        help_text="Whether something is certified of all the rows together; of a part it never is."
+        help_text="Whether something is certified of all the rows together, and nothing in `broken_by` broke "
+        "it; of a part it never is."
     )
     sentence = serializers.CharField(help_text="The certificate's, with `part` before it.")
     certificate = serializers.CharField(help_text="Its id: the SHA-256 of certificate.json.")
@@ -201,8 +202,9 @@ def _content(request: Request, report: DeliveryReport) -> dict[str, Any]:
         "filters": delivery.filters,
         "part": report.part,
         "partial": report.partial,
-        # Programs read these alone: of a part they must not claim what holds of the whole.
-        "certified": report.certified and not report.part,
+        # Programs read these alone: of a part they must not claim what holds of the whole, nor of any what
+        # holds no longer.
+        "certified": report.certified and not report.part and not report.broken_by,
         "sentence": f"{report.part} {report.sentence}".strip(),
         "certificate": report.certificate_id,
         "broken_by": report.broken_by,

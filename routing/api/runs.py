@@ -92,7 +92,8 @@ class RunDetail(RunView):
         if report.certificate is not None:
             body["certificate"] = {
                 "id": report.certificate.sha256,
-                "certified": report.certified,
+                # Programs read this alone. The certificate's own bytes stay what they were.
+                "certified": report.certified and not report.invalid_reasons,
                 "sentence": report.sentence,
                 "thresholds": [_threshold(threshold) for threshold in report.thresholds],
                 "allowed_errors": report.allowed_errors,

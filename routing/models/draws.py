@@ -79,3 +79,8 @@ class Certificate(models.Model):
 
     def __str__(self) -> str:
         return f"Certificate {self.sha256[:12]}"
+
+    @property
+    def holds(self) -> bool:
+        """Whether something was certified, and nothing broke it since."""
+        return self.certified and not self.run.invalid_reason

@@ -9,7 +9,9 @@ from django.core.files.storage import default_storage
 from django.urls import reverse
 
 from annotation import jobs
-from routing.models import Delivery
+from routing.management.runs import run_content
+from routing.models import Delivery, Run
+from routing.services.validity import mark_invalid
 from tests.factories import make_project
 from tests.routing.worlds import make_world
 
@@ -131,6 +133,23 @@ def test_what_is_certified_of_the_whole_is_not_told_of_a_part(client) -> None:
         assert part["certificate"] == whole["certificate"]
     listed = client.get(address(world, "api_deliveries")).json()["results"]
     assert [row["certified"] for row in listed] == [False, False, True]
+
+
+def test_what_was_broken_is_certified_no_longer_for_programs(client) -> None:
+    world = make_world(400, error=(lambda u: 0.6 * u * u, lambda u: 0.3 * u * u))
+    run = world.complete(m=200, epsilon="0.1", alpha="0.1")
+    client.force_login(world.manager)
+    before = made(client, world)
+    path = f"/api/v1/projects/{world.project.slug}/runs/{run.number}/"
+    document = client.get(f"{path}certificate.json").content
+    assert client.get(path).json()["certificate"]["certified"]
+    mark_invalid(run=run, reason="A label was corrected.", actor=None)
+    after = client.get(address(world, "api_delivery", delivery_id=before["id"])).json()
+    assert (before["certified"], before["broken_by"]) == (True, [])
+    assert (after["certified"], after["broken_by"]) == (False, ["A label was corrected."])
+    assert not client.get(path).json()["certificate"]["certified"]
+    assert not run_content(Run.objects.get(pk=run.pk))["certified"]
+    assert client.get(f"{path}certificate.json").content == document
 
 
 def test_a_part_that_cannot_be_told_is_refused(client, world) -> None:

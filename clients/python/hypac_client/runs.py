@@ -32,7 +32,8 @@ class Run(Resource):
 
     @property
     def certified(self) -> bool:
-        """Whether the analysis found thresholds that hold; False before it."""
+        """Whether the analysis found thresholds that hold; False before it, and once something broke them
+        (`data["invalid_reasons"]`)."""
         return bool((self.data.get("certificate") or {}).get("certified"))
 
     @property

@@ -33,6 +33,8 @@ class Command(RunCommand):
             run.refresh_from_db()
         found = run_content(run)
         words = f"Run {run.number} is {run.get_state_display().lower()}"
-        if "certified" in found:
+        if "invalid_reasons" in found:
+            words += ": its certificate is no longer valid."
+        elif "certified" in found:
             words += ": certified." if found["certified"] else ": nothing could be certified."
         self.tell(found, words)
