@@ -124,7 +124,11 @@ class Bench:
 
     def said(self, words: str) -> bool:
         """Whether a worker wrote so."""
-        return words in self.log.read_text(errors="replace")
+        return self.times_said(words) > 0
+
+    def times_said(self, words: str) -> int:
+        """How often workers wrote so."""
+        return self.log.read_text(errors="replace").count(words)
 
     def alive(self, job: "Job") -> bool:
         """Raises FaultError where the job has ended, though it should still be under way."""

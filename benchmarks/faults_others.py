@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tests.servers import RedisServer
 
 ANSWERED = 8
+GAVE_UP = "Couldn't ack"
 
 
 @contextmanager
@@ -143,9 +144,9 @@ def _unacknowledged(bench: "Bench", redis_server: "RedisServer") -> Row:
         _done(bench, job, row)
         calls.fault(row)
         redis_server.send(signal.SIGSTOP)
-        row.times = 1
+        row.times, before = 1, bench.times_said(GAVE_UP)
         bench.worker.send(signal.SIGCONT)
-        until(lambda: bench.said("Couldn't ack"), "the worker to give up")
+        until(lambda: bench.times_said(GAVE_UP) > before, "the worker to give up")
         redis_server.send(signal.SIGCONT)
         _rest(bench, world, row, after="import")
         calls.fault(None)

@@ -2,9 +2,10 @@
 
 Kombu asks Redis first, and only then counts the message as done with. Where Redis does not answer in time,
 Celery logs the error and goes on, with the message still counted as under way: with one message for each
-process (`CELERY_WORKER_PREFETCH_MULTIPLIER`) the worker takes no other one until it is started again. Here
-its place is free all the same. In Redis the message stays among those that are under way: after
-`visibility_timeout` it comes again, and does nothing, as the job is finished by then.
+process (`CELERY_WORKER_PREFETCH_MULTIPLIER`) each such message costs the worker a process, until it connects
+anew. Here its place is free all the same. Redis mostly does what it was told once it goes on; where it never
+heard of it, the message comes again after `visibility_timeout`. Every task bears that: a job that is finished
+is left alone, and the others look for what is due.
 """
 
 from typing import Any

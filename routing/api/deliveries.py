@@ -84,7 +84,9 @@ class DeliveryBody(serializers.Serializer[Any]):
         help_text="Whether something is certified of all the rows together, and nothing in `broken_by` broke "
         "it; of a part it never is."
     )
-    sentence = serializers.CharField(help_text="The certificate's, with `part` before it.")
+    sentence = serializers.CharField(
+        help_text="The certificate's, with `part` before it; the same where `broken_by` broke it."
+    )
     certificate = serializers.CharField(help_text="Its id: the SHA-256 of certificate.json.")
     broken_by = serializers.ListField(child=serializers.CharField())
     created_at = serializers.DateTimeField()

@@ -58,7 +58,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     analysis = Analysis(plan, calibration, certification, chains, slices, own_scores)
     shown = _figures_of(run, analysis)
     with context.chunk():
-        Certificate.objects.create(
+        certificate = Certificate.objects.create(
             run=run,
             certified=certification.certified,
             thresholds=thresholds_to_json(certification.thresholds),
@@ -74,8 +74,9 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
             analysed_at=timezone.now(),
             refusal=_("Run %(run)s has been analysed already.") % {"run": run.number},
         )
-        run_analysed(run, certified=certification.certified)
-    return {"certified": certification.certified}
+        run.refresh_from_db(fields=["invalid_reason"])  # a label may have been corrected meanwhile
+        run_analysed(run, certified=certificate.holds)
+    return {"certified": certificate.holds}
 
 
 def _certified(

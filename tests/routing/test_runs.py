@@ -219,6 +219,18 @@ def test_a_correction_before_the_lock_is_used_and_harmless():
     )
 
 
+def test_a_correction_between_the_lock_and_the_analysis_leaves_nothing_certified_for_programs():
+    world = make_world(400, error=(lambda u: 0.6 * u * u, lambda u: 0.3 * u * u))
+    run = world.calibrated(m=200, epsilon="0.1", alpha="0.1")
+    analyse(run=run, user=world.manager)
+    label = Label.objects.first()
+    other = next(key for key in ("cat", "dog") if key != label.value)
+    queue.correct(user=label.annotator, label_id=label.pk, value=other, idempotency_key="c-0001-abcdef")
+    world.do("analyse_run")
+    assert Certificate.objects.get().certified, "the label that was locked counts"
+    assert Job.objects.get(kind="analyse_run").result == {"certified": False}
+
+
 def test_a_correction_after_the_lock_marks_the_run_invalid_everywhere():
     world = make_world(100)
     run = world.analysed(m=40)

@@ -18,6 +18,7 @@ from routing.management.commands.plan import Command
 from routing.models import Delivery, Run
 from routing.services.delivery_folder import write_delivery
 from routing.services.sources import save_source
+from routing.services.validity import mark_invalid
 from tests.annotation.test_import_excel import workbook
 from tests.factories import add_member, make_project, make_user
 from tests.routing.worlds import World, make_world
@@ -75,6 +76,19 @@ def test_from_a_file_to_certified_files_without_a_browser(world, tmp_path) -> No
     assert len((tmp_path / "labels.jsonl").read_text().splitlines()) == 100
     actors = AuditEvent.objects.filter(action__startswith="run.").values_list("actor__username", flat=True)
     assert set(actors) == {user}
+
+
+def test_scripts_are_told_that_a_part_or_a_broken_run_is_not_certified() -> None:
+    world = make_world(400, error=(lambda u: 0.6 * u * u, lambda u: 0.3 * u * u))
+    slug, user = world.project.slug, world.manager.username
+    found = world.complete(m=200, epsilon="0.1", alpha="0.1")
+    words = ("deliver", slug, 1, "--formats", "jsonl", "--here", "--json")
+    assert json.loads(run(*words, user=user))["certified"] is True
+    assert json.loads(run(*words, "--filter", "by=person", user=user))["certified"] is False
+    assert run("analyse", slug, 1, user=user).strip().endswith(": certified.")
+    mark_invalid(run=found, reason="A label was corrected.", actor=None)
+    assert json.loads(run(*words, user=user))["certified"] is False
+    assert "its certificate is no longer valid" in run("analyse", slug, 1, user=user)
 
 
 def test_what_is_done_already_is_done(world) -> None:

@@ -77,14 +77,16 @@ def give_back(message: kombu.Message) -> None:
 @pytest.mark.parametrize("settle", [acknowledge, reject, give_back])
 def test_a_message_that_redis_hears_nothing_of_keeps_no_place(
     redis_server: RedisServer,
-    redis_url: str,
     settle: Callable[[kombu.Message], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(redis_transport.Channel, "QoS", redis_transport.QoS)  # put back afterwards
-    redis_broker.use(redis_url)
+    url = redis_server.url()  # one of the tests' own, as it is stopped
+    with redis.Redis.from_url(url) as client:
+        client.flushdb()
+    redis_broker.use(url)
     got: list[kombu.Message] = []
-    with kombu.Connection(redis_url, transport_options={"socket_timeout": 1}) as connection:
+    with kombu.Connection(url, transport_options={"socket_timeout": 1}) as connection:
         queue = kombu.Queue("places", channel=connection)
         for number in range(2):
             connection.Producer().publish({"number": number}, routing_key="places", declare=[queue])

@@ -33,8 +33,9 @@ class Command(RunCommand):
             run.refresh_from_db()
         found = run_content(run)
         words = f"Run {run.number} is {run.get_state_display().lower()}"
-        if "invalid_reasons" in found:
-            words += ": its certificate is no longer valid."
-        elif "certified" in found:
-            words += ": certified." if found["certified"] else ": nothing could be certified."
+        certificate = Certificate.objects.filter(run=run).first()
+        if certificate is not None and not certificate.certified:
+            words += ": nothing could be certified."
+        elif certificate is not None:
+            words += ": certified." if found["certified"] else ": its certificate is no longer valid."
         self.tell(found, words)

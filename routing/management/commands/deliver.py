@@ -81,6 +81,8 @@ class Command(RunCommand):
             self.tell(content, f"Job {job.pk} writes the delivery.")
             return
         delivery = Delivery.objects.select_related("run__project").get(pk=job.result["delivery"])
+        if delivery.is_part:
+            content["certified"] = False  # of all items together, and not of these
         words = f"Delivery {delivery.number} of run {run.number}: {delivery.rows:,} rows"
         words += f" of {delivery.items:,} items" if delivery.is_part else ""
         words += f", {delivery.blanks:,} of them without a label." if delivery.blanks else "."
