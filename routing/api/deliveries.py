@@ -206,7 +206,7 @@ def _content(request: Request, report: DeliveryReport) -> dict[str, Any]:
         "partial": report.partial,
         # Programs read these alone: of a part they must not claim what holds of the whole, nor of any what
         # holds no longer.
-        "certified": report.certified and not report.part and not report.broken_by,
+        "certified": delivery.run.certificate.holds and not report.part,
         "sentence": f"{report.part} {report.sentence}".strip(),
         "certificate": report.certificate_id,
         "broken_by": report.broken_by,

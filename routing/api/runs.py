@@ -93,7 +93,7 @@ class RunDetail(RunView):
             body["certificate"] = {
                 "id": report.certificate.sha256,
                 # Programs read this alone. The certificate's own bytes stay what they were.
-                "certified": report.certified and not report.invalid_reasons,
+                "certified": report.certificate.holds,
                 "sentence": report.sentence,
                 "thresholds": [_threshold(threshold) for threshold in report.thresholds],
                 "allowed_errors": report.allowed_errors,

@@ -54,9 +54,8 @@ def run_content(run: Run) -> dict[str, Any]:
     content: dict[str, Any] = {"run": run.number, "state": run.state, "pool_size": run.pool_size}
     if run.invalid_reason:
         content["invalid_reasons"] = run.invalid_reason.split("\n")
-    certificate = Certificate.objects.filter(run=run).first()
+    certificate: Certificate | None = getattr(run, "certificate", None)
     if certificate is not None:
-        certificate.run = run
         content |= {"certified": certificate.holds, "certificate": certificate.sha256}
     return content
 

@@ -198,7 +198,7 @@ def run_progress(run: Run) -> RunReport:
 
 
 def run_report(run: Run) -> RunReport:
-    certificate = Certificate.objects.filter(run=run).first()
+    certificate: Certificate | None = getattr(run, "certificate", None)
     base = _base(run, with_routing=True)
     if certificate is None:
         return RunReport(**base)

@@ -31,11 +31,10 @@ class Command(RunCommand):
             job = analyse(run=run, user=access.user)
             self.follow(job, options, beside=run_content(run))
             run.refresh_from_db()
-        found = run_content(run)
         words = f"Run {run.number} is {run.get_state_display().lower()}"
-        certificate = Certificate.objects.filter(run=run).first()
+        certificate: Certificate | None = getattr(run, "certificate", None)
         if certificate is not None and not certificate.certified:
             words += ": nothing could be certified."
         elif certificate is not None:
-            words += ": certified." if found["certified"] else ": its certificate is no longer valid."
-        self.tell(found, words)
+            words += ": certified." if certificate.holds else ": its certificate is no longer valid."
+        self.tell(run_content(run), words)
