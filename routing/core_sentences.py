@@ -18,42 +18,98 @@ FORMS = (
     ),
     gettext_noop(
         "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): too few to certify %(share)s "
-        "even if none is wrong; at least %(least)s labels are needed."
+        "even if the models differ from people on none; at least %(least)s labels are needed."
     ),
     gettext_noop(
         "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): too few to certify %(share)s "
-        "even if none is wrong; no draw of this pool would do."
+        "even if the models differ from people on none; no draw of this pool would do."
     ),
     gettext_noop(
         "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): the first %(first)s teach the "
-        "order of the steps, %(tested)s test it, which is too few to certify %(share)s even if none is "
-        "wrong; at least %(least)s labels are needed."
+        "order of the steps, %(tested)s test it, which is too few to certify %(share)s even if the models "
+        "differ from people on none; at least %(least)s labels are needed."
     ),
     gettext_noop(
         "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): too few to certify a mean loss "
         "of %(epsilon)s even if none shows a loss; at least %(least)s labels are needed."
     ),
     gettext_noop(
-        "Thresholds with which the models make at most %(errors)s error among these can be certified at "
-        "%(share)s."
-    ),
-    gettext_noop(
-        "Thresholds with which the models make at most %(errors)s errors among these can be certified at "
-        "%(share)s."
-    ),
-    gettext_noop(
-        "Thresholds with which the models make at most about %(errors)s error among these can be certified "
+        "Thresholds with which the models differ from people on at most %(errors)s of these can be certified "
         "at %(share)s."
     ),
     gettext_noop(
-        "Thresholds with which the models make at most about %(errors)s errors among these can be certified "
-        "at %(share)s."
+        "Thresholds with which the models differ from people on at most about %(errors)s of these can be "
+        "certified at %(share)s."
     ),
     gettext_noop(
         "Thresholds with which the models show a mean loss of at most about %(mean)s among these can be "
         "certified at a mean loss of %(epsilon)s."
     ),
     # Certificates (routing.core.targets, routing.core.certify)
+    gettext_noop(
+        "At most %(share)s of the labels in the delivered data set differ from the label that a person gave "
+        "or would have given (epsilon = %(epsilon)s), with probability at least %(odds)s over the random "
+        "draw (alpha = %(alpha)s)."
+    ),
+    gettext_noop(
+        "At most %(share)s of the labels in the delivered data set of %(size)s items differ from the label "
+        "that a person gave or would have given (epsilon = %(epsilon)s), with probability at least %(odds)s "
+        "over the random draw (alpha = %(alpha)s)."
+    ),
+    gettext_noop(
+        "At most %(share)s of the labels in the delivered data set differ, by the loss '%(loss)s', from the "
+        "label that a person gave or would have given (epsilon = %(epsilon)s), with probability at least "
+        "%(odds)s over the random draw (alpha = %(alpha)s)."
+    ),
+    gettext_noop(
+        "At most %(share)s of the labels in the delivered data set of %(size)s items differ, by the loss "
+        "'%(loss)s', from the label that a person gave or would have given (epsilon = %(epsilon)s), with "
+        "probability at least %(odds)s over the random draw (alpha = %(alpha)s)."
+    ),
+    gettext_noop(
+        "The mean loss '%(loss)s' against the label that a person gave or would have given of the labels in "
+        "the delivered data set is at most %(epsilon)s (epsilon), with probability at least %(odds)s over "
+        "the random draw (alpha = %(alpha)s)."
+    ),
+    gettext_noop(
+        "The mean loss '%(loss)s' against the label that a person gave or would have given of the labels in "
+        "the delivered data set of %(size)s items is at most %(epsilon)s (epsilon), with probability at "
+        "least %(odds)s over the random draw (alpha = %(alpha)s)."
+    ),
+    gettext_noop("People's own mistakes are not counted."),
+    gettext_noop(
+        "Even if the labels that people gave to the calibration set were left out, at most %(share)s of the "
+        "labels of the pool differ from the label that a person gave or would have given (epsilon = "
+        "%(epsilon)s), with probability at least %(odds)s over the random draw (alpha = %(alpha)s)."
+    ),
+    gettext_noop(
+        "Even if the labels that people gave to the calibration set were left out, at most %(share)s of the "
+        "labels of the pool differ, by the loss '%(loss)s', from the label that a person gave or would have "
+        "given (epsilon = %(epsilon)s), with probability at least %(odds)s over the random draw (alpha = "
+        "%(alpha)s)."
+    ),
+    gettext_noop(
+        "Even if the labels that people gave to the calibration set were left out, the mean loss '%(loss)s' "
+        "against the label that a person gave or would have given of the labels of the pool is at most "
+        "%(epsilon)s (epsilon), with probability at least %(odds)s over the random draw (alpha = %(alpha)s)."
+    ),
+    gettext_noop(
+        "With these thresholds a new item from the same source gets a label that differs from the label that "
+        "a person gave or would have given with probability at most %(share)s (epsilon = %(epsilon)s), with "
+        "probability at least %(odds)s over the random draw (alpha = %(alpha)s)."
+    ),
+    gettext_noop(
+        "With these thresholds a new item from the same source gets a label that differs, by the loss "
+        "'%(loss)s', from the label that a person gave or would have given with probability at most "
+        "%(share)s (epsilon = %(epsilon)s), with probability at least %(odds)s over the random draw (alpha = "
+        "%(alpha)s)."
+    ),
+    gettext_noop(
+        "With these thresholds the expected loss '%(loss)s' against the label that a person gave or would "
+        "have given of a new item from the same source is at most %(epsilon)s (epsilon), with probability at "
+        "least %(odds)s over the random draw (alpha = %(alpha)s)."
+    ),
+    # Certificates of versions 1 and 2, which did not say what counts as right.
     gettext_noop(
         "At most %(share)s of the labels in the delivered data set are wrong (epsilon = %(epsilon)s), with "
         "probability at least %(odds)s over the random draw (alpha = %(alpha)s)."

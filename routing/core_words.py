@@ -9,18 +9,18 @@ from django.utils.translation import gettext, gettext_noop
 WORDS = (
     gettext_noop("The delivered data set"),
     gettext_noop(
-        "The share of wrong labels in the file that is delivered, in which every label by people counts "
-        "as right: for one finished data set."
+        "The share of labels in the file that is delivered which differ from what a person would give. "
+        "Every label by people in it counts as right: for one finished data set."
     ),
     gettext_noop("The pool, without the calibration labels"),
     gettext_noop(
-        "The share of wrong labels as if nobody had labelled the calibration set: for comparing "
-        "thresholds, or where those labels are to be left out."
+        "The share of labels that differ from what a person would give, as if nobody had labelled the "
+        "calibration set: for comparing thresholds, or where those labels are to be left out."
     ),
     gettext_noop("New items from the same source"),
     gettext_noop(
-        "The probability that a new item from the same source gets a wrong label: for thresholds that "
-        "will be used on items that arrive later."
+        "The probability that a new item from the same source gets a label that differs from what a "
+        "person would give: for thresholds that will be used on items that arrive later."
     ),
     gettext_noop("One chain"),
     gettext_noop("Several chains"),
@@ -121,6 +121,13 @@ WORDS = (
     gettext_noop("price of an hour"),
     gettext_noop("What the GPU or machine costs while it works: its hourly rate."),
 )
+
+# What counts as right (routing.core.right).
+gettext_noop(
+    "What counts as right is the label that a person gave, blind, or would have given. People's own mistakes "
+    "are not counted, and would be further errors."
+)
+gettext_noop("What counts as right is the label that a person gave, blind, or would have given.")
 
 
 def said(words: str) -> str:

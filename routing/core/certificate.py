@@ -18,9 +18,10 @@ from routing.core.rules import split_fixed_sequence
 from routing.core.sampling import make_salt
 
 FORMAT = "hypac-certificate"
-VERSION = 2
-"""1 counted an answer on a pilot item twice in the expected costs where people were asked about it, too, and
-bounded the pool, not the data set, in `pointwise_upper_bound` beside items that nobody could label."""
+VERSION = 3
+"""2 did not say what counts as right. 1 counted an answer on a pilot item twice in the expected costs where
+people were asked about it, too, and bounded the pool, not the data set, in `pointwise_upper_bound` beside
+items that nobody could label."""
 
 Document = dict[str, Any]
 

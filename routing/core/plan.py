@@ -201,7 +201,7 @@ def validate(plan: Plan) -> None:
 
 def _validate_levels(plan: Plan) -> None:
     for part, name in (
-        ("epsilon", "the share of wrong labels"),
+        ("epsilon", "the share of labels that may differ from people's"),
         ("alpha", "the probability of a false certificate"),
     ):
         value: Decimal = getattr(plan, part)

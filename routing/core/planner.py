@@ -51,6 +51,18 @@ class Outlook:
     sentence: str
 
 
+def labels_at_least(plan: Plan, *, unanswered: Fraction) -> Decimal:
+    """Items that people label whatever the thresholds, on average.
+
+    Parameters
+    ----------
+    unanswered
+        Share of the items for which no model has a usable answer.
+    """
+    asked = plan.expected_labels
+    return asked + (plan.pool_size - asked) * unanswered.numerator / unanswered.denominator
+
+
 def smallest_n(plan: Plan, *, chains: int = 1) -> int:
     """Least n with which an observed loss of zero certifies, each of ``chains`` tested at alpha / chains.
 
@@ -174,12 +186,12 @@ def _sentence(plan: Plan, first: int, tested: int, least: int, allowed: int, exa
             if least <= plan.pool_size
             else "no draw of this pool would do"
         )
-        nothing = "none is wrong" if loss.binary else "none shows a loss"
+        nothing = "the models differ from people on none" if loss.binary else "none shows a loss"
         link = ", which is" if first else ":"
         return f"{labels}{link} too few to certify {wanted} even if {nothing}; {more}."
     about = "" if exact and not first else "about "
     if loss.binary:
-        most = f"make at most {about}{allowed} {'error' if allowed == 1 else 'errors'} among these"
+        most = f"differ from people on at most {about}{allowed} of these"
     else:
         mean = allowed * loss.bound / max(tested, 1)
         most = f"show a mean loss of at most {about}{mean:.3g} among these"

@@ -38,6 +38,7 @@ from routing.core.documents import (
 )
 from routing.core.losses import imported_paths
 from routing.core.plan import Plan, validate
+from routing.core.right import before_version_3
 from routing.core.rules import split_fixed_sequence
 from routing.core.sampling import draw_calibration, make_salt, tie_breaks
 
@@ -98,6 +99,9 @@ def verify(certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] 
     except ValueError as error:
         return [*differences, f"certificate: nothing could be tested: {error}"]
     again = certificate_document(plan, calibration, certification, provenance=provenance, slices=slices)
+    if document["version"] < 3:
+        again["version"] = document["version"]
+        again["result"]["sentence"] = before_version_3(again["result"]["sentence"])
     if document["version"] == 1:
         _as_version_1(document, again)
     return [*differences, *_differences(document, again, "")]
@@ -117,7 +121,6 @@ def _as_version_1(stated: dict[str, Any], again: dict[str, Any]) -> None:
 
     These are the expected costs, and beside items that nobody could label the bound that is shown.
     """
-    again["version"] = 1
     before, result = stated.get("result"), again["result"]
     if not isinstance(before, dict):
         return

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from django.utils.translation import gettext as _
 from django.utils.translation import override
 
+from routing.core.right import beside
 from routing.delivery.base import Page, Writer
 from routing.models import Delivery, Run
 
@@ -73,12 +74,14 @@ def card(
         if result["certified"]:
             lines += [
                 "What is certified is a share of the whole, once people have labelled the rest. Of the "
-                "labels that are here so far, a larger share may be wrong: those by people, which count as "
-                "right, are still to come.",
+                "labels that are here so far, a larger share may differ from what a person would give: those "
+                "by people, which count as right, are still to come.",
                 "",
             ]
     lines += [
         str(result["sentence"]),
+        "",
+        beside(result["sentence"]),
         "",
         f"- Certificate: {run.certificate.sha256}",
         f"- Rows: {counts.rows}",
@@ -136,7 +139,7 @@ def part_words(run: Run, *, rows: int, items: int) -> str:
         return share
     promise = _(
         "What is certified is about all %(pool)s items of the run together, not about this part: of the "
-        "labels in it, a larger share may be wrong."
+        "labels in it, a larger share may differ from what a person would give."
     ) % {"pool": f"{run.pool_size:,}"}
     return f"{share} {promise}"
 

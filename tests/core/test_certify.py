@@ -183,8 +183,9 @@ def test_a_draw_without_any_question_certifies_nothing() -> None:
 def test_the_sentence_is_in_plain_words() -> None:
     plan, chain, calibration = one_model(0, 100)
     assert certify(plan, [chain], calibration).sentence.startswith(  # type: ignore[arg-type, list-item]
-        "At most 5 % of the labels in the delivered data set are wrong (epsilon = 0.05), with probability at "
-        "least 95 % over the random draw (alpha = 0.05)."
+        "At most 5 % of the labels in the delivered data set differ from the label that a person gave or "
+        "would have given (epsilon = 0.05), with probability at least 95 % over the random draw (alpha = "
+        "0.05). People's own mistakes are not counted."
     )
     for target, words in (("pool", "were left out"), ("population", "a new item from the same source")):
         plan, chain, calibration = one_model(0, 100, target=target)

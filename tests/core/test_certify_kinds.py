@@ -50,7 +50,8 @@ def test_a_mean_loss_is_certified_through_the_pool_and_the_words_say_so() -> Non
     assert (result.observed_errors, result.allowed_errors) == (125, None)
     assert result.pointwise_upper_bound is not None
     assert 0.25 < result.pointwise_upper_bound <= 0.3
-    assert "The mean loss 'jaccard' of the labels in the delivered data set is at most 0.3" in result.sentence
+    assert "The mean loss 'jaccard' against the label that a person gave" in result.sentence
+    assert "of the labels in the delivered data set is at most 0.3 (epsilon)" in result.sentence
     assert "holds for the whole pool" in result.sentence
     strict = certify(
         plan_of(3000, 500, p="1", costs=(1, 10), loss="jaccard", epsilon="0.2"),
@@ -117,7 +118,7 @@ def test_labels_that_people_gave_before_leave_more_to_the_pool() -> None:
     for limit in ("s", "c_s", "c_0"):
         assert alone.tests[0].verdict.limits[limit] < beside.tests[0].verdict.limits[limit]
     assert beside.certified
-    assert "data set of 1000 items are wrong" in beside.sentence
+    assert "data set of 1000 items differ from the label that a person gave" in beside.sentence
     assert "People had labelled 300 of these items before the run." in beside.sentence
     assert beside.pointwise_upper_bound is not None
     assert beside.pointwise_upper_bound <= 0.05

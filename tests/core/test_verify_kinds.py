@@ -15,6 +15,8 @@ from tests.core.certificates import Files, make_files
 
 DATA = Path(__file__).parent / "data"
 OWN = "tests.core.own_losses:apart"
+SAID_IN_VERSION_2: dict[str, dict[str, Any]] = json.loads((DATA / "sentences-v2.json").read_text("utf-8"))
+"""Of several plans what the program of that version said of them."""
 
 KINDS: dict[str, dict[str, Any]] = {
     "several chains": {"rule": "multi_chain", "target": "pool"},
@@ -146,6 +148,25 @@ def test_a_certificate_of_the_first_version_still_holds() -> None:
     assert canonical_bytes(document) == certificate
     document["result"]["allowed_errors"] += 1
     assert verify(canonical_bytes(document), draw)
+
+
+def test_a_certificate_of_the_second_version_still_holds() -> None:
+    """It did not say what counts as right, and it is not asked to."""
+    certificate, draw = ((DATA / name).read_bytes() for name in ("certificate-v2.json", "draw-v2.jsonl"))
+    document = json.loads(certificate)
+    assert document["version"] == 2
+    assert "are wrong (epsilon" in document["result"]["sentence"]
+    assert verify(certificate, draw) == []
+    assert any("result.sentence" in line for line in verify(canonical_bytes(document | {"version": 3}), draw))
+
+
+@pytest.mark.parametrize("kind", SAID_IN_VERSION_2)
+def test_every_promise_that_version_2_made_is_known_again(kind: str) -> None:
+    certificate, draw = make_files(**{"target": "dataset", **SAID_IN_VERSION_2[kind]["plan"]})
+    document = json.loads(certificate)
+    assert "People's own mistakes are not counted." in document["result"]["sentence"]
+    document["version"], document["result"]["sentence"] = 2, SAID_IN_VERSION_2[kind]["sentence"]
+    assert verify(canonical_bytes(document), draw, allowed_imports=[OWN]) == []
 
 
 def test_a_certificate_of_the_first_version_is_held_to_all_but_its_forecast_of_costs() -> None:

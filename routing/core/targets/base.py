@@ -15,6 +15,7 @@ import numpy as np
 from routing.core.arrays import Bools, Floats
 from routing.core.bounds.base import Bound, Evidence, full_losses, recommended
 from routing.core.exact import percent, plain
+from routing.core.right import NOT_COUNTED
 from routing.core.rules.fixed_sequence import Verdict, prefix
 
 BLOCK = 16
@@ -46,7 +47,7 @@ class Promise:
     ----------
     epsilon, alpha : Decimal
     binary : bool
-        The loss counts wrong labels.
+        The loss counts labels that differ from people's.
     loss : str
         Name of the loss.
     through_pool : bool
@@ -188,9 +189,17 @@ class Target(ABC):
             start, width = stop, 2 * width
         return passes
 
-    @abstractmethod
     def sentence(self, promise: Promise) -> str:
         """What a certificate promises, in words for somebody who answers for the quality of the data."""
+        return " ".join([self.claim(promise), NOT_COUNTED, *self.more(promise)])
+
+    @abstractmethod
+    def claim(self, promise: Promise) -> str:
+        """What is at most epsilon, and how often."""
+
+    def more(self, promise: Promise) -> list[str]:
+        """What else belongs to it, in sentences."""
+        return []
 
     @staticmethod
     def _odds(promise: Promise) -> str:

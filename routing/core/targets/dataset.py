@@ -1,4 +1,4 @@
-"""`dataset`: the share of wrong labels in the delivered data set, what people labelled counting as right."""
+"""`dataset`: the share of the delivered labels that differ from people's, whose own labels count as right."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence
 from routing.core.bounds.hypergeometric import Hypergeometric, largest_count, largest_self_consistent
 from routing.core.exact import percent, plain
+from routing.core.right import against, differ
 from routing.core.rules.fixed_sequence import Verdict, prefix
 from routing.core.targets.base import Promise, Target, Taught
 
@@ -70,8 +71,8 @@ class DataSet(Target):
     name: ClassVar[str] = "dataset"
     title: ClassVar[str] = "The delivered data set"
     summary: ClassVar[str] = (
-        "The share of wrong labels in the file that is delivered, in which every label by people counts as "
-        "right: for one finished data set."
+        "The share of labels in the file that is delivered which differ from what a person would give. Every "
+        "label by people in it counts as right: for one finished data set."
     )
     finite: ClassVar[bool] = True
 
@@ -133,27 +134,31 @@ class DataSet(Target):
             pool_size=evidence.pool_size, asked=evidence.asked, budget=budget, level=level, spent=spent
         )
 
-    def sentence(self, promise: Promise) -> str:
+    def claim(self, promise: Promise) -> str:
         epsilon, odds = promise.epsilon, self._odds(promise)
         size = "" if promise.whole_size is None else f" of {promise.whole_size} items"
         if promise.binary:
-            claim = (
-                f"At most {percent(epsilon)} of the labels in the delivered data set{size} are wrong "
-                f"(epsilon = {plain(epsilon)}), {odds}."
-            )
-        else:
-            claim = (
-                f"The mean loss '{promise.loss}' of the labels in the delivered data set{size} is at most "
-                f"{plain(epsilon)} (epsilon), {odds}."
-            )
-        if promise.labelled_before:
-            claim += f" People had labelled {promise.labelled_before} of these items before the run."
-        if promise.through_pool:
             return (
-                f"{claim} This holds for the whole pool, also if the labels that people gave to the "
-                "calibration set were left out."
+                f"At most {percent(epsilon)} of the labels in the delivered data set{size} "
+                f"{differ(promise.loss)} (epsilon = {plain(epsilon)}), {odds}."
             )
         return (
-            f"{claim} Labels that people gave count as right; the part that no person labelled may exceed "
-            "this share on its own."
+            f"The mean {against(promise.loss)} of the labels in the delivered data set{size} is at most "
+            f"{plain(epsilon)} (epsilon), {odds}."
         )
+
+    def more(self, promise: Promise) -> list[str]:
+        said = []
+        if promise.labelled_before:
+            said.append(f"People had labelled {promise.labelled_before} of these items before the run.")
+        if promise.through_pool:
+            said.append(
+                "This holds for the whole pool, also if the labels that people gave to the calibration set "
+                "were left out."
+            )
+        else:
+            said.append(
+                "Labels that people gave count as right; the part that no person labelled may exceed this "
+                "share on its own."
+            )
+        return said
