@@ -18,6 +18,7 @@ from django.utils import timezone
 # Sessions, links and logs tolerate so much; leases and heartbeats go by the database's clock.
 CLOCKS_APART = timedelta(seconds=5)
 HOSTS = "hosts"
+NAMED = 20
 
 
 def host_findings() -> list[CheckMessage]:
@@ -33,7 +34,9 @@ def check_hosts(databases: Sequence[str] | None = None, **_: Any) -> list[CheckM
     """Nothing where no database was named: without `--database` no connection is opened."""
     if "default" not in (databases or ()):
         return []
-    return [*_versions(), *_clocks(), *_shared()]
+    versions = _versions()
+    # A database of another version may lack what the next one asks for.
+    return [*versions, *([] if versions else _names()), *_clocks(), *_shared()]
 
 
 def _versions() -> list[CheckMessage]:
@@ -60,6 +63,25 @@ def _versions() -> list[CheckMessage]:
             )
         )
     return found
+
+
+def _names() -> list[CheckMessage]:
+    """Accounts that were there before names had to differ (migration annotation 0012)."""
+    from annotation.models import User
+
+    unlike_none = User.objects.filter(username_look__isnull=True, is_active=True).exclude(
+        username__contains=" "
+    )
+    names = sorted(unlike_none.values_list("username", flat=True)[:NAMED])
+    if not names:
+        return []
+    return [
+        Warning(
+            f"Accounts have names that look like those of others: {', '.join(names)}.",
+            hint="Find out whose they are; rename or switch off in the administration what is nobody's.",
+            id="hypac.W006",
+        )
+    ]
 
 
 def _clocks() -> list[CheckMessage]:

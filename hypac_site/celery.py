@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_init, worker_ready, worker_shutting_down
+from celery.signals import worker_init, worker_process_init, worker_ready, worker_shutting_down
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,15 @@ def _keep_places_free(**_: Any) -> None:
     from hypac_site import redis_broker
 
     redis_broker.use(app.conf.broker_url)
+
+
+@worker_process_init.connect
+def _limit_memory(**_: Any) -> None:
+    from django.conf import settings
+
+    from hypac_site import worker_memory
+
+    worker_memory.limit(settings.HYPAC_WORKER_MEMORY_MB)
 
 
 @worker_ready.connect

@@ -5,6 +5,8 @@ import os
 import re
 import secrets
 import socket
+import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,11 @@ FALSE = {"0", "false", "no", "off", ""}
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9])?)(:[0-9]{1,5})?")
 RATE = re.compile(r"[1-9][0-9]{0,7}/(s|sec|m|min|h|hour|d|day)")
 KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
+# Of a secret that nobody can guess, as Django's check `security.W009` has it.
+SECRET_CHARACTERS, DISTINCT_CHARACTERS = 50, 5
+# So long an empty key file may be one that another process is writing.
+SECONDS_TO_WRITE = 1.0
+HOW_TO_MAKE_ONE = "python -c 'import secrets; print(secrets.token_urlsafe(50))'"
 
 
 def text(name: str, default: str = "") -> str:
@@ -69,10 +76,10 @@ def cache_url(name: str, broker: str) -> str:
 def bearer_token(name: str) -> str:
     """A token that programs show; "" for none. Nobody shall guess it."""
     token = text(name)
-    if token and len(token) < 16:
+    if token and (len(token) < 16 or len(set(token)) < DISTINCT_CHARACTERS):
         raise ImproperlyConfigured(
-            f"{name} is too short. Make one with: "
-            "python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+            f"{name} can be guessed: it needs 16 characters, {DISTINCT_CHARACTERS} of them different. "
+            "Make one with: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
         )
     return token
 
@@ -94,41 +101,93 @@ def one_of(name: str, values: tuple[str, ...]) -> str:
 
 
 def encryption_keys(name: str) -> list[str]:
-    """Keys of 32 bytes in URL-safe base64."""
+    """Keys of 32 random bytes in URL-safe base64."""
     found = names(name)
     for number, key in enumerate(found, 1):
-        if not KEY.fullmatch(key):
+        if not KEY.fullmatch(key) or len(set(key)) < DISTINCT_CHARACTERS:
             raise ImproperlyConfigured(
-                f"{name}: key {number} is not 32 bytes in URL-safe base64. Make one with: "
+                f"{name}: key {number} is not 32 random bytes in URL-safe base64. Make one with: "
                 "python -c 'import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())'"
             )
     return found
 
 
-def secret_key(variable: str, file: Path, *, may_create: bool) -> str:
+def secret_key(variable: str, file: Path, *, may_create: bool, may_be_weak: bool = False) -> str:
     """The signing key: from the environment, else from a private file.
 
     The embedded default makes its own random key on first use, so that nobody ever runs with a key that
-    others know; a server with its own database has to be given one.
+    others know; a server with its own database has to be given one. A key that somebody could guess signs
+    sessions of anybody, and is refused.
     """
-    if key := text(variable):
+    key = text(variable)
+    if key:
+        if not may_be_weak and _can_be_guessed(key):
+            raise ImproperlyConfigured(f"{variable} {_WEAK}Make one with: {HOW_TO_MAKE_ONE}")
         return key
-    if file.exists():
-        return file.read_text().strip()
-    if not may_create:
+    if not file.exists():
+        if not may_create:
+            raise ImproperlyConfigured(f"{variable} is not set. Make one with: {HOW_TO_MAKE_ONE}")
+        _make_secret(file)
+    key = _read_secret(file)
+    if _can_be_guessed(key):
         raise ImproperlyConfigured(
-            f"{variable} is not set. Make one with: "
-            "python -c 'import secrets; print(secrets.token_urlsafe(50))'"
+            f"The key in {file} {_WEAK}Remove the file: the next start makes a new one. People then have to "
+            "log in again, and keys of model servers that were stored without HYPAC_ENCRYPTION_KEYS have to "
+            "be entered again."
         )
-    file.parent.mkdir(parents=True, exist_ok=True)
+    return key
+
+
+_WEAK = (
+    f"can be guessed: it needs {SECRET_CHARACTERS} characters, {DISTINCT_CHARACTERS} of them different, and "
+    "none that Django wrote for development. "
+)
+
+
+def _can_be_guessed(key: str) -> bool:
+    short = len(key) < SECRET_CHARACTERS or len(set(key)) < DISTINCT_CHARACTERS
+    return short or key.startswith("django-insecure-")
+
+
+def _make_secret(file: Path) -> None:
+    """There is no moment at which the file is there and empty, as another process of the same start reads it,
+    but where the file system has no links.
+    """
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = secrets.token_urlsafe(50)
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:  # another process of the same start was quicker
-        return file.read_text().strip()
+    # A name of its own: processes of two containers on one volume may have the same number.
+    descriptor, part = tempfile.mkstemp(prefix=f"{file.name}.", suffix=".part", dir=file.parent)
     with os.fdopen(descriptor, "w") as handle:
         handle.write(key)
+    with contextlib.suppress(FileExistsError):  # another process was quicker
+        try:
+            os.link(part, file)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links: readers wait for the end of the moment
+            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
+                handle.write(key)
+    Path(part).unlink()
+
+
+def _read_secret(file: Path) -> str:
+    until = time.monotonic() + SECONDS_TO_WRITE
+    while not (key := file.read_text().strip()) and time.monotonic() < until:
+        time.sleep(0.05)
     return key
+
+
+def umask(name: str, default: int) -> int:
+    """Which permissions new files do not get, in octal as in a shell; never more than one's own."""
+    given = text(name)
+    if not given:
+        return default
+    if not re.fullmatch(r"0?[0-7]{3}", given) or int(given, 8) & 0o700 or int(given, 8) & 0o007 != 0o007:
+        raise ImproperlyConfigured(
+            f"{name}={given!r} cannot be used: set it to 077, or to 027 so that the "
+            "group of the files may read them."
+        )
+    return int(given, 8)
 
 
 def file_storage() -> dict[str, Any]:
@@ -184,6 +243,7 @@ def use_demo_folder(name: str = "demo", *, model_servers: int = 0) -> None:
         "DJANGO_DEBUG",
         "HYPAC_CACHE_URL",
         "HYPAC_STATIC_ROOT",
+        "HYPAC_PROJECT_MAKERS",
     ):
         os.environ.pop(variable, None)
 

@@ -27,6 +27,17 @@ class HideTokens(logging.Filter):
         return True
 
 
+class RefusalsInALine(logging.Filter):
+    """Leave the trace out of what is said about a refused request (4xx): it is no fault of the program, whose
+    traces (500) stay. Lets every record pass.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if 400 <= getattr(record, "status_code", 500) < 500:
+            record.exc_info = record.exc_text = None
+        return True
+
+
 class Place(logging.Filter):
     """Put on a record which request or job it belongs to. Lets every record pass."""
 

@@ -1,23 +1,36 @@
-"""What is refused before it is read, and the language and time zone of whoever reads the answer."""
+"""What is refused before it is read, what took too long, how long answers are kept, and the reader's language
+and time zone.
+"""
 
+import logging
 import zoneinfo
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.core.exceptions import SuspiciousOperation
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from annotation.api.authentication import shows_token
+from annotation.api.problems import PROBLEM, problem
+from hypac_site.errors import bad_request
+from hypac_site.programs import asks_a_program
+from hypac_site.statement_limit import was_ended
+
+log = logging.getLogger("hypac.requests")
 
 # What a form adds to the file that it carries: boundaries, names, the other fields.
 AROUND_A_FILE = 1024**2
 # Set by static/site.js: the reader's time zone by its name in the tz database, such as Europe/Berlin.
 ZONE_COOKIE = "time_zone"
+# Nothing on the way, and no browser's disk.
+KEEP_NOTHING = "private, no-store"
 
 
 def largest_body() -> int:
@@ -42,7 +55,8 @@ class BodyLimitMiddleware:
         self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any
     ) -> HttpResponse | None:
         length = request.META.get("CONTENT_LENGTH") or "0"
-        size = int(length) if length.isascii() and length.isdigit() else 0
+        # So many digits as any size has: of more than 4,300 Python makes no number.
+        size = int(length[:20]) if length.isascii() and length.isdigit() else 0
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
         if size <= limit:
             return None
@@ -58,9 +72,64 @@ class BodyLimitMiddleware:
             return None
         if of_the_api is not None:
             words = _("One request may have at most %(limit)s bytes.") % {"limit": f"{limit:,}"}
-            problem = {"type": "about:blank", "title": "Content Too Large", "status": 413, "detail": words}
-            return JsonResponse(problem, status=413, content_type="application/problem+json")
+            return JsonResponse(problem(413, words), status=413, content_type=PROBLEM)
         return render(request, "413.html", {"limit": limit}, status=413)
+
+
+class KeptAnswersMiddleware:
+    """Have no answer kept that does not say itself how long: errors and redirections are of one person, too.
+    Pages and files say it in their views (annotation.views.access), static files in WhiteNoise.
+
+    It stands before all that may answer.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        if asks_a_program(request):
+            response.headers["Cache-Control"] = KEEP_NOTHING
+        else:
+            response.headers.setdefault("Cache-Control", KEEP_NOTHING)
+        return response
+
+
+class NulMiddleware:
+    """At an address with the character NUL is nothing, and a query with it is refused: no row has it, and
+    PostgreSQL does not even look for it.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if "\0" in request.path_info:
+            raise Http404
+        if "%00" in request.META.get("QUERY_STRING", ""):
+            return bad_request(request, SuspiciousOperation())
+        return self.get_response(request)
+
+
+class StatementLimitMiddleware:
+    """Say in words that a statement was ended: 503, which may go better a little later."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if not was_ended(error):
+            return None
+        log.warning("A statement of %s took too long and was ended.", request.resolver_match, exc_info=error)
+        headers = {"Retry-After": "30", "Cache-Control": KEEP_NOTHING}
+        if asks_a_program(request):
+            words = _("The database took too long and was stopped. Ask for less, or try again later.")
+            return JsonResponse(problem(503, words), status=503, headers=headers, content_type=PROBLEM)
+        # Without the request: a page that asks the database for anything might fail as well.
+        return HttpResponse(render_to_string("503.html"), status=503, headers=headers)
 
 
 class ReaderMiddleware:

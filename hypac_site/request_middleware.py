@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.encoding import escape_uri_path
 
+from annotation.addresses import address_in
 from annotation.log_context import logged
 from hypac_site.logs import hidden
 from hypac_site.metrics import web
@@ -21,7 +22,6 @@ HEADER = "X-Request-ID"
 # Asked every few seconds by programs; a line for each would hide the others.
 QUIET = {"/healthz", "/readyz", "/metrics"}
 _SANE = re.compile(r"[A-Za-z0-9._-]{8,64}")
-_ADDRESS = re.compile(r"[0-9A-Fa-f.:]{2,45}")
 
 
 class RequestMiddleware:
@@ -40,9 +40,9 @@ class RequestMiddleware:
         if settings.HYPAC_BEHIND_PROXY:
             given = request.headers.get(HEADER, "")
             number = given if _SANE.fullmatch(given) else number
-            seen = request.headers.get("X-Forwarded-For", "").rsplit(",", 1)[-1].strip()
-            if _ADDRESS.fullmatch(seen):
-                request.META["REMOTE_ADDR"] = seen
+            seen = request.headers.get("X-Forwarded-For", "").rsplit(",", 1)[-1]
+            if found := address_in(seen):
+                request.META["REMOTE_ADDR"] = found
         request.request_id = number  # type: ignore[attr-defined]
         began = time.perf_counter()
         with logged(request_id=number):

@@ -1,21 +1,30 @@
 """All settings, each from the environment, with safe defaults. docs/configuration.md lists them."""
 
 import contextlib
+import os
 from pathlib import Path
 
 import dj_database_url
 from csp.constants import NONE, SELF
+from django.conf import global_settings
 
-from hypac_site import environment
+from hypac_site import environment, private_files, worker_memory
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(environment.text("HYPAC_VAR", str(BASE_DIR / "var"))).resolve()
+
+HYPAC_UMASK = environment.umask("HYPAC_UMASK", 0o077)
+# Of this process and its children. Static files are for everybody, and may be handed out by another program.
+os.umask(0o022 if environment.flag("HYPAC_COLLECT_STATIC") else HYPAC_UMASK)
 
 DEBUG = environment.flag("DJANGO_DEBUG")
 HTTPS = environment.flag("HYPAC_HTTPS")
 EMBEDDED = not environment.text("DATABASE_URL")
 
-SECRET_KEY = environment.secret_key("DJANGO_SECRET_KEY", VAR_DIR / "secret_key", may_create=EMBEDDED or DEBUG)
+private_files.close(VAR_DIR / "secret_key", HYPAC_UMASK)
+SECRET_KEY = environment.secret_key(
+    "DJANGO_SECRET_KEY", VAR_DIR / "secret_key", may_create=EMBEDDED or DEBUG, may_be_weak=DEBUG
+)
 ALLOWED_HOSTS = environment.names("DJANGO_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = environment.names("DJANGO_CSRF_TRUSTED_ORIGINS")
 
@@ -41,6 +50,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "hypac_site.request_middleware.RequestMiddleware",
+    "hypac_site.middleware.KeptAnswersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -51,11 +61,14 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "hypac_site.middleware.ReaderMiddleware",
+    "hypac_site.middleware.NulMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "annotation.views.attempts.AttemptsMiddleware",
     "axes.middleware.AxesMiddleware",
+    "hypac_site.middleware.StatementLimitMiddleware",
 ]
 
 ROOT_URLCONF = "hypac_site.urls"
@@ -95,7 +108,8 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         "transaction_mode": "IMMEDIATE",
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
     }
-    Path(str(DATABASES["default"]["NAME"])).parent.mkdir(parents=True, exist_ok=True)
+    Path(str(DATABASES["default"]["NAME"])).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_files.close_database(Path(str(DATABASES["default"]["NAME"])), HYPAC_UMASK)
 elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     # PostgreSQL takes the queue's looks at single rows for large work and compiles them (JIT): 0.3 s for what
     # runs in a millisecond. And it ends the session of a process that froze inside a transaction, or whose
@@ -103,6 +117,8 @@ elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     options = "-c jit=off -c idle_in_transaction_session_timeout=120000"
     DATABASES["default"].setdefault("OPTIONS", {}).setdefault("options", options)
     DATABASES["default"]["OPTIONS"].setdefault("connect_timeout", 10)
+# A statement of a web request is ended after so long; 0: never.
+HYPAC_REQUEST_STATEMENT_SECONDS = environment.integer("HYPAC_REQUEST_STATEMENT_SECONDS", 30)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- What web processes share -------------------------------------------------------------------------------
@@ -151,7 +167,8 @@ CELERY_BEAT_SCHEDULE = {
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 with contextlib.suppress(OSError):  # only beat needs the folder here, and says so where it cannot be made
-    VAR_DIR.mkdir(parents=True, exist_ok=True)
+    VAR_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+private_files.close(VAR_DIR, HYPAC_UMASK)
 if CELERY_BROKER_URL.startswith("filesystem://"):
     BROKER_DIR = VAR_DIR / "broker"
     for folder in ("messages", "control"):
@@ -180,6 +197,9 @@ elif CELERY_BROKER_URL.startswith(("redis", "sentinel")):
 # at most so many times.
 HYPAC_JOB_STALE_SECONDS = environment.integer("HYPAC_JOB_STALE_SECONDS", 60)
 HYPAC_JOB_MAX_ATTEMPTS = environment.integer("HYPAC_JOB_MAX_ATTEMPTS", 5)
+# Of each process of a worker; 0: no limit.
+HYPAC_WORKER_MEMORY_MB = environment.integer("HYPAC_WORKER_MEMORY_MB", worker_memory.default_megabytes())
+CELERY_WORKER_MAX_MEMORY_PER_CHILD = worker_memory.most_resident(HYPAC_WORKER_MEMORY_MB)
 
 # Losses of one's own that plans may name, "package.module:attribute": code that this server then runs.
 HYPAC_LOSSES = environment.names("HYPAC_LOSSES")
@@ -200,7 +220,15 @@ HYPAC_ENCRYPTION_KEYS = environment.encryption_keys("HYPAC_ENCRYPTION_KEYS")
 # --- People and their sessions ------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "annotation.User"
-AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+# Who may make projects: "everybody" who has an account, or "staff" and administrators.
+HYPAC_PROJECT_MAKERS = environment.one_of("HYPAC_PROJECT_MAKERS", ("everybody", "staff"))
+# Counted first, before anything is looked up or hashed.
+AUTHENTICATION_BACKENDS = [
+    "annotation.views.attempts.CountingBackend",
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+PASSWORD_HASHERS = ["annotation.hashing.OneAtATimeHasher", *global_settings.PASSWORD_HASHERS[1:]]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
@@ -211,11 +239,18 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "project_list"
 LOGOUT_REDIRECT_URL = "login"
 PASSWORD_RESET_TIMEOUT = 24 * 3600  # of a link for a new password, in seconds
+# Attempts at passwords (annotation/views/attempts.py): of one address or one person, and in all: of
+# strangers, of known devices, of people who are logged in; empty: as many as anybody likes.
+HYPAC_LOGIN_RATES = {
+    "address": environment.rate("HYPAC_LOGIN_ADDRESS_RATE", "20/min"),
+    "all": environment.rate("HYPAC_LOGIN_RATE", "60/min"),
+}
 AXES_FAILURE_LIMIT = environment.integer("HYPAC_LOGIN_FAILURE_LIMIT", 10)
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_TEMPLATE = "registration/locked.html"
+AXES_LOCKOUT_CALLABLE = "annotation.views.attempts.locked"
+AXES_CLIENT_IP_CALLABLE = "annotation.views.attempts.asker_for_axes"
 AXES_VERBOSE = False
 
 # --- Files --------------------------------------------------------------------------------------------------
@@ -232,7 +267,8 @@ STORAGES = {
     "staticfiles": {
         "BACKEND": "hypac_site.static_files.StaticFiles"
         if _collected and not DEBUG
-        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+        else "django.contrib.staticfiles.storage.StaticFilesStorage",
+        "OPTIONS": {"file_permissions_mode": 0o644, "directory_permissions_mode": 0o755},
     },
 }
 # Caps on what one upload may hold; each is checked before its content is read further.
@@ -241,11 +277,15 @@ HYPAC_MAX_IMPORT_ROWS = environment.integer("HYPAC_MAX_IMPORT_ROWS", 5_000_000)
 HYPAC_MAX_CELL_CHARACTERS = environment.integer("HYPAC_MAX_CELL_CHARACTERS", 1_000_000)
 HYPAC_MAX_IMAGE_BYTES = environment.integer("HYPAC_MAX_IMAGE_BYTES", 20 * 1024**2)
 HYPAC_MAX_IMAGE_PIXELS = environment.integer("HYPAC_MAX_IMAGE_PIXELS", 50_000_000)
+# What becomes of an upload; annotation/importers/limits.py states the rest.
+HYPAC_MAX_INPUT_RATIO = environment.integer("HYPAC_MAX_INPUT_RATIO", 200)
+HYPAC_MAX_UNPACKED_BYTES = environment.integer("HYPAC_MAX_UNPACKED_BYTES", 32 * 1024**3)
+HYPAC_MAX_IMPORT_CHARACTERS = environment.integer("HYPAC_MAX_IMPORT_CHARACTERS", 20_000_000_000)
+HYPAC_MAX_IMPORT_SECONDS = environment.integer("HYPAC_MAX_IMPORT_SECONDS", 6 * 3600)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024**2
-FILE_UPLOAD_PERMISSIONS = 0o640
+FILE_UPLOAD_PERMISSIONS = 0o666 & ~HYPAC_UMASK
 # Only model files that the person who runs the server put into this folder can be loaded by the `sklearn`
-# backend:
-# unpickling a file runs code, so a path from the browser is never opened.
+# backend: unpickling a file runs code, so a path from the browser is never opened.
 HYPAC_SKLEARN_MODELS = Path(environment.text("HYPAC_SKLEARN_MODELS", str(VAR_DIR / "models")))
 # Folders with model files for the `vllm` backend, and the models of the hub that it may fetch besides: names,
 # "*" for any part of one.
@@ -282,7 +322,7 @@ if HYPAC_BEHIND_PROXY:
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "annotation.api.authentication.TokenAuthentication",
-        "rest_framework.authentication.SessionAuthentication",
+        "annotation.api.authentication.SessionAuthentication",
     ],
     "DEFAULT_THROTTLE_CLASSES": ["annotation.api.limits.ApiLimit"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
@@ -315,6 +355,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     # A field that only answers have is not asked for in a request, and the other way round.
     "COMPONENT_SPLIT_REQUEST": True,
+    "PATH_CONVERTER_OVERRIDES": {"row": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}},
     # Values to choose from stand where they are used: no names for them, and none that clash.
     "POSTPROCESSING_HOOKS": [],
     "APPEND_COMPONENTS": {
@@ -355,13 +396,14 @@ LOGGING = {
     },
     "filters": {
         "hide_tokens": {"()": "hypac_site.logs.HideTokens"},
+        "refusals_in_a_line": {"()": "hypac_site.logs.RefusalsInALine"},
         "place": {"()": "hypac_site.logs.Place"},
     },
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",
             "formatter": HYPAC_LOG_FORMAT,
-            "filters": ["hide_tokens", "place"],
+            "filters": ["hide_tokens", "refusals_in_a_line", "place"],
         }
     },
     "root": {"handlers": ["console"], "level": environment.text("HYPAC_LOG_LEVEL", "INFO")},

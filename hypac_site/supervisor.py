@@ -30,6 +30,8 @@ STOP_SECONDS = 15.0
 # All queues, so that one worker serves the embedded default whatever backends a project uses.
 QUEUES = "default,gpu"
 PR_SET_PDEATHSIG = 1
+# Without these waitress drops what the proxy says, and every request seems to come over plain HTTP.
+BEHIND_PROXY = ["--trusted-proxy=*", "--trusted-proxy-headers=x-forwarded-proto x-forwarded-for"]
 _libc = ctypes.CDLL(None)  # loaded here: nothing may be loaded between fork and exec
 
 
@@ -92,11 +94,8 @@ class Supervisor:
     def start(self) -> None:
         """Start web server and worker, and return once the web server answers. Raises ServeError."""
         require_free_port(self.host, self.port)
-        python = [sys.executable, "-m"]
-        listen = f"--listen={self.host}:{self.port}"
-        web = [*python, "waitress", listen, f"--threads={self.threads}", *web_limits()]
-        web.append("hypac_site.wsgi:application")
-        worker = [*python, "celery", "-A", "hypac_site", "--quiet", "worker", "-Q", QUEUES]
+        web = web_command(host=self.host, port=self.port, threads=self.threads)
+        worker = [sys.executable, "-m", "celery", "-A", "hypac_site", "--quiet", "worker", "-Q", QUEUES]
         worker += [
             "-c",
             str(self.concurrency),
@@ -176,12 +175,16 @@ def only_one(lock_file: Path) -> Iterator[None]:
         yield
 
 
+def web_command(*, host: str, port: int, threads: int) -> list[str]:
+    listen = [f"--listen={host}:{port}", f"--threads={threads}"]
+    return [sys.executable, "-m", "waitress", *listen, *web_limits(), "hypac_site.wsgi:application"]
+
+
 def web_limits() -> list[str]:
     """Options of waitress that follow from the settings."""
     options = [f"--max-request-body-size={largest_body()}"]
     if settings.SECURE_PROXY_SSL_HEADER:
-        # Without these it drops what the proxy says, and every request seems to come over plain HTTP.
-        options += ["--trusted-proxy=*", "--trusted-proxy-headers=x-forwarded-proto x-forwarded-for"]
+        options += BEHIND_PROXY
     return options
 
 

@@ -18,6 +18,10 @@ from annotation.net.pool import Pool
 from annotation.net.streams import set_deadline, shorten_deadline
 from annotation.net.urls import Target, parse
 
+# Headers of an answer. The longest that anybody reads is the tag of an object: what is longer is left out,
+# and costs none of its readers anything.
+MOST_HEADERS = 200
+MOST_HEADER_CHARACTERS = 4_096
 # For a body that nobody asked for.
 SKIP_SECONDS = 1.0
 
@@ -102,7 +106,7 @@ class GuardedClient:
         try:
             answer = connection.handle_request(request)
             try:
-                headers = httpx.Headers(answer.headers)
+                headers = _headers(answer, target)
                 if not read_content:
                     self._skip(answer)
                     return NetResponse(answer.status, headers, b"")
@@ -191,6 +195,20 @@ def _request(
         httpcore.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path),
         headers=made.headers.raw,
         content=made.stream,
+    )
+
+
+def _headers(answer: httpcore.Response, target: Target) -> httpx.Headers:
+    """Raises NetError where there are too many."""
+    if len(answer.headers) > MOST_HEADERS:
+        raise NetError(
+            "too_large",
+            _("The answer of %(host)s has more than %(most)s headers.")
+            % {"host": target.host, "most": MOST_HEADERS},
+            permanent=True,
+        )
+    return httpx.Headers(
+        [(name, value) for name, value in answer.headers if len(value) <= MOST_HEADER_CHARACTERS]
     )
 
 

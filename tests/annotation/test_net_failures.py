@@ -104,6 +104,20 @@ def test_endless_headers_end(client):
         assert refusal(client, server) == ("protocol", False)
 
 
+def test_a_header_longer_than_any_that_is_read_is_left_out(client):
+    with RawServer(says(ok(b"ok", "Retry-After: " + "1" * 90_000, "ETag: kept"))) as server:
+        answer = client.request("GET", url_of(server))
+    assert (answer.content, answer.headers.get("etag")) == (b"ok", "kept")
+    assert "retry-after" not in answer.headers
+
+
+def test_an_answer_with_more_headers_than_anybody_sends_is_refused(client):
+    with RawServer(says(ok(b"ok", *["X-Many: 1"] * 201))) as server:
+        assert refusal(client, server) == ("too_large", True)
+    with RawServer(says(ok(b"ok", *["X-Many: 1"] * 190))) as server:
+        assert client.request("GET", url_of(server)).status == 200
+
+
 # --- Too slow -----------------------------------------------------------------------------------------------
 
 

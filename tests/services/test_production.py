@@ -36,7 +36,7 @@ create_project(user=user, name="Shop", choices=[ChoiceSpec("yes"), ChoiceSpec("n
 VALUES = {
     "POSTGRES_PASSWORD": "",
     "DJANGO_SECRET_KEY": "only-for-tests-" + "0123456789" * 5,
-    "HYPAC_ENCRYPTION_KEYS": "A" * 43 + "=",
+    "HYPAC_ENCRYPTION_KEYS": "only-for-tests-01234567890123456789_abcdefg" + "=",
     "HYPAC_HOST": HOST,
     "HYPAC_METRICS_TOKEN": TOKEN,
 }

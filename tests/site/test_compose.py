@@ -32,9 +32,10 @@ def test_every_variable_is_one_of_ours_and_documented(service: str) -> None:
 
 
 def test_every_setting_is_documented() -> None:
-    calls = (
-        r'(?:text|flag|integer|names|hosts|encryption_keys|secret_key|bearer_token|one_of|cache_url)\(\s*"'
+    readers = (
+        "text|flag|integer|names|hosts|encryption_keys|secret_key|bearer_token|one_of|cache_url|rate|umask"
     )
+    calls = rf'(?:{readers})\(\s*"'
     read = set(re.findall(calls + r'([A-Z0-9_]+)"', CODE))
     assert "HYPAC_METRICS_TOKEN" in read
     assert sorted(read - DOCUMENTED) == []

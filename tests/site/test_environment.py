@@ -1,5 +1,6 @@
 """Variables of the environment: what is refused, with the name of the variable and no secret in the words."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -42,6 +43,104 @@ def test_a_short_token_is_refused(monkeypatch) -> None:
     assert "hunter2" not in str(caught.value)
     monkeypatch.setenv("HYPAC_METRICS_TOKEN", "")
     assert environment.bearer_token("HYPAC_METRICS_TOKEN") == ""
+
+
+@pytest.mark.parametrize(
+    "key", ["x", "a" * 64, "ab" * 32, "0123456789" * 4, "django-insecure-" + "0123456789" * 5]
+)
+class TestAKeyThatCanBeGuessed:
+    def test_is_refused_with_how_to_make_one(self, key, monkeypatch, tmp_path) -> None:
+        monkeypatch.setenv("DJANGO_SECRET_KEY", key)
+        with pytest.raises(ImproperlyConfigured, match=r"DJANGO_SECRET_KEY .*token_urlsafe") as caught:
+            environment.secret_key("DJANGO_SECRET_KEY", tmp_path / "key", may_create=True)
+        assert key not in str(caught.value) or key == "x"
+
+    def test_does_for_development(self, key, monkeypatch, tmp_path) -> None:
+        monkeypatch.setenv("DJANGO_SECRET_KEY", key)
+        given = {"may_create": True, "may_be_weak": True}
+        assert environment.secret_key("DJANGO_SECRET_KEY", tmp_path / "key", **given) == key
+
+    def test_is_refused_in_the_file_too(self, key, monkeypatch, tmp_path) -> None:
+        monkeypatch.delenv("DJANGO_SECRET_KEY", raising=False)
+        (tmp_path / "key").write_text(key)
+        with pytest.raises(ImproperlyConfigured, match="Remove the file"):
+            environment.secret_key("DJANGO_SECRET_KEY", tmp_path / "key", may_create=True)
+
+
+def test_a_site_with_a_key_of_one_character_does_not_start(tmp_path: Path) -> None:
+    own = {"HYPAC_VAR": str(tmp_path), "DJANGO_SECRET_KEY": "x"}
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=ROOT,
+        env={**os.environ, **own},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "DJANGO_SECRET_KEY can be guessed" in done.stderr
+
+
+def test_processes_that_start_together_make_one_key(monkeypatch, tmp_path: Path) -> None:
+    """The file is never there and empty: whoever is slower reads the whole key of the other."""
+    monkeypatch.delenv("DJANGO_SECRET_KEY", raising=False)
+    file = tmp_path / "var" / "key"
+    link = os.link
+
+    def beaten(part: Path, target: Path) -> None:
+        target.write_text("of the quicker process " + "0123456789" * 5)
+        link(part, target)
+
+    monkeypatch.setattr(os, "link", beaten)
+    assert environment.secret_key("DJANGO_SECRET_KEY", file, may_create=True).startswith("of the quicker")
+    assert [path.name for path in file.parent.iterdir()] == ["key"]
+
+
+def test_processes_of_two_containers_do_not_write_into_one_file(monkeypatch, tmp_path: Path) -> None:
+    """Each is process 1 in its container, and they have one volume: the second begins when the first is done
+    with its own, and has not removed it yet."""
+    monkeypatch.delenv("DJANGO_SECRET_KEY", raising=False)
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    file = tmp_path / "key"
+    link, keys = os.link, []
+
+    def slowly(part: Path, target: Path) -> None:
+        link(part, target)
+        if not keys:
+            keys.append(target.read_text())
+            environment._make_secret(target)
+
+    monkeypatch.setattr(os, "link", slowly)
+    assert environment.secret_key("DJANGO_SECRET_KEY", file, may_create=True) == keys[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+def test_a_key_is_made_where_files_have_no_links(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("DJANGO_SECRET_KEY", raising=False)
+
+    def none(part: Path, target: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", none)
+    file = tmp_path / "key"
+    key = environment.secret_key("DJANGO_SECRET_KEY", file, may_create=True)
+    environment._make_secret(file)  # another process, slower
+    assert environment.secret_key("DJANGO_SECRET_KEY", file, may_create=True) == key
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+@pytest.mark.parametrize("key", ["A" * 43 + "=", "AB" * 21 + "A="])
+def test_an_encryption_key_of_few_characters_is_refused(key, monkeypatch) -> None:
+    monkeypatch.setenv("HYPAC_ENCRYPTION_KEYS", key)
+    with pytest.raises(ImproperlyConfigured, match="HYPAC_ENCRYPTION_KEYS: key 1"):
+        environment.encryption_keys("HYPAC_ENCRYPTION_KEYS")
+
+
+def test_a_token_of_few_characters_is_refused(monkeypatch) -> None:
+    monkeypatch.setenv("HYPAC_METRICS_TOKEN", "ab" * 20)
+    with pytest.raises(ImproperlyConfigured, match="HYPAC_METRICS_TOKEN"):
+        environment.bearer_token("HYPAC_METRICS_TOKEN")
 
 
 def test_one_of_some_values(monkeypatch) -> None:

@@ -7,12 +7,17 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from django.conf import settings
 from django.test import Client
+from django.urls import reverse
+from django.utils.module_loading import import_string
 
 from annotation import jobs
 from annotation.log_context import logged
 from annotation.models import Job
-from hypac_site.logs import HideTokens, JsonFormatter, Place, TextFormatter
+from annotation.views import projects
+from hypac_site.logs import JsonFormatter, TextFormatter
+from tests.factories import add_member, make_project
 
 TOKEN = "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -23,8 +28,8 @@ def lines(request) -> Iterator[io.StringIO]:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(request.param())
-    handler.addFilter(HideTokens())
-    handler.addFilter(Place())
+    for name in settings.LOGGING["handlers"]["console"]["filters"]:
+        handler.addFilter(import_string(settings.LOGGING["filters"][name]["()"])())
     root = logging.getLogger()
     root.addHandler(handler)
     yield stream
@@ -66,8 +71,23 @@ def test_an_exception_is_one_line_of_json_without_the_tokens_in_it(lines) -> Non
         assert "Traceback" in json.loads(text)["exc_info"]
 
 
+def _break(*args: object, **kwargs: object) -> None:
+    raise RuntimeError("a bug")
+
+
 @pytest.mark.django_db
 class TestRequests:
+    def test_a_refused_one_is_a_line_and_a_failed_one_has_its_trace(self, lines, monkeypatch) -> None:
+        client = Client(raise_request_exception=False)
+        project = make_project()
+        client.force_login(add_member(project))
+        assert client.get(reverse("members", args=[project.slug])).status_code == 403
+        assert "Forbidden" in lines.getvalue()
+        assert "Traceback" not in lines.getvalue()
+        monkeypatch.setattr(projects, "render", _break)
+        assert client.get("/").status_code == 500
+        assert "Traceback" in lines.getvalue()
+
     def test_each_answer_carries_an_id(self) -> None:
         first, second = (Client().get("/login/").headers["X-Request-ID"] for _ in range(2))
         assert len(first) == 32

@@ -60,12 +60,12 @@ def prepare() -> None:
     under names that may be cached for ever; which way is used is decided when the settings are read.
     """
     manage = [sys.executable, str(settings.BASE_DIR / "manage.py")]
-    environment = os.environ | {"HYPAC_COLLECT_STATIC": "1"}
-    for command in (["migrate", "-v0"], ["collectstatic", "--noinput", "-v0"]):
+    collecting = {"HYPAC_COLLECT_STATIC": "1"}
+    for command, more in ((["migrate", "-v0"], {}), (["collectstatic", "--noinput", "-v0"], collecting)):
         done = subprocess.run(
             manage + command,
             cwd=settings.BASE_DIR,
-            env=environment,
+            env=os.environ | more,
             capture_output=True,
             text=True,
             check=False,

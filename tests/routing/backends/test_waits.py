@@ -5,6 +5,7 @@ from email.utils import format_datetime
 
 import pytest
 
+from routing.backends.openai_api import waits
 from routing.backends.openai_api.waits import asked_wait
 
 
@@ -46,3 +47,17 @@ def test_a_date_says_until_when():
     earlier = format_datetime(datetime.now(UTC) - timedelta(seconds=100), usegmt=True)
     assert 95 < asked_wait({"retry-after": later}) <= 100
     assert asked_wait({"retry-after": earlier}) == 0
+
+
+HOSTILE = ["1" * 100_000, "1." * 50_000, "1m" * 50_000, "9" * 5_000, "Mon, " * 20_000, " " * 100_000 + "1"]
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize("name", ["retry-after", "retry-after-ms", "x-ratelimit-reset-requests"])
+def test_a_value_longer_than_any_time_is_read_no_further(name, value, monkeypatch):
+    """With 100 kB, what a server may send at most, it took 16 s of processor time."""
+    read = []
+    for reader in ("_number", "_until", "_duration"):
+        monkeypatch.setattr(waits, reader, lambda text: read.append(text))
+    assert asked_wait({name: value}) is None
+    assert max(map(len, read), default=0) <= waits.MOST_CHARACTERS

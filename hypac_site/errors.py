@@ -1,0 +1,44 @@
+"""What answers where no view does: pages for people, problems for programs, each with the same status.
+
+Views of the API tell their own errors (annotation.api.problems); what is here comes before them, or is a bug.
+"""
+
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.translation import gettext as _
+from django.views import defaults
+
+from annotation.api.problems import PROBLEM, problem
+from hypac_site.programs import asks_a_program
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if not asks_a_program(request):
+        return defaults.bad_request(request, exception)
+    if isinstance(exception, DisallowedHost):
+        return _told(400, _("The header Host names another site than this one."))
+    return _told(400, _("This request cannot be read: look at its address and its headers."))
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if not asks_a_program(request):
+        return defaults.permission_denied(request, exception)
+    return _told(403, _("You may not do this."))
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if not asks_a_program(request):
+        return defaults.page_not_found(request, exception)
+    return _told(404, _("There is nothing here, or nothing that you may see."))
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """A bug: its line in the log has the same id."""
+    if not asks_a_program(request):
+        return defaults.server_error(request)
+    words = _("An error of the server. Look whether what you asked for was done; its log has the request_id.")
+    return _told(500, words, request_id=getattr(request, "request_id", ""))
+
+
+def _told(status: int, detail: str, **members: str) -> HttpResponse:
+    return JsonResponse(problem(status, detail, **members), status=status, content_type=PROBLEM)
