@@ -6,16 +6,60 @@ said, nor anything of a calibration set that nobody may see yet.
 
 from typing import Any, cast
 
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
-from django.http import HttpRequest
+from django.contrib.auth.forms import AdminPasswordChangeForm
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from annotation import models
+from annotation.errors import HypacError
 from annotation.hooks import hidden_batches, hidden_items
 from annotation.services.members import add_member
+from annotation.services.own_passwords import require_chosen
+from annotation.services.password_links import note_set_by
 from annotation.services.project_deletion import delete_project
+from annotation.views import attempts
 
-admin.site.register(models.User, UserAdmin)
+
+class PersonAdmin(UserAdmin):
+    """Passwords are counted before they are hashed, and those set for somebody else are not their own."""
+
+    def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if request.method == "POST":
+            attempts.count(request)
+        return super().add_view(request, *args, **kwargs)
+
+    def user_change_password(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if request.method == "POST":
+            attempts.count(request)
+        return super().user_change_password(request, *args, **kwargs)
+
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> Any:
+        """Called once the form is saved, before the session is told of a new password."""
+        if isinstance(form, AdminPasswordChangeForm):
+            note_set_by(user=cast(models.User, form.user), actor=cast(models.User, request.user))
+        return super().construct_change_message(request, form, formsets, add)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """The first password is known to whoever makes the account."""
+        if not change:
+            obj.password_chosen_at = None
+        super().save_model(request, obj, form, change)
+
+
+admin.site.register(models.User, PersonAdmin)
+
+
+def _own_password(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    """On the page of one's account, which counts attempts and knows whose choice a password is."""
+    return redirect("password")
+
+
+admin.site.password_change = _own_password  # type: ignore[assignment, method-assign]
 
 
 class AtSize(admin.ModelAdmin):
@@ -107,10 +151,22 @@ class ProjectAdmin(admin.ModelAdmin):
             self.delete_model(request, project)
 
 
+class MembershipForm(forms.ModelForm):
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or {}
+        if (user := data.get("user")) and (project := data.get("project")):
+            try:
+                require_chosen(user=user, project=project)
+            except HypacError as error:
+                self.add_error("user", error.message)
+        return data
+
+
 @admin.register(models.Membership)
 class MembershipAdmin(ReadOnly):
     """Whoever runs the server can let somebody in, themselves included; the project's owners do the rest."""
 
+    form = MembershipForm
     list_display = ("user", "project", "role", "is_active", "created_at")
     fields = ("project", "user", "role")
     list_filter = ("role",)
@@ -204,8 +260,11 @@ class CommentAdmin(Blind):
 
 @admin.register(models.Invitation)
 class InvitationAdmin(ReadOnly):
-    list_display = ("id", "project", "role", "uses", "max_uses", "expires_at", "revoked_at")
-    list_select_related = ("project",)
+    list_display = (
+        *("id", "project", "user", "role", "uses", "max_uses"),
+        *("expires_at", "revoked_at", "declined_at"),
+    )
+    list_select_related = ("project", "user")
     exclude = ("token_hash",)
 
 
@@ -282,6 +341,11 @@ class ApiTokenAdmin(ReadOnly):
     list_display = ("id", "token_key", "user", "name", "role", "project", "expiry", "last_used_at")
     list_select_related = ("user", "project")
     exclude = ("digest", "password_stamp")
+
+
+@admin.register(models.AttemptBucket)
+class AttemptBucketAdmin(ReadOnly):
+    list_display = ("name", "empty_at")
 
 
 @admin.register(models.KeyedRequest)

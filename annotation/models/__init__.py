@@ -1,3 +1,4 @@
+from annotation.models.attempts import AttemptBucket
 from annotation.models.audit import AuditEvent
 from annotation.models.comments import Comment
 from annotation.models.connections import Connection
@@ -17,6 +18,7 @@ from annotation.models.work import Draft, Skip, WorkBatch, WorkItem
 __all__ = [
     "MAX_OVERLAP",
     "ApiToken",
+    "AttemptBucket",
     "AuditEvent",
     "Choice",
     "Comment",

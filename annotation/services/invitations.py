@@ -1,4 +1,5 @@
-"""Links with which people join a project by themselves, and get an account if they have none.
+"""Links with which people join a project by themselves, and get an account if they have none; and what
+becomes of all invitations, those to one person (`annotation.services.addressed`) included.
 
 Whoever has the link may use it, as often as it says. The token is in the link alone: the database has its
 SHA-256, the audit trail has the number of the invitation.
@@ -14,34 +15,41 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.errors import ConflictError, InputError
+from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.models import AuditEvent, Invitation, Membership, Project, User
 from annotation.permissions import ROLES_BY_ACTION
 from annotation.services import audit
-from annotation.services.members import check_password, check_role, checked_user, join, save_new
+from annotation.services.members import check_role, checked_user, join, save_new
+from annotation.services.own_passwords import require_own
 
 MAX_USES = 1000
 MAX_DAYS = 90
-OPEN, USED_UP, EXPIRED, REVOKED, SENDER_GONE, ARCHIVED = (
+OPEN, ACCEPTED, USED_UP, EXPIRED, REVOKED, DECLINED, SENDER_GONE, ARCHIVED = (
     "open",
+    "accepted",
     "used_up",
     "expired",
     "revoked",
+    "declined",
     "sender_gone",
     "archived",
 )
 STATES_IN_WORDS = {
     OPEN: gettext_lazy("Open"),
+    ACCEPTED: gettext_lazy("Accepted"),
     USED_UP: gettext_lazy("Used up"),
     EXPIRED: gettext_lazy("Expired"),
     REVOKED: gettext_lazy("Revoked"),
+    DECLINED: gettext_lazy("Declined"),
     SENDER_GONE: gettext_lazy("Its sender may no longer invite"),
     ARCHIVED: gettext_lazy("The project is archived"),
 }
 _REFUSALS = {
+    ACCEPTED: gettext_lazy("You have accepted this invitation already."),
     USED_UP: gettext_lazy("This invitation has been used up. Ask whoever sent it for a new one."),
     EXPIRED: gettext_lazy("This invitation has expired. Ask whoever sent it for a new one."),
     REVOKED: gettext_lazy("This invitation has been taken back. Ask whoever sent it for a new one."),
+    DECLINED: gettext_lazy("You have declined this invitation. Ask whoever sent it for a new one."),
     SENDER_GONE: gettext_lazy(
         "Whoever sent this invitation may no longer invite people to this project. Ask another owner for "
         "a new one."
@@ -116,8 +124,12 @@ def of_projects() -> QuerySet[Invitation]:
 
 def state_of(invitation: Invitation) -> str:
     """Whether somebody can join with it now: OPEN, or what stands against it."""
+    if invitation.user_id is not None and invitation.uses:
+        return ACCEPTED  # whatever came afterwards
     if invitation.revoked_at is not None:
         return REVOKED
+    if invitation.declined_at is not None:
+        return DECLINED
     if invitation.uses >= invitation.max_uses:
         return USED_UP
     if invitation.expires_at <= timezone.now():
@@ -141,13 +153,20 @@ def refusal(invitation: Invitation) -> str:
 
 
 def accept(*, invitation: Invitation, user: User) -> Membership:
-    """Join with an account. Raises ConflictError where the invitation does not hold, and for a member."""
-    if reason := _objection(invitation, user):
-        raise ConflictError(reason)
+    """Join with an account. Raises ConflictError where the invitation does not hold, and for a member;
+    NotAllowedError where it is addressed to somebody else, or where somebody else may know the password.
+    """
+    if invitation.user_id not in (None, user.pk):
+        raise NotAllowedError(_("This invitation is addressed to somebody else."))
     with transaction.atomic():
+        # Whoever sets this account's password at the same moment does so before or after it.
+        user = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+        if reason := objection(invitation, user):
+            raise ConflictError(reason)
+        require_own(user=user, project=invitation.project, invited_at=invitation.created_at)
         _use(invitation)
         try:
-            membership = join(project=invitation.project, actor=user, user=user, role=invitation.role)
+            membership = _join(invitation, user)
         except InputError as error:
             raise ConflictError(error.message) from None
         _record(invitation, user)
@@ -157,17 +176,16 @@ def accept(*, invitation: Invitation, user: User) -> Membership:
 def accept_with_new_account(
     *, invitation: Invitation, username: str, password: str, email: str = ""
 ) -> Membership:
-    """Make an account and join, both or nothing. Raises InputError whose `where` names the field, and
-    ConflictError where the invitation does not hold.
+    """Make an account and join by a link, both or nothing. Raises InputError whose `where` names the field,
+    and ConflictError where the invitation does not hold.
     """
     if reason := refusal(invitation):
         raise ConflictError(reason)
     user = checked_user(username=username, email=email, password=password)
-    check_password(password, user)
     with transaction.atomic():
         _use(invitation)
         save_new(user)
-        membership = join(project=invitation.project, actor=user, user=user, role=invitation.role)
+        membership = _join(invitation, user)
         _record(invitation, user)
     return membership
 
@@ -177,7 +195,29 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _objection(invitation: Invitation, user: User) -> str:
+def _join(invitation: Invitation, user: User) -> Membership:
+    return join(
+        project=invitation.project,
+        actor=user,
+        user=user,
+        role=invitation.role,
+        max_labels=invitation.max_labels,
+        max_per_day=invitation.max_per_day,
+    )
+
+
+def objection(invitation: Invitation, user: User) -> str:
+    """Why `user` cannot join with it, in words; "" where they can. A member is told that first: by their own
+    answer, in another window perhaps, it is used up.
+    """
+    mine = Membership.objects.filter(project=invitation.project_id, user=user).first()
+    if mine is not None and mine.is_active:
+        return _("You take part in this project already.")
+    if mine is not None:
+        return _(
+            "You have taken part in this project already, and an owner has switched that off. Only an owner "
+            "can switch it on again."
+        )
     if reason := refusal(invitation):
         return reason
     removed = AuditEvent.objects.filter(
@@ -199,6 +239,7 @@ def _use(invitation: Invitation) -> None:
         pk=invitation.pk,
         uses__lt=F("max_uses"),
         revoked_at__isnull=True,
+        declined_at__isnull=True,
         expires_at__gt=timezone.now(),
     ).update(uses=F("uses") + 1)
     if not used:

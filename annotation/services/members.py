@@ -8,28 +8,26 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
-from annotation import queue
+from annotation import limits, queue
 from annotation.errors import ConflictError, InputError
 from annotation.models import ApiToken, Membership, Project, User
 from annotation.permissions import ROLES_BY_ACTION
 from annotation.services import audit
+from annotation.services.own_passwords import note_belonging, require_chosen
 
 LARGEST_LIMIT = 1_000_000_000
 
 
 def add_member(*, project: Project, actor: User, username: str, role: str) -> Membership:
-    """Let somebody who has an account take part. Raises InputError whose `where` names the field."""
+    """Let somebody who has an account take part without being asked: for whoever runs the server alone, in
+    the administration and by commands. Owners invite (`annotation.services.addressed`).
+
+    Raises InputError whose `where` names the field, and NotAllowedError where whoever made the account may
+    still know its password.
+    """
     check_role(role)
-    user = User.objects.filter(username=username.strip(), is_active=True).first()
-    if user is None:
-        raise InputError(
-            _(
-                "There is no account %(name)r. Correct the name, or create an account: on the page People, "
-                "or on the server with manage.py person."
-            )
-            % {"name": username.strip()},
-            where="username",
-        )
+    user = account_named(username)
+    require_chosen(user=user, project=project)
     return join(project=project, actor=actor, user=user, role=role)
 
 
@@ -39,13 +37,13 @@ def create_account(
     """Make an account that takes part in the project. Raises what `new_account` raises.
 
     Returns the membership and the password: where none is given a random one, which is stored nowhere and
-    cannot be shown again.
+    cannot be shown again. The account counts as its maker's until its holder chooses another one.
     """
     check_role(role)
+    password = password or secrets.token_urlsafe(12)
+    user = checked_user(username=username, email=email, password=password)
     with transaction.atomic():
-        user, password = new_account(
-            project=project, actor=actor, username=username, email=email, password=password
-        )
+        _save_account(user, project=project, actor=actor)
         membership = join(project=project, actor=actor, user=user, role=role)
     return membership, password
 
@@ -53,17 +51,15 @@ def create_account(
 def new_account(
     *, project: Project | None, actor: User | None, username: str, email: str = "", password: str = ""
 ) -> tuple[User, str]:
-    """Make an account, and tell its password. It takes part in nothing yet; `project` is where it was made.
+    """Make an account, and tell its password. It takes part in nothing yet; `project` is where it was made,
+    whose owners may set its password as long as its holder has chosen none.
 
     Raises InputError whose `where` names the field: also for a password that is given and too weak.
     """
-    given, password = password, password or secrets.token_urlsafe(12)
+    password = password or secrets.token_urlsafe(12)
     user = checked_user(username=username, email=email, password=password)
-    if given:
-        check_password(given, user)
     with transaction.atomic():
-        save_new(user)
-        audit.record(project=project, actor=actor, action="account.created", target=name_of(user))
+        _save_account(user, project=project, actor=actor)
     return user, password
 
 
@@ -194,29 +190,49 @@ def change_member(*, project: Project, actor: User, user: User, **changes: Any) 
 # --- What the other services about people build on ----------------------------------------------------------
 
 
+def account_named(username: str) -> User:
+    """Somebody who can log in. Raises InputError."""
+    name = User.normalize_username(username.strip())  # as it is stored
+    user = User.objects.filter(username=name, is_active=True).first()
+    if user is None:
+        raise InputError(
+            _(
+                "There is no account %(name)r. Correct the name, or create an account: on the page People, "
+                "or on the server with manage.py person."
+            )
+            % {"name": name},
+            where="username",
+        )
+    return user
+
+
+def is_member_already(user: User) -> InputError:
+    return InputError(_("%(name)s is a member already.") % {"name": user.username}, where="username")
+
+
 def name_of(user: User) -> str:
     """How the audit trail names a person. Names can change: what is to be found again is in `data`, by id."""
     return f"user:{user.username}"[:120]
 
 
 def checked_user(*, username: str, email: str, password: str) -> User:
-    """An account that is not stored yet. Raises InputError whose `where` names the field."""
+    """An account that is not stored yet. Raises InputError whose `where` names the field: also for a password
+    that somebody could guess.
+
+    Call it outside of a transaction: it hashes the password, which takes long, once all else is found good.
+    """
     user = User(username=username.strip(), email=email.strip())
-    user.set_password(password)
     try:
-        user.full_clean()
+        user.full_clean(exclude=["password"])
     except ValidationError as error:
         field, messages = next(iter(error.message_dict.items()))
         raise InputError(" ".join(messages), where=field) from None
-    return user
-
-
-def check_password(password: str, user: User) -> None:
-    """Raises InputError where somebody could guess it."""
     try:
         validate_password(password, user)
     except ValidationError as error:
         raise InputError(" ".join(error.messages), where="password") from None
+    user.set_password(password)
+    return user
 
 
 def save_new(user: User) -> None:
@@ -228,17 +244,35 @@ def save_new(user: User) -> None:
         raise InputError(_("A user with that username already exists."), where="username") from None
 
 
-def join(*, project: Project, actor: User, user: User, role: str) -> Membership:
+def join(
+    *,
+    project: Project,
+    actor: User,
+    user: User,
+    role: str,
+    max_labels: int | None = None,
+    max_per_day: int | None = None,
+) -> Membership:
     """Raises InputError where the person is a member, active or not; ConflictError where the project was
     deleted.
     """
     try:
         with transaction.atomic():
+            # The person first, then the project, as whoever accepts an invitation: `note_belonging` writes.
+            list(User.objects.select_for_update(no_key=True).filter(pk=user.pk).values_list("pk"))
             # Before the project is deleted or after it, never beside it: what is deleted has no members.
             locked = Project.objects.select_for_update(no_key=True).filter(pk=project.pk).first()
             if locked is None or locked.deleting_at is not None:
                 raise ConflictError(_("This project was deleted."))
-            membership = Membership.objects.create(project=project, user=user, role=role)
+            limits.refuse_more(
+                Membership.objects.filter(project=project),
+                limits.MEMBERS,
+                _("A project has at most %(most)s members. Remove one who has left."),
+            )
+            membership = Membership.objects.create(
+                project=project, user=user, role=role, max_labels=max_labels, max_per_day=max_per_day
+            )
+            note_belonging(user=user, project=project)
             audit.record(
                 project=project,
                 actor=actor,
@@ -247,9 +281,7 @@ def join(*, project: Project, actor: User, user: User, role: str) -> Membership:
                 data={"role": role, "user": user.pk},
             )
     except IntegrityError:
-        raise InputError(
-            _("%(name)s is a member already.") % {"name": user.username}, where="username"
-        ) from None
+        raise is_member_already(user) from None
     return membership
 
 
@@ -260,6 +292,13 @@ def check_role(role: str) -> None:
             % {"role": role, "roles": ", ".join(Membership.Role.values)},
             where="role",
         )
+
+
+def _save_account(user: User, *, project: Project | None, actor: User | None) -> None:
+    """Inside a transaction. Whoever makes an account may know its password."""
+    user.password_chosen_at, user.made_in = None, project.pk if project else None
+    save_new(user)
+    audit.record(project=project, actor=actor, action="account.created", target=name_of(user))
 
 
 def _locked_membership(project: Project, user: User) -> Membership:

@@ -7,8 +7,9 @@ from django.utils.translation import gettext as _
 from annotation import jobs, queue
 from annotation.errors import ConflictError
 from annotation.hooks import project_duplicated
-from annotation.models import Job, Membership, Project, User, WorkItem
+from annotation.models import Job, Project, User, WorkItem
 from annotation.services import audit, events
+from annotation.services.addressed import invite_members
 from annotation.services.choices import ChoiceSpec
 from annotation.services.projects import create_project
 from annotation.values import CHOICE_TYPES
@@ -50,7 +51,7 @@ def unarchive_project(*, project: Project, actor: User) -> Project:
 def duplicate_project(*, project: Project, actor: User, name: str, with_members: bool = False) -> Project:
     """A new project with the settings, labels, guidelines and sources of this one; no items, runs or keys.
 
-    `actor` is its owner. `with_members` takes the active members over, with their roles and limits; so it is
+    `actor` is its owner. `with_members` invites the active members, with their roles and limits; so it is
     asked of owners alone by whoever calls. Raises InputError whose `where` names the field.
     """
     choices = [
@@ -64,6 +65,7 @@ def duplicate_project(*, project: Project, actor: User, name: str, with_members:
             task_type=project.task_type,
             choices=choices if project.task_type in CHOICE_TYPES else (),
             guidelines=project.guidelines,
+            guidelines_before=project.guidelines,
             currency=project.currency,
             human_cost=project.human_cost,
             lease_seconds=project.lease_seconds,
@@ -71,24 +73,15 @@ def duplicate_project(*, project: Project, actor: User, name: str, with_members:
         for field in COPIED:
             setattr(copy, field, getattr(project, field))
         copy.save(update_fields=COPIED)
-        if with_members:
-            others = project.memberships.filter(is_active=True, user__is_active=True).exclude(user=actor)
-            Membership.objects.bulk_create(
-                Membership(
-                    project=copy,
-                    user_id=membership.user_id,
-                    role=membership.role,
-                    max_labels=membership.max_labels,
-                    max_per_day=membership.max_per_day,
-                )
-                for membership in others
-            )
+        others = project.memberships.filter(is_active=True, user__is_active=True).exclude(user=actor)
+        others = others.select_related("user")
+        invited = invite_members(project=copy, actor=actor, members=others) if with_members else 0
         project_duplicated(project, copy, actor)
         audit.record(
             project=copy,
             actor=actor,
             action="project.duplicated",
-            data={"from": project.slug, "with_members": with_members},
+            data={"from": project.slug, "with_members": with_members, "invited": invited},
         )
     return copy
 

@@ -4,22 +4,25 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
-from annotation.errors import ConflictError, InputError
+from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.hooks import schema_objection, wording_objection
 from annotation.labelling_config.reading import read_config
 from annotation.models import MAX_OVERLAP, Choice, Label, Membership, Project, User
 from annotation.selectors.label_values import with_choice
 from annotation.services import audit
 from annotation.services.choices import MAX_CHOICES, ChoiceSpec, complete
+from annotation.services.guidelines import RENDERED, prepare_guidelines
+from annotation.services.own_passwords import note_belonging, require_chosen
 from annotation.values import CHOICE_TYPES
 
-__all__ = ["ChoiceSpec", "create_project", "set_choices", "update_project"]
+__all__ = ["ChoiceSpec", "create_project", "may_make_projects", "set_choices", "update_project"]
 
 EDITABLE = frozenset(
     {
@@ -46,14 +49,19 @@ def create_project(
     overlap_share: Decimal = Decimal(1),
     consensus: str = Project.Consensus.MAJORITY,
     label_config: str = "",
+    guidelines_before: str = "",
 ) -> Project:
     """Make a project; `user` becomes its owner. `choices` are for the task types that have them.
 
     The slug is made from the name; it and the task type never change. `human_cost` is what one label by a
     person costs; `overlap` people are asked about an item with the probability `overlap_share`, else one is.
+    `guidelines_before` are those of a project that this one is like: they may be as long as they are.
     A Label Studio configuration, `label_config`, says task type, labels and text format in place of these.
-    Raises InputError whose `where` names the field.
+    Raises InputError whose `where` names the field, and NotAllowedError for somebody who may make none.
     """
+    if not may_make_projects(user):
+        raise NotAllowedError(_("On this server administrators and staff make projects. Ask one of them."))
+    require_chosen(user=user, project=None)
     if label_config := label_config.strip():
         if choices:
             raise InputError(_("Give labels or a configuration, not both."), where="label_config")
@@ -75,6 +83,7 @@ def create_project(
         created_by=user,
     )
     _validate(project)
+    prepare_guidelines(project, before=guidelines_before)
     base = slugify(project.name)[:70].strip("-") or "project"
     number = 1
     while True:
@@ -86,6 +95,7 @@ def create_project(
             with transaction.atomic():
                 project.save(force_insert=True)
                 Membership.objects.create(project=project, user=user, role=Membership.Role.OWNER)
+                note_belonging(user=user, project=project)
                 _insert(project, list(enumerate(specs)))
                 audit.record(
                     project=project,
@@ -106,6 +116,11 @@ def create_project(
         return project
 
 
+def may_make_projects(user: User) -> bool:
+    """HYPAC_PROJECT_MAKERS says whether everybody may."""
+    return settings.HYPAC_PROJECT_MAKERS == "everybody" or user.is_staff or user.is_superuser
+
+
 def update_project(*, project: Project, user: User, **fields: Any) -> Project:
     """Change what is in EDITABLE. How many people are asked holds for runs that start later.
 
@@ -120,6 +135,7 @@ def update_project(*, project: Project, user: User, **fields: Any) -> Project:
             setattr(project, name, value.strip() if name in ("name", "currency") else value)
         _validate(project)
         if project.guidelines != before.get("guidelines", project.guidelines):
+            prepare_guidelines(project, before=before["guidelines"])
             stored = Project.objects.get(pk=project.pk)
             if objection := wording_objection(stored, guidelines=project.guidelines):
                 raise ConflictError(objection, where="guidelines")
@@ -134,7 +150,7 @@ def update_project(*, project: Project, user: User, **fields: Any) -> Project:
     }
     if changed:
         with transaction.atomic():
-            project.save(update_fields=list(changed))
+            project.save(update_fields=[*changed, *(RENDERED if "guidelines" in changed else ())])
             audit.record(project=project, actor=user, action="project.changed", data=changed)
     return project
 

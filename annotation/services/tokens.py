@@ -47,7 +47,7 @@ def make_token(
         raise InputError(_("You take no part in this project."), where="project")
     with transaction.atomic():
         # The person's row is the lock: two requests at once do not make one token too many.
-        User.objects.select_for_update().get(pk=user.pk)
+        User.objects.select_for_update(no_key=True).get(pk=user.pk)
         if ApiToken.objects.filter(user=user, expiry__gt=timezone.now()).count() >= MOST_TOKENS:
             raise InputError(
                 _("You have %(most)s tokens. Revoke those that nothing uses.") % {"most": MOST_TOKENS}

@@ -15,9 +15,12 @@ from django.views.decorators.debug import sensitive_post_parameters
 from annotation.errors import HypacError
 from annotation.models import Invitation, Membership
 from annotation.services import invitations as service
+from annotation.services.own_passwords import OwnPasswordError
+from annotation.views import attempts
 from annotation.views.access import ProjectRequest, needs, public, told
 from annotation.views.forms import add_error
 from annotation.views.members import ROLES_IN_WORDS, members_page
+from annotation.views.own_invitations import password_first
 from annotation.views.people_forms import InvitationForm, JoinForm
 from annotation.views.throttle import throttled
 
@@ -88,6 +91,9 @@ def join(request: HttpRequest) -> HttpResponseBase:
         return _with_new_account(request, invitation, token)
     try:
         service.accept(invitation=invitation, user=request.user)
+    except OwnPasswordError:
+        request.session[IN_SESSION] = invitation.pk
+        return password_first(request, invitation)
     except HypacError as error:
         return _page(request, invitation, token=token, problem=error.message)
     return _joined(request, invitation)
@@ -97,6 +103,7 @@ def _with_new_account(request: HttpRequest, invitation: Invitation, token: str) 
     form = JoinForm(request.POST)
     if not form.is_valid():
         return _page(request, invitation, token=token, form=form)
+    attempts.count(request)
     try:
         membership = service.accept_with_new_account(
             invitation=invitation,

@@ -16,9 +16,13 @@ from annotation.permissions import access_to
 from annotation.selectors.label_values import in_words
 from annotation.selectors.people import SORTS, labels_per_day, latest_labels, people, person
 from annotation.services import members as service
+from annotation.services.addressed import invite_person
+from annotation.services.attempts import TooManyAttemptsError
 from annotation.services.invitations import OPEN, STATES_IN_WORDS, state_of
 from annotation.services.password_links import HOURS, reset_link, why_no_link
+from annotation.views import attempts
 from annotation.views.access import ProjectRequest, needs, told
+from annotation.views.attempts import told_to_wait
 from annotation.views.forms import AccountForm, MemberForm, RoleForm, add_error
 from annotation.views.people_forms import InvitationForm, LimitsForm
 
@@ -53,16 +57,19 @@ def members(request: ProjectRequest) -> HttpResponseBase:
 
 @needs("members.edit", "POST")
 def member_add(request: ProjectRequest) -> HttpResponseBase:
+    """They take part once they accept."""
     form = MemberForm(request.POST, prefix="add")
     if form.is_valid():
         try:
-            membership = service.add_member(
-                project=request.access.project, actor=request.user, **form.cleaned_data
-            )
+            invite_person(project=request.access.project, actor=request.user, **form.cleaned_data)
+        except TooManyAttemptsError as error:
+            add_error(form, error)
+            return told_to_wait(members_page(request, add=form), error.wait)
         except HypacError as error:
             add_error(form, error)
         else:
-            messages.success(request, _("%(name)s takes part now.") % {"name": membership.user.username})
+            words = _("%(name)s is invited, and finds the invitation on their list of projects.")
+            messages.success(request, words % {"name": form.cleaned_data["username"]})
             return redirect("members", request.access.project.slug)
     return members_page(request, add=form)
 
@@ -72,6 +79,7 @@ def member_create(request: ProjectRequest) -> HttpResponseBase:
     """The password is in this answer and nowhere else: no redirect, no message that is stored."""
     form = AccountForm(request.POST, prefix="new")
     if form.is_valid():
+        attempts.count(request)
         try:
             membership, password = service.create_account(
                 project=request.access.project, actor=request.user, **form.cleaned_data
@@ -171,7 +179,7 @@ def members_page(
         "roles": [(role.label, words) for role, words in ROLES_IN_WORDS],
     }
     if request.access.allows("members.edit"):
-        invitations = request.access.project.invitations.select_related("project", "created_by")[:50]
+        invitations = request.access.project.invitations.select_related("project", "created_by", "user")[:50]
         states = [(invitation, state_of(invitation)) for invitation in invitations]
         context |= {
             "add_form": add or MemberForm(prefix="add"),

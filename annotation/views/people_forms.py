@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.conf import settings
+from django.contrib.auth import forms as auth_forms
 from django.contrib.auth.password_validation import password_validators_help_texts
+from django.utils import timezone
 from django.utils.translation import get_language_info
 from django.utils.translation import gettext_lazy as _
 
@@ -14,8 +16,12 @@ from annotation.services.members import LARGEST_LIMIT
 
 if TYPE_CHECKING:  # generic for the type checker only
     _ModelForm = forms.ModelForm[User]
+    _SetPasswordForm = auth_forms.SetPasswordForm[User]
+    _PasswordChangeForm = auth_forms.PasswordChangeForm
 else:
     _ModelForm = forms.ModelForm
+    _SetPasswordForm = auth_forms.SetPasswordForm
+    _PasswordChangeForm = auth_forms.PasswordChangeForm
 
 _NO_CAPITALS = {"autocapitalize": "none", "spellcheck": "false"}
 
@@ -66,6 +72,32 @@ class JoinForm(forms.Form):
         if data.get("password") and data.get("again") and data["password"] != data["again"]:
             self.add_error("again", _("The two passwords differ."))
         return data
+
+
+class ResetPasswordForm(_SetPasswordForm):
+    """What whoever made the account may know is not taken once more: from then on the password is its
+    holder's own.
+    """
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if not self.errors and self.keeps_password():
+            self.add_error("new_password1", _("This is the password that you have. Choose another one."))
+        return data
+
+    def keeps_password(self) -> bool:
+        return self.user.check_password(self.cleaned_data["new_password1"])
+
+    def save(self, commit: bool = True) -> User:
+        self.user.password_chosen_at = timezone.now()
+        return super().save(commit)
+
+
+class ChangePasswordForm(ResetPasswordForm, _PasswordChangeForm):
+    """With the old one, which tells without another hash whether the new one differs."""
+
+    def keeps_password(self) -> bool:
+        return bool(self.cleaned_data["new_password1"] == self.cleaned_data["old_password"])
 
 
 class LimitsForm(forms.Form):

@@ -13,6 +13,7 @@ from annotation.errors import HypacError
 from annotation.selectors.projects import contents
 from annotation.services import project_life as service
 from annotation.services.project_deletion import delete_project
+from annotation.services.projects import may_make_projects
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.forms import add_error
 
@@ -20,7 +21,7 @@ from annotation.views.forms import add_error
 class DuplicateForm(forms.Form):
     name = forms.CharField(label=gettext_lazy("Name of the copy"), max_length=200)
     with_members = forms.BooleanField(
-        label=gettext_lazy("With the members, their roles and limits"), required=False
+        label=gettext_lazy("Invite the members to it, with their roles and limits"), required=False
     )
 
 
@@ -104,7 +105,10 @@ def _page(
 ) -> HttpResponseBase:
     project = request.access.project
     copy = _("Copy of %(name)s") % {"name": project.name}
-    context: dict[str, Any] = {"duplicate_form": duplicate or DuplicateForm(initial={"name": copy[:200]})}
+    context: dict[str, Any] = {
+        "duplicate_form": duplicate or DuplicateForm(initial={"name": copy[:200]}),
+        "may_make": may_make_projects(request.user),
+    }
     if request.access.allows("project.delete"):
         context |= {"delete_form": delete or DeleteForm(auto_id="delete_%s"), "contents": contents(project)}
     return render(request, "annotation/project_manage.html", context)

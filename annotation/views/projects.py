@@ -10,13 +10,16 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
 from annotation.errors import HypacError
+from annotation.hooks import task_type_lacks
 from annotation.labelling_config import config_of
 from annotation.models import Membership
 from annotation.selectors.projects import project_cards, projects_of
-from annotation.services.projects import create_project, set_choices, update_project
+from annotation.services.own_passwords import has_to_choose
+from annotation.services.projects import create_project, may_make_projects, set_choices, update_project
 from annotation.values import CHOICE_TYPES
 from annotation.views.access import PageRequest, ProjectRequest, needs, signed_in
 from annotation.views.forms import ChoiceFormSet, NewProjectForm, SettingsForm, add_error
+from annotation.views.own_invitations import invitations_shown
 
 PER_PAGE = 20
 
@@ -34,14 +37,20 @@ def project_list(request: HttpRequest) -> HttpResponseBase:
         "archived": archived,
         "search": search,
         "any_archived": archived or projects_of(user, archived=True).exists(),
-        "any": bool(found) or projects_of(user).exists(),
+        "any": bool(page.object_list) or projects_of(user).exists(),
         "role_names": dict(Membership.Role.choices),
+        "may_make": may_make_projects(user),
+        **invitations_shown(user),
     }
     return render(request, "annotation/project_list.html", context)
 
 
 @signed_in("GET", "POST")
 def project_new(request: HttpRequest) -> HttpResponseBase:
+    if not may_make_projects(cast(PageRequest, request).user):
+        return render(request, "annotation/project_new_refused.html", status=403)
+    if has_to_choose(cast(PageRequest, request).user):
+        return render(request, "annotation/project_password_first.html", {"step": "project"})
     form = NewProjectForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         data = form.cleaned_data
@@ -63,6 +72,8 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
                 form.add_error("labels", str(error) if error.where.startswith("label ") else error.message)
         else:
             messages.success(request, _("The project is there. Now bring in your data."))
+            if lacks := task_type_lacks(project.task_type):
+                messages.warning(request, lacks)
             return redirect("import_upload", project.slug)
     return render(request, "annotation/project_new.html", {"form": form, "step": "project"})
 

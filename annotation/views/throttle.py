@@ -8,6 +8,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from rest_framework.throttling import SimpleRateThrottle
 
+from annotation.addresses import network_of
 from annotation.views.access import View
 
 
@@ -19,8 +20,7 @@ class LinkThrottle(SimpleRateThrottle):
     rate = "300/min"
 
     def get_cache_key(self, request: Any, view: Any) -> str:
-        address = request.META.get("REMOTE_ADDR", "")
-        return self.cache_format % {"scope": self.scope, "ident": address}
+        return self.cache_format % {"scope": self.scope, "ident": network_of(request)}
 
 
 def throttled(view: View) -> View:

@@ -15,7 +15,8 @@ from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.models import ApiToken, Membership, Project, User
-from annotation.services.tokens import make_token, revoke_token
+from annotation.models.projects import LONG_COLUMNS
+from annotation.services.tokens import MOST_TOKENS, make_token, revoke_token
 from annotation.views.access import signed_in
 from annotation.views.forms import add_error
 
@@ -46,7 +47,8 @@ class TokenForm(forms.Form):
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        mine = Project.objects.filter(memberships__user=user, memberships__is_active=True).order_by("name")
+        mine = Project.objects.filter(memberships__user=user, memberships__is_active=True)
+        mine = mine.defer(*LONG_COLUMNS).order_by("name")
         self.fields["project"].queryset = mine  # type: ignore[attr-defined]
         self.fields["days"].initial = settings.HYPAC_TOKEN_DAYS
         self.fields["days"].widget.attrs["max"] = settings.HYPAC_TOKEN_MAX_DAYS
@@ -67,6 +69,7 @@ def tokens(request: HttpRequest) -> HttpResponseBase:
             response.headers["Cache-Control"] = "no-store, private"
             return response
     mine = ApiToken.objects.filter(user=user).select_related("project")
+    mine = mine.defer(*(f"project__{name}" for name in LONG_COLUMNS))[: 2 * MOST_TOKENS]
     return render(request, "registration/tokens.html", {"form": form, "tokens": mine, "now": timezone.now()})
 
 
@@ -83,5 +86,5 @@ def token_revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
 
 urlpatterns = [
     path("account/tokens/", tokens, name="tokens"),
-    path("account/tokens/<int:token_id>/revoke/", token_revoke, name="token_revoke"),
+    path("account/tokens/<row:token_id>/revoke/", token_revoke, name="token_revoke"),
 ]

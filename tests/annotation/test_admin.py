@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from annotation import append_only, queue
 from annotation.models import (
+    AttemptBucket,
     AuditEvent,
     Choice,
     Comment,
@@ -76,6 +77,7 @@ def rows(db) -> None:
         created_by=user,
     )
     make_token(user=user, name="nightly")
+    AttemptBucket.objects.create(name="address:192.0.2.1")
     KeyedRequest.objects.create(user=user, key="k", address="POST /", created_at=timezone.now())
     assert Skip.objects.exists()
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from annotation.errors import InputError
 from annotation.models import ApiToken, AuditEvent, Membership, Project, User
+from annotation.services.invitations import accept
 from annotation.services.members import remove_member
 from annotation.services.tokens import forget_ended, make_token, revoke_token
 from tests.factories import PASSWORD, add_member, make_project, make_user
@@ -348,6 +349,7 @@ class TestWhatOutlastsIt:
         body = {"role": "reviewer", "username": come.username}
         assert client.post(f"{base}invitations/", {"role": "annotator"}, json, **sent).status_code == 201
         assert client.post(f"{base}members/", body, json, **sent).status_code == 201
+        accept(invitation=project.invitations.get(user=come), user=come)
         for change in ({"role": "viewer"}, {"active": False}, {"active": True}, {"max_labels": 5}):
             member = f"{base}members/{come.pk}/"
             assert client.patch(member, change, content_type=json, **sent).status_code == 200

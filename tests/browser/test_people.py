@@ -7,7 +7,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from annotation.models import User
 from tests.browser.conftest import TIMEOUT_MS
-from tests.factories import PASSWORD, add_member, make_project
+from tests.factories import PASSWORD, made_account, make_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 GOOD = "a-long-enough-4711"
@@ -62,7 +62,7 @@ def test_a_link_is_copied_and_somebody_joins_with_it(
 def test_somebody_sets_a_new_password_by_a_link(page: Page, other: Page) -> None:
     cache.clear()
     project = make_project()
-    ann = add_member(project)
+    ann, _password = made_account(project)
     log_in(page, project.created_by)
     page.goto(f"/projects/{project.slug}/members/{ann.pk}/")
     page.get_by_role("button", name="Make the link").click()

@@ -70,7 +70,7 @@ def _role(access: Access, user: User, role: str) -> tuple[bool, str | None]:
     who: dict[str, Any] = {"project": access.project, "actor": access.user}
     membership = _membership(access.project, user)
     if membership is None:
-        add_member(**who, username=user.username, role=role)
+        add_member(**who, username=user.username, role=role)  # whoever runs the server decides
         return True, None
     if not membership.is_active:
         raise CommandError(

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from annotation.hooks import task_type_lacks
 from annotation.management.scripts import ScriptCommand, decimal_of
 from annotation.models import Project
 from annotation.selectors.projects import projects_of
@@ -50,4 +51,6 @@ class Command(ScriptCommand):
             guidelines=options["guidelines"],
             **named,
         )
-        self.tell({"slug": project.slug, "name": project.name}, project.slug)
+        lacks = task_type_lacks(project.task_type)
+        content = {"slug": project.slug, "name": project.name, "task_type_lacks": lacks}
+        self.tell(content, "\n".join(filter(None, [project.slug, lacks])))
