@@ -1,11 +1,12 @@
 """What the handler of a job sees of it, and what keeps the job this worker's."""
 
+import errno
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -13,12 +14,16 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
+from annotation.errors import JobFailedError
 from annotation.models import Job, JobProblem
 
 log = logging.getLogger(__name__)
 
 MAX_PROBLEMS = 10_000
+# A queued job is nudged again after so long without anybody taking it.
+RENUDGE_SECONDS = 15
 # How often a job at work looks whether it is to pause.
 LOOK_SECONDS = 1.0
 # So long a job that ends waits for its threads, of which one may be stuck in a broker that does not answer.
@@ -42,6 +47,35 @@ def ago(seconds: float) -> Combinable:
     hosts differ, and one that goes a minute wrong would take jobs from workers that live.
     """
     return Now() - timedelta(seconds=seconds)
+
+
+def tried_again_at(job: Job) -> datetime | None:
+    """When the next attempt of a job is due whose last one failed; None where it waits for none."""
+    if job.state != Job.State.QUEUED or not job.error or job.heartbeat_at is None:
+        return None
+    return job.heartbeat_at + timedelta(seconds=RENUDGE_SECONDS)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Also where none was left for a thread, or for another program."""
+    no_thread = type(error) is RuntimeError and str(error) == "can't start new thread"
+    no_program = isinstance(error, OSError) and error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or no_thread or no_program
+
+
+def out_of_memory() -> JobFailedError:
+    """Of a job that its worker had no memory for, as another one would not have it either."""
+    if not settings.HYPAC_WORKER_MEMORY_MB:
+        words = _(
+            "It needs more memory than its worker's machine gives. What it finished is kept. Make its input "
+            "smaller, or have the operator give the machine more; then start it again."
+        )
+        return JobFailedError(words)
+    words = _(
+        "It needs more memory than a worker may take (%(most)s MB). What it finished is kept. Make its input "
+        "smaller, or have the operator raise HYPAC_WORKER_MEMORY_MB; then start it again."
+    )
+    return JobFailedError(words % {"most": f"{settings.HYPAC_WORKER_MEMORY_MB:,}"})
 
 
 class JobLostError(Exception):

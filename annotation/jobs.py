@@ -9,7 +9,6 @@ import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -21,10 +20,12 @@ from django.utils.translation import gettext as _
 
 from annotation.closed_projects import refuse_closed
 from annotation.errors import ConflictError, HypacError, UnderWayError
+from annotation.job_context import RENUDGE_SECONDS as RENUDGE_SECONDS
 from annotation.job_context import JobContext as JobContext
 from annotation.job_context import JobLostError as JobLostError
 from annotation.job_context import JobPausedError as JobPausedError
-from annotation.job_context import ago, heart, mine, worker_ends
+from annotation.job_context import ago, heart, is_out_of_memory, mine, out_of_memory, worker_ends
+from annotation.job_context import tried_again_at as tried_again_at
 from annotation.log_context import logged
 from annotation.models import Job, Project, User
 from annotation.services import events
@@ -34,8 +35,6 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[JobContext], dict[str, Any] | None]
 UNFINISHED = (Job.State.QUEUED, Job.State.RUNNING, Job.State.PAUSED)
-# A queued job is nudged again after so long without anybody taking it.
-RENUDGE_SECONDS = 15
 # A job that failed and may do better later waits so long, then four times as long, and so on.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 15, 15 * 60
 # A job of a kind that no worker knows waits so long for one of a newer version.
@@ -153,6 +152,7 @@ def run(job_id: int) -> bool:
         return False
     job = Job.objects.select_related("project", "created_by").get(pk=job_id)
     context = JobContext(job, token, stops_itself=kind(job.kind).stops_itself)
+    starved = False
     # Looking after other jobs, too: where all workers are busy, none is left for the reconciler's message.
     with heart(job_id, token, also=_look_around), logged(job=job_id, job_kind=job.kind):
         log.info("Job %s (%s) begins, attempt %s", job_id, job.kind, job.attempts)
@@ -175,9 +175,16 @@ def run(job_id: int) -> bool:
             _failed(job, token, reason, retry=True, progressed=context.progressed)
             return False
         except Exception as error:
-            log.exception("Job %s (%s) failed", job_id, job.kind)
-            _failed(job, token, HypacError(f"Unexpected error: {type(error).__name__}: {error}"), retry=False)
-            return False
+            starved = is_out_of_memory(error)
+            if not starved:
+                log.exception("Job %s (%s) failed", job_id, job.kind)
+                reason = HypacError(f"Unexpected error: {type(error).__name__}: {error}")
+                _failed(job, token, reason, retry=False)
+                return False
+            # Told below: until then the error holds all that the job had in memory.
+    if starved:
+        _failed(job, token, out_of_memory(), retry=False)
+        return False
     return _done(job, token, result)
 
 
@@ -235,13 +242,6 @@ def try_now(*, job: Job) -> None:
     if not waiting.update(attempts=0, error="", heartbeat_at=Now()):
         raise ConflictError(_("It does not wait for another attempt any more; look at how it stands now."))
     transaction.on_commit(lambda: nudge(job))
-
-
-def tried_again_at(job: Job) -> datetime | None:
-    """When the next attempt of a job is due whose last one failed; None where it waits for none."""
-    if job.state != Job.State.QUEUED or not job.error or job.heartbeat_at is None:
-        return None
-    return job.heartbeat_at + timedelta(seconds=RENUDGE_SECONDS)
 
 
 def retry(*, job: Job, of_closed: bool = False) -> None:

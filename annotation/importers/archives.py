@@ -8,14 +8,11 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.importers.base import check_row_count
+from annotation.importers.limits import MOST_FILES, most_unpacked, unpacks_to_too_much, uploaded_bytes
 
 NO_CONTENT = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini"})
-# Deflate reaches 1000 to 1, and an archive that unpacks to so many times its size is made to fill a disk.
-MAX_RATIO = 200
-ALWAYS_ALLOWED_BYTES = 10 * 1024**2
+ARCHIVES = (".zip", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".tar", ".zst")
 ENCRYPTED = 0x1
-# Each takes half a kilobyte of memory, and may take 50 bytes of the archive.
-MOST_FILES = 300_000
 _ENTRY = b"PK\x01\x02"
 _BLOCK = 1024**2
 _ENDS_OF_64 = 56 + 20  # bytes between the list and the end of a large archive
@@ -25,7 +22,6 @@ def opened(file: IO[bytes]) -> zipfile.ZipFile:
     """Raises InputError where it is damaged, encrypted, or unpacks to too much by what it says itself. Where
     that is forged, the module `zipfile` gives no byte more of an entry than the archive says.
     """
-    size = file.seek(0, 2)
     count = _listed(file)
     check_row_count(count, "file")
     if count > MOST_FILES:
@@ -40,16 +36,15 @@ def opened(file: IO[bytes]) -> zipfile.ZipFile:
     if any(entry.flag_bits & ENCRYPTED for entry in entries):
         raise InputError(_("The zip archive is encrypted. Make one without a password."), where="file")
     unpacked = sum(entry.file_size for entry in entries)
-    if unpacked > max(MAX_RATIO * size, ALWAYS_ALLOWED_BYTES):
-        raise InputError(
-            _(
-                "The zip archive of %(size)s bytes says that it unpacks to %(unpacked)s bytes, more "
-                "than %(max_ratio)s times its size; it is not opened."
-            )
-            % {"size": f"{size:,}", "unpacked": f"{unpacked:,}", "max_ratio": MAX_RATIO},
-            where="file",
-        )
+    size = uploaded_bytes(file)
+    if unpacked > most_unpacked(size):
+        raise unpacks_to_too_much(size, unpacked, "file")
     return archive
+
+
+def is_archive(path: str) -> bool:
+    """Whether an entry is, by its name, an archive of its own, which nobody opens."""
+    return path.lower().endswith(ARCHIVES)
 
 
 def _listed(file: IO[bytes]) -> int:

@@ -23,8 +23,8 @@ from annotation.importers.reserved import AGENT, RESPONSES, SCORE, STATUS, SUGGE
 
 TOOL = "Argilla"
 RECORDS = "records.json"
-# A draft, or a record that was put aside, is no answer.
-SUBMITTED = ("submitted", None, "")
+# A draft, or a response that was discarded, is no answer; where nothing is said of it, nobody knows.
+SUBMITTED, NO_ANSWER = "submitted", ("draft", "discarded", "pending")
 # Of a record itself, beside what it holds.
 OWN = ("id", "status", "_server_id", "vectors")
 
@@ -33,6 +33,7 @@ class Argilla(ReadThrough):
     name = "argilla"
     title = gettext_noop("Argilla data set")
     holds_images = False
+    holds_labels = True
 
     def _entries(self, file: IO[bytes], file_name: str) -> Entries:
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
@@ -51,7 +52,7 @@ class Argilla(ReadThrough):
             except ValueError as error:
                 return Problem(where, _("This record cannot be used: %(error)s") % {"error": error})
             row = row_or_problem(where, f"{file_name}:{number}", columns, longest, typed)
-            return row._replace(labels=given_labels(cells)) if isinstance(row, Row) else row
+            return labelled(row, cells) if isinstance(row, Row) else row
 
         return Entries(numbered_entries(archive.open(info), file_name), record)
 
@@ -89,6 +90,14 @@ def flat(record: Any) -> dict[str, Any]:
     return found
 
 
+def labelled(row: Row, cells: Mapping[str, Any]) -> Row:
+    """The row with what people answered, of cells as `flat` or `records.to_datasets` makes them."""
+    statuses = [values for name, values in cells.items() if name.endswith(RESPONSES + STATUS)]
+    said = [status for values in statuses if isinstance(values, list) for status in values]
+    left_out = sum(status in NO_ANSWER for status in said)
+    return row._replace(labels=given_labels(cells), left_out=left_out)
+
+
 def given_labels(cells: Mapping[str, Any]) -> tuple[GivenLabel, ...]:
     """What people answered, of a row as `flat` or `records.to_datasets` makes it."""
     answered = {
@@ -96,7 +105,14 @@ def given_labels(cells: Mapping[str, Any]) -> tuple[GivenLabel, ...]:
         for name, values in cells.items()
         if name.endswith(RESPONSES) and isinstance(values, list) and isinstance(cells.get(name + USERS), list)
     }
-    answered = {question: values for question, values in answered.items() if values}
+    answered = {
+        question: values
+        for question, values in answered.items()
+        if any(
+            _at(cells.get(f"{question}{RESPONSES}{STATUS}"), place) not in NO_ANSWER
+            for place in range(len(values))
+        )
+    }
     if len(answered) > 1:
         problem = _("there are answers to several questions (%(names)s)")
         return (GivenLabel(None, tool=TOOL, problem=problem % {"names": ", ".join(sorted(answered))}),)
@@ -105,8 +121,12 @@ def given_labels(cells: Mapping[str, Any]) -> tuple[GivenLabel, ...]:
         name = f"{question}{RESPONSES}"
         users, status = cells[name + USERS], cells.get(name + STATUS)
         for place, value in enumerate(values):
-            if _at(status, place) in SUBMITTED and value is not None:
-                labels.append(GivenLabel(value, annotator=str(_at(users, place) or ""), tool=TOOL))
+            said = _at(status, place)
+            if value is None or said in NO_ANSWER:
+                continue
+            annotator = str(_at(users, place) or "")
+            problem = "" if said == SUBMITTED else _("the file does not say that it was submitted")
+            labels.append(GivenLabel(value, annotator=annotator, tool=TOOL, problem=problem))
     return tuple(labels)
 
 

@@ -14,20 +14,18 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.importers.base import Problem, Record, row_or_problem
-from annotation.importers.jsonl import MAX_DEPTH, text_of
+from annotation.importers.jsonl import text_of
+from annotation.importers.limits import CELL, MAX_DEPTH, MOST_BYTES, MOST_VALUES
 from annotation.importers.text import longest_row
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-# Bytes of text that are unpacked together.
-MOST_BYTES = 32 * 1024**2
 # Rows that are unpacked together, as a column of nothing has any number of them in no room; of those with
 # lists, and the values in them.
 TOGETHER = 1_000
 NESTED = 100
-MOST_VALUES = 20_000_000
 # Values in lists whose sizes are looked at together.
 COUNTED = 1_000_000
 # What a number takes in a row, of which there may be many where nothing is in the file.
@@ -80,6 +78,12 @@ def records_of(
             yield Problem(where, _("This row cannot be used: %(error)s") % {"error": cells})
         else:
             yield row_or_problem(where, f"{name}:{number}", cells.columns, longest, cells.typed)
+
+
+def measured(batch: "pa.RecordBatch") -> tuple[int, int]:
+    """Number of rows, and about how many characters are in them, without making them."""
+    names = sum(len(name) + CELL for name in batch.schema.names) * len(batch)
+    return len(batch), names + sum(int(_sizes(column).sum()) for column in batch.columns)
 
 
 def _rows(batch: "pa.RecordBatch", features: Features) -> Iterator[Cells | str | None]:

@@ -9,8 +9,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-
-MAX_COLUMNS = 500
+from annotation.importers.limits import MAX_COLUMNS, MAX_NAME_CHARACTERS
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,7 @@ class Row(NamedTuple):
     is read, and another one in every row. `typed` has the values of those columns whose cell was no text (a
     number, a truth value, null, a list, an object), as `json` reads them; None where all were. `answers` are
     the columns with what people said whose names do not tell that by themselves, as those in `reserved` do.
+    `left_out` counts people's responses that are no labels: drafts, and what they discarded or skipped.
     """
 
     where: str
@@ -54,6 +54,7 @@ class Row(NamedTuple):
     labels: tuple[GivenLabel, ...] = ()
     typed: dict[str, Any] | None = None
     answers: tuple[str, ...] = ()
+    left_out: int = 0
 
 
 class Problem(NamedTuple):
@@ -68,22 +69,27 @@ Record = Row | Problem
 
 class Entries(NamedTuple):
     """What a file consists of: `found` gives one entry after the other, with its place, in whatever form is
-    cheapest, and `record` makes a record of one. So entries can be counted and passed over fast.
+    cheapest, and `record` makes a record of one. So entries can be counted and passed over fast. `least` are
+    characters that each record has at least, whatever is in the file for it: names of columns.
     """
 
     found: Iterator[Any]
     record: Callable[[Any], Record]
+    least: int = 0
 
 
 class ReadThrough:
     """For a format whose entries are found only by reading all before them."""
 
+    holds_labels = False
+
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
         entries = self._entries(file, file_name)
         yield from map(entries.record, islice(entries.found, skip, None))
 
-    def count(self, file: IO[bytes], file_name: str) -> int:
-        return sum(1 for _ in self._entries(file, file_name).found)
+    def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
+        entries = self._entries(file, file_name)
+        return ((1, entries.least) for _entry in entries.found)
 
     def _entries(self, file: IO[bytes], file_name: str) -> Entries:
         raise NotImplementedError
@@ -101,6 +107,11 @@ class Importer(Protocol):
     @property
     def holds_images(self) -> bool: ...
 
+    @property
+    def holds_labels(self) -> bool:
+        """Whether the format says which labels people gave."""
+        ...
+
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
         """Read from the start, after `skip` records, holding one record in memory at a time.
 
@@ -108,8 +119,10 @@ class Importer(Protocol):
         """
         ...
 
-    def count(self, file: IO[bytes], file_name: str) -> int:
-        """Number of records in the whole file. Raises as `records` does: what is counted can be read."""
+    def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
+        """Go through the whole file, and say of each piece of it how many records it has, and how many
+        characters they have at least. Raises as `records` does: what is counted can be read.
+        """
         ...
 
 
@@ -124,15 +137,24 @@ def check_columns(names: list[str], where: str) -> None:
             where=where,
         )
     for place, name in enumerate(names, 1):
+        if len(name) > MAX_NAME_CHARACTERS:
+            raise InputError(name_too_long(name), where=where)
         if not name.strip():
             raise InputError(
                 _("Column %(place)s has no name. Name it, or remove it.") % {"place": place}, where=where
             )
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name in names if names.count(name) > 1)[:60]
         raise InputError(
             _("The column %(twice)r is there twice. Rename one of them.") % {"twice": twice}, where=where
         )
+
+
+def name_too_long(name: str) -> str:
+    words = _(
+        "The name of the column that begins with “%(name)s” has more than %(most)s characters. Shorten it."
+    )
+    return words % {"name": name[:60], "most": f"{MAX_NAME_CHARACTERS:,}"}
 
 
 def row_or_problem(

@@ -19,6 +19,7 @@ from annotation.importers.base import (
     check_row_count,
     row_or_problem,
 )
+from annotation.importers.limits import CELL
 from annotation.importers.text import TextLines, outside_quotes
 
 
@@ -51,7 +52,7 @@ class Delimited(ReadThrough):
             columns = dict(zip(header, cells, strict=True))
             return row_or_problem(where, f"{file_name}:{line}", columns, longest)
 
-        return Entries(rows, record)
+        return Entries(rows, record, sum(map(len, header)) + CELL * width)
 
     def _rows(self, lines: TextLines) -> Iterator[tuple[int, list[str]]]:
         """Rows that are not blank, with the number of the line on which they start."""
@@ -75,9 +76,10 @@ class Delimited(ReadThrough):
                 raise InputError(
                     _(
                         "The quotation marks do not fit together (%(error)s). The row starts here "
-                        "and is read up to line %(lines)s."
+                        "and is read up to line %(lines)s. Close the quotation mark in line %(start)s, and "
+                        "double each one inside of a cell; or export or upload the file again, whole."
                     )
-                    % {"error": error, "lines": lines.number},
+                    % {"error": error, "lines": lines.number, "start": start},
                     where=f"line {start}",
                 ) from None
             if cells:

@@ -8,6 +8,7 @@ from typing import IO, Any
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
+from annotation.importers.budget import Deadline, InTime
 from annotation.importers.detect_zip import kind_of
 from annotation.importers.doccano import looks_like_doccano
 from annotation.importers.gzipped import is_gzipped, unpacked
@@ -36,7 +37,8 @@ HEADERS = frozenset({
 def detect(stored: StoredFile) -> str:
     """The importer's name in the registry. Raises InputError for what none of them reads."""
     with open_file(stored) as file:
-        return detect_in(file, stored.original_name)
+        timed = InTime(file, Deadline.of_a_look(), stored.original_name)
+        return detect_in(timed, stored.original_name)
 
 
 def detect_in(packed: IO[bytes], where: str) -> str:

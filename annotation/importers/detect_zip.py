@@ -7,7 +7,7 @@ from typing import IO
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.importers.archives import content_of, opened
+from annotation.importers.archives import content_of, is_archive, opened
 from annotation.importers.argilla import is_argilla
 from annotation.importers.hugging_face import INFO, STATE, holds_images
 from annotation.importers.zip_file import is_about, tables_in
@@ -47,6 +47,13 @@ def _content(archive: zipfile.ZipFile, file_name: str) -> str:
             names = ", ".join(tables[:5])
             raise InputError(words % {"count": len(tables), "names": names}, where=file_name)
         return "zip_file"
+    packed = [path for path in others if is_archive(path)]
+    if packed and len(packed) == len(others):
+        words = _(
+            "This zip archive holds another archive (%(name)s), which is not opened. Unpack it first, and "
+            "import what is in it."
+        )
+        raise InputError(words % {"name": packed[0]}, where=file_name)
     return "zip_texts" if others and all(map(is_item, others)) else "zip_images"
 
 

@@ -22,6 +22,7 @@ class Doccano(JsonLines):
     name = "doccano"
     title = gettext_noop("doccano, JSON Lines")
     answers = LABELS
+    holds_labels = True
 
     def _labels(self, value: dict[str, Any]) -> tuple[GivenLabel, ...]:
         return _given(value)

@@ -4,6 +4,8 @@ They are read in a process of their own (`excel_reader`), whose memory is limite
 """
 
 import json
+import math
+import resource
 import shutil
 import subprocess
 import sys
@@ -24,12 +26,16 @@ from django.utils.translation import gettext_noop
 from annotation.errors import InputError
 from annotation.importers.archives import opened
 from annotation.importers.base import Problem, Record, check_columns, check_row_count, row_or_problem
+from annotation.importers.budget import Deadline
+from annotation.importers.limits import (
+    CELL,
+    WORKBOOK_MEGABYTES,
+    WORKBOOK_SECONDS,
+)
 from annotation.importers.text import longest_row
 
 NAME = "excel"
 READER = Path(__file__).with_name("excel_reader.py")
-MEGABYTES = 2048
-REQUEST_SECONDS = 60
 ZIP_MAGIC = b"PK"
 
 
@@ -42,8 +48,9 @@ class Excel:
     sheet: str = ""
     title: str = gettext_noop("Excel or OpenDocument table")
     holds_images: bool = False
-    until: float | None = None
-    """When somebody who waits for it has waited long enough, by `time.monotonic`."""
+    holds_labels: bool = False
+    deadline: Deadline | None = None
+    """Of all reading together: the reader is a process of its own, which no file's deadline stops."""
 
     @property
     def name(self) -> str:
@@ -51,8 +58,8 @@ class Excel:
         return f"{NAME}:{self.sheet}" if self.sheet else NAME
 
     def in_a_request(self) -> "Excel":
-        """The same with a limit on the time that all reading together may take from now on."""
-        return replace(self, until=time.monotonic() + REQUEST_SECONDS)
+        """The same with a limit on the time that all reading together may take."""
+        return replace(self, deadline=Deadline.of_a_look())
 
     def sheets(self, file: IO[bytes], file_name: str) -> list[str]:
         """Names of the visible sheets."""
@@ -76,9 +83,12 @@ class Excel:
                 }
                 yield row_or_problem(where, f"{file_name}:{number}", columns, longest, typed)
 
-    def count(self, file: IO[bytes], file_name: str) -> int:
+    def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
         with closing(self._rows(file, file_name)) as rows:
-            return sum(1 for _ in rows) - 1
+            _number, header = next(rows)
+            least = sum(len(_text(cell)) + CELL for cell in header)
+            for _number, cells in rows:
+                yield 1, least + sum(len(cell) for cell in cells or () if isinstance(cell, str))
 
     def _rows(self, file: IO[bytes], file_name: str) -> Generator[Any, None, None]:
         """(number, cells) of the header and of each row."""
@@ -108,7 +118,8 @@ class Excel:
         file.seek(0)
         if file.read(len(ZIP_MAGIC)) == ZIP_MAGIC:
             opened(file).close()
-        command = [sys.executable, "-I", str(READER), str(MEGABYTES), str(longest_row()), self.sheet]
+        most = (WORKBOOK_MEGABYTES, WORKBOOK_SECONDS, longest_row())
+        command = [sys.executable, "-I", str(READER), *map(str, most), self.sheet]
         with (
             _with_descriptor(file) as source,
             subprocess.Popen(
@@ -119,9 +130,10 @@ class Excel:
                 env={"RUST_BACKTRACE": "0"},
             ) as reader,
         ):
-            timer = threading.Timer((self.until or 0) - time.monotonic(), reader.kill)
+            until = self.deadline.until if self.deadline else math.inf
+            timer = threading.Timer(until - time.monotonic(), reader.kill)
             timer.daemon = True
-            if self.until is not None:
+            if self.deadline:
                 timer.start()
             try:
                 value = None
@@ -130,21 +142,29 @@ class Excel:
                     if isinstance(value, dict) and "error" in value:
                         raise _refusal(value, self.sheet, file_name)
                     yield value
-                if value != "end" and self.until is not None and time.monotonic() >= self.until:
+                if value != "end" and self.deadline and time.monotonic() >= until:
                     words = _(
                         "Reading the workbook takes more than %(most)d seconds. Save the sheet as CSV in "
                         "UTF-8, or split it."
                     )
-                    raise InputError(words % {"most": REQUEST_SECONDS}, where=file_name)
+                    raise InputError(words % {"most": self.deadline.seconds}, where=file_name)
                 if value != "end":
                     words = _(
                         "The workbook is damaged, or reading it takes more than %(most)s MB of memory. Save "
                         "the sheet as CSV in UTF-8, or split it."
                     )
-                    raise InputError(words % {"most": f"{MEGABYTES:,}"}, where=file_name)
+                    raise InputError(words % {"most": f"{_most_megabytes():,}"}, where=file_name)
             finally:
                 timer.cancel()
                 reader.kill()
+
+
+def _most_megabytes() -> int:
+    """What the reader may have: its own limit, or that of the process that starts it where that is lower."""
+    inherited, _hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if inherited == resource.RLIM_INFINITY:
+        return WORKBOOK_MEGABYTES
+    return min(WORKBOOK_MEGABYTES, inherited // 1024**2)
 
 
 @contextmanager

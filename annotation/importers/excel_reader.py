@@ -2,8 +2,8 @@
 line. Run as a program of its own, with a limit on its memory: the library unpacks a whole sheet at once, and
 one cell in its last corner makes that as large as any memory.
 
-It imports nothing of this project, so that it starts fast. Arguments: the number of megabytes that it may
-use, the characters of the longest row, and the sheet's name ("" for the first one).
+It imports nothing of this project, so that it starts fast. Arguments: the megabytes and the seconds of a
+processor that it may use, the characters of the longest row, and the sheet's name ("" for the first one).
 
 The first line is {"sheets": [...], "sheet": name}; then the header, [row number, [cell, ...]], and the rows
 that are not empty in the same form; null in place of the cells of a row that is too long. Last comes "end".
@@ -21,7 +21,6 @@ from datetime import date, datetime, time, timedelta
 from typing import IO, Any
 from xml.etree import ElementTree
 
-SECONDS = 900
 WORKSHEETS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 # No part of it looks at a byte more than a few times, whatever the sheet has in a comment or in no order.
 ERROR = re.compile(
@@ -34,9 +33,9 @@ BLOCK = 1024 * 1024
 OVERLAP = 4096
 
 
-def main(megabytes: int, longest: int, wanted: str) -> None:
+def main(megabytes: int, seconds: int, longest: int, wanted: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (megabytes * 1024**2, megabytes * 1024**2))
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     import python_calamine as calamine
 
     file = sys.stdin.buffer
@@ -169,4 +168,4 @@ def _say(value: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

@@ -2,17 +2,17 @@
 
 import gzip
 import io
+import zipfile
 import zlib
 from typing import IO
 
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
+from annotation.importers.budget import Passing
+from annotation.importers.limits import most_unpacked, unpacks_to_too_much, uploaded_bytes
 
 MAGIC = b"\x1f\x8b"
-# Text becomes some ten times smaller, text that repeats itself a hundred times.
-MAX_RATIO = 200
-ALWAYS_ALLOWED_BYTES = 10 * 1024**2
 BLOCK = 256 * 1024
 
 
@@ -24,33 +24,21 @@ def is_gzipped(file: IO[bytes]) -> bool:
 def unpacked(file: IO[bytes]) -> IO[bytes]:
     """The file from its start, or what is compressed in it.
 
-    Reading from it raises InputError where it is damaged, or unpacks to more than MAX_RATIO times its size.
+    Reading from it raises InputError where it is damaged, or unpacks to more than it may.
     """
     gzipped = is_gzipped(file)
+    if gzipped and isinstance(file, zipfile.ZipExtFile):
+        raise InputError(_("It is compressed twice. Unpack it first."), where=file.name or "file")
     file.seek(0)
     return io.BufferedReader(_Unpacked(file), BLOCK) if gzipped else file
 
 
-class _Unpacked(io.RawIOBase):
-    """It does not close what it reads from, which is the caller's."""
-
+class _Unpacked(Passing):
     def __init__(self, packed: IO[bytes]) -> None:
-        size = packed.seek(0, 2)
         packed.seek(0)
-        self._most = max(MAX_RATIO * size, ALWAYS_ALLOWED_BYTES)
-        self._file = gzip.GzipFile(fileobj=packed, mode="rb")
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, place: int, whence: int = io.SEEK_SET) -> int:
-        return self._file.seek(place, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
+        super().__init__(gzip.GzipFile(fileobj=packed, mode="rb"))
+        self._size = uploaded_bytes(packed)
+        self._most = most_unpacked(self._size)
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         try:
@@ -59,10 +47,6 @@ class _Unpacked(io.RawIOBase):
             words = _("The compressed file is damaged or cut off (%(error)s).") % {"error": error}
             raise InputError(words, where="file") from None
         if self._file.tell() > self._most:
-            words = _(
-                "The file unpacks to more than %(max_ratio)s times its size; it is not read on. Unpack it "
-                "first."
-            )
-            raise InputError(words % {"max_ratio": MAX_RATIO}, where="file")
+            raise unpacks_to_too_much(self._size, self._file.tell(), "file")
         buffer[: len(content)] = content
         return len(content)

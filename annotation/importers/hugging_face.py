@@ -8,6 +8,7 @@ import json
 import struct
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -19,10 +20,19 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.importers.archives import content_of, opened
-from annotation.importers.argilla import given_labels
-from annotation.importers.arrow import Features, check_types, features_of, records_of
-from annotation.importers.base import Problem, Record, Row, check_columns, check_row_count
+from annotation.importers.argilla import labelled
+from annotation.importers.arrow import Features, check_types, features_of, measured, records_of
+from annotation.importers.base import Problem, Record, check_columns, check_row_count
+from annotation.importers.budget import check_time
 from annotation.importers.images import checked_image
+from annotation.importers.limits import (
+    MOST_BATCH,
+    MOST_DATA_FILES,
+    MOST_DESCRIPTION,
+    MOST_METADATA,
+    MOST_PACKED_BATCH,
+    MOST_RATIO_OF_BATCH,
+)
 from annotation.importers.reserved import RESPONSES
 
 if TYPE_CHECKING:
@@ -32,14 +42,7 @@ STATE = "state.json"
 INFO = "dataset_info.json"
 SPLITS = "dataset_dict.json"
 SPLIT = "split"
-# So much of a description is read, of which features of many classes are the longest part.
-MOST_DESCRIPTION = 16 * 1024**2
-# What a file may hold between two ends of a batch: much where it is as large itself, as images are.
-MOST_BATCH = 512 * 1024**2
-MOST_PACKED_BATCH = 128 * 1024**2
-MOST_RATIO_OF_BATCH = 4
 BLOCK = 1024**2
-MOST_METADATA = 16 * 1024**2
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
 
 
@@ -59,21 +62,22 @@ class HuggingFace:
     name: str
     title: str
     holds_images: bool
+    holds_labels: bool = False
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
         with opened(file) as archive:
             yield from islice(self._records(archive, file_name), skip, None)
 
-    def count(self, file: IO[bytes], file_name: str) -> int:
+    def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
         with opened(file) as archive:
             rows = 0
             for split in splits_of(archive, file_name, images=self.holds_images):
                 for batch in _batches(archive, split, file_name):
                     rows += len(batch)
                     check_row_count(rows, file_name)
+                    yield measured(batch)
         if not rows:
             raise InputError(_("The data set has no rows."), where=file_name)
-        return rows
 
     def _records(self, archive: zipfile.ZipFile, file_name: str) -> Iterator[Record]:
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
@@ -119,23 +123,27 @@ def splits_of(archive: zipfile.ZipFile, file_name: str, *, images: bool) -> list
         raise InputError(_("There is no data set in this zip archive."), where=file_name)
     if listed := next((path for path in paths if PurePosixPath(path).name == SPLITS), ""):
         root = listed.removesuffix(SPLITS)
-        names = [str(name) for name in described(archive, paths, listed).get("splits") or ()]
-        folders = [f"{root}{name}/" for name in names]
+        splits = _list(described(archive, paths, listed), "splits", listed, most=len(paths))
+        folders = [f"{root}{name}/" for name in splits]
+        _check_once(folders, listed)
     elif len(folders) > 1:
         raise InputError(
             _("There are several data sets in this zip archive: %(folders)s. Pack one.")
             % {"folders": ", ".join(sorted(folders)[:10])},
             where=file_name,
         )
-    found = []
+    found: list[_Split] = []
     for folder in folders:
+        check_time(archive.fp)
         state = described(archive, paths, folder + STATE)
         if state.get("_indices_data_files") or state.get("_indices_files"):
             words = _(
                 "The data set is a selection of another one. Call flatten_indices() before you save it."
             )
             raise InputError(words, where=folder + STATE)
-        files = [f"{folder}{entry.get('filename')}" for entry in state.get("_data_files") or ()]
+        entries = _list(state, "_data_files", folder + STATE, most=min(len(paths), MOST_DATA_FILES))
+        files = [f"{folder}{_of(entry).get('filename')}" for entry in entries]
+        _check_once(files, folder + STATE)
         for path in files:
             if path not in paths:
                 raise InputError(_("The file %(path)r is missing.") % {"path": path}, where=file_name)
@@ -144,6 +152,21 @@ def splits_of(archive: zipfile.ZipFile, file_name: str, *, images: bool) -> list
         image = pictures[0] if images and len(pictures) == 1 else ""
         found.append(_Split(PurePosixPath(folder).name if listed else "", files, features, image))
     return found
+
+
+def _list(description: dict[str, Any], name: str, where: str, *, most: int) -> list[Any]:
+    """What a description lists under a name. Raises InputError for more than `most`."""
+    found = description.get(name) or []
+    if not isinstance(found, list) or len(found) > most:
+        words = _("“%(name)s” is no list, or one of more than there can be: at most %(most)s are read.")
+        raise InputError(words % {"name": name, "most": f"{most:,}"}, where=where)
+    return found
+
+
+def _check_once(paths: list[str], where: str) -> None:
+    if len(set(paths)) < len(paths):
+        twice = next(path for path, count in Counter(paths).items() if count > 1)
+        raise InputError(_("It names %(path)r twice.") % {"path": twice[:200]}, where=where)
 
 
 def described(archive: zipfile.ZipFile, paths: dict[str, zipfile.ZipInfo], path: str) -> dict[str, Any]:
@@ -166,23 +189,28 @@ def _batches(archive: zipfile.ZipFile, split: _Split, file_name: str) -> "Iterat
         taken = min(archive.getinfo(path).compress_size, archive.start_dir)
         most = min(max(MOST_RATIO_OF_BATCH * taken, MOST_PACKED_BATCH), MOST_BATCH)
         with archive.open(path) as file:
-            yield from stream_of(file, split, path, most)
+            yield from stream_of(file, split, path, most, timed=archive.fp)
 
 
-def stream_of(file: IO[bytes], split: _Split, where: str, most: int) -> "Iterator[pa.RecordBatch]":
+def stream_of(
+    file: IO[bytes], split: _Split, where: str, most: int, *, timed: Any = None
+) -> "Iterator[pa.RecordBatch]":
     """The batches of one Arrow stream, none of more than `most` bytes. Raises InputError where it is damaged,
-    or made to fill a memory.
+    or made to fill a memory, and BudgetError where there is no time left to read `timed`, the file that it
+    is unpacked from.
     """
     import pyarrow as pa
 
     try:
-        checked = _Checked(file, where, most)
+        checked = _Checked(file, where, most, timed)
         with pa.ipc.open_stream(checked) as reader:
             schema = reader.schema
             _check(schema, split, where)
             for batch in reader:
                 batch.validate(full=True)
                 yield batch
+    except MemoryError:
+        raise
     except (pa.ArrowException, *DAMAGED) as error:
         words = _("The data set is damaged and cannot be read (%(error)s).")
         raise InputError(words % {"error": str(error).partition("\n")[0][:300]}, where=where) from None
@@ -219,8 +247,9 @@ class _Checked:
 
     closed = False
 
-    def __init__(self, file: IO[bytes], where: str, most: int) -> None:
+    def __init__(self, file: IO[bytes], where: str, most: int, timed: Any) -> None:
         self._file = file
+        self._timed = timed
         self._where = where
         self._most = most
         self._left = 0  # of the message that is being read
@@ -242,7 +271,8 @@ class _Checked:
         return found
 
     def _next(self) -> None:
-        """Read the head of the next message."""
+        """Read the head of the next message, of which a few bytes may unpack to any number."""
+        check_time(self._timed)
         head = self._file.read(8)
         if len(head) == 8 and head[:4] == b"\xff\xff\xff\xff":
             (size,) = struct.unpack_from("<i", head, 4)
@@ -309,7 +339,11 @@ def _field(metadata: bytes, table: int, number: int) -> int:
 
 
 def _kind(feature: Any) -> str:
-    return str(feature.get("_type", "")) if isinstance(feature, dict) else ""
+    return str(_of(feature).get("_type", ""))
+
+
+def _of(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _with(record: Record, columns: dict[str, str]) -> Record:
@@ -320,7 +354,7 @@ def _with_labels(record: Record) -> Record:
     """Of a data set that Argilla's `records.to_datasets` made."""
     if isinstance(record, Problem) or not record.typed:
         return record
-    return record._replace(labels=given_labels(record.typed))
+    return labelled(record, record.typed)
 
 
 def _with_image(record: Record, cell: Any) -> Record:
@@ -339,4 +373,4 @@ def _with_image(record: Record, cell: Any) -> Record:
         return Problem(record.where, error.message)
     name = PurePosixPath(path.replace("\\", "/")).name
     columns = {**record.columns, "file_name": name} if name and "file_name" not in record.columns else None
-    return Row(record.where, record.name, columns or record.columns, image, record.labels, record.typed)
+    return record._replace(columns=columns or record.columns, image=image)

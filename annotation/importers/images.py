@@ -37,6 +37,8 @@ def checked_image(content: bytes) -> Image:
         raise InputError(_("This is no PNG, JPEG, GIF, WebP or BMP image.")) from None
     except PIL.Image.DecompressionBombError:
         small = False
+    except MemoryError:
+        raise
     except Exception as error:  # decoders meet hostile bytes with exceptions of every kind
         raise InputError(
             _("The image is damaged and cannot be shown (%(error)s).") % {"error": error}

@@ -125,7 +125,11 @@ class _Entries:
             elif block[begin:].strip():
                 raise self._error(_("A JSON list begins with [."))
         start += _blank_lines("".join(parts))
-        raise InputError(_("The list is never closed: what starts here has no end."), where=f"line {start}")
+        words = _(
+            "The list is never closed: what starts here has no end. The file seems to be cut off: export or "
+            "upload it again, whole."
+        )
+        raise InputError(words, where=f"line {start}")
 
     def _blocks(self) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8")()

@@ -10,7 +10,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from annotation.importers.base import (
-    MAX_COLUMNS,
     Entries,
     GivenLabel,
     Problem,
@@ -19,10 +18,9 @@ from annotation.importers.base import (
     Row,
     row_or_problem,
 )
+from annotation.importers.limits import MAX_COLUMNS, MAX_DEPTH
 from annotation.importers.lines import text_lines
 
-# Lists and objects in each other; a database reads no more than some hundreds.
-MAX_DEPTH = 100
 # Digits that make a double unique, and characters of a number that cannot have more.
 DOUBLE_DIGITS = 17
 SURE_DIGITS = 17
@@ -95,11 +93,26 @@ def decoded(line: str) -> Any:
     try:
         return _DECODER.decode(line)
     except json.JSONDecodeError as error:
-        raise ValueError(
-            _("it is no JSON (%(msg)s at place %(colno)s).") % {"msg": error.msg, "colno": error.colno}
-        ) from None
+        raise ValueError(_no_json(error)) from None
     except RecursionError:
         raise ValueError(_("it is nested too deeply.")) from None
+
+
+def _no_json(error: json.JSONDecodeError) -> str:
+    if error.msg.startswith("Unterminated string"):
+        words = _(
+            "it is no JSON (the text that begins at place %(place)s has no closing quotation mark). If the "
+            "file was cut off, export or upload it again, whole."
+        )
+        return words % {"place": error.colno}
+    if error.pos >= len(error.doc.rstrip()):
+        return _(
+            "it is no JSON (it breaks off before its end). If the file was cut off, export or upload it "
+            "again, whole."
+        )
+    # Some of Python's messages end in "at".
+    said = {"msg": error.msg.removesuffix(" at"), "colno": error.colno}
+    return _("it is no JSON (%(msg)s at place %(colno)s).") % said
 
 
 def cells_of(

@@ -24,6 +24,7 @@ from annotation.importers.label_studio_results import (
     given_labels,
     milliseconds,
     predicted,
+    skipped,
     whole_rating,
 )
 from annotation.importers.lines import text_lines
@@ -46,6 +47,7 @@ class LabelStudio(ReadThrough):
     name = "label_studio"
     title = gettext_noop("Label Studio tasks")
     holds_images = False
+    holds_labels = True
 
     def _entries(self, file: IO[bytes], file_name: str) -> Entries:
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
@@ -60,9 +62,13 @@ class LabelStudio(ReadThrough):
             except ValueError as error:
                 return Problem(first.where, _("This task cannot be used: %(error)s") % {"error": error})
             checked = row_or_problem(row.where, row.name, row.columns, longest, row.typed)
-            return checked._replace(labels=row.labels) if isinstance(checked, Row) else checked
+            return _with_labels(checked, row) if isinstance(checked, Row) else checked
 
         return Entries(_grouped(_read(file, file_name)), record)
+
+
+def _with_labels(checked: Row, row: Row) -> Row:
+    return checked._replace(labels=row.labels, left_out=row.left_out)
 
 
 def looks_like_tasks(first: Any) -> bool:
@@ -125,13 +131,14 @@ def _min_task(entry: _Entry) -> tuple[Any, bool]:
 
 def _row(where: str, name: str, entries: list[Any]) -> Row:
     """Raises ValueError that says what is wrong."""
-    task = entries[0]
+    task, left_out = entries[0], 0
     if not isinstance(task, dict):
         raise ValueError(_("it is no JSON object ({...})."))
     if isinstance(task.get("data"), dict):
         data = with_own_names(task["data"], task.get("meta"))
         rest = {key: value for key, value in task.items() if key != "data"}
-        labels = given_labels(task.get("annotations", task.get("completions")))
+        annotations = task.get("annotations", task.get("completions"))
+        labels, left_out = given_labels(annotations), skipped(annotations)
     elif _is_min(task):
         data, rest, labels = _of_min(entries)
     else:
@@ -155,7 +162,7 @@ def _row(where: str, name: str, entries: list[Any]) -> Row:
         raise ValueError(_("it contains half a character (a lone surrogate).")) from None
     number = task.get("id")
     own = str(number) if isinstance(number, int | str) and not isinstance(number, bool) else ""
-    return Row(where, own.strip() or name, columns, labels=labels, typed=typed)
+    return Row(where, own.strip() or name, columns, labels=labels, typed=typed, left_out=left_out)
 
 
 def prediction_values(task: Mapping[str, Any], taken: Collection[str]) -> dict[str, Any]:
@@ -163,9 +170,12 @@ def prediction_values(task: Mapping[str, Any], taken: Collection[str]) -> dict[s
     other columns.
     """
     values: dict[str, Any] = {}
+    names = set(taken)
     for version, *said in predicted(task.get("predictions")):
         for ending, value in zip(PREDICTED, said, strict=True):
-            values[_free(f"{version}{ending}", {*taken, *values})] = value
+            name = _free(f"{version}{ending}", names)
+            names.add(name)
+            values[name] = value
     return values
 
 

@@ -68,6 +68,12 @@ def given_labels(annotations: Any) -> tuple[GivenLabel, ...]:
     return tuple(map(_given, made))
 
 
+def skipped(annotations: Any) -> int:
+    """How many of a task's annotations were cancelled."""
+    entries = annotations if isinstance(annotations, list) else []
+    return sum(isinstance(entry, dict) and bool(entry.get("was_cancelled")) for entry in entries)
+
+
 def _given(annotation: dict[str, Any]) -> GivenLabel:
     """No result at all is what somebody leaves who found that none of several choices fits."""
     results = annotation.get("result")

@@ -1,5 +1,6 @@
 """Parquet: a table by columns, read in groups of rows."""
 
+import os
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
@@ -8,9 +9,21 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
-from annotation.importers.arrow import MOST_BYTES, check_types, features_of, is_text, records_of
+from annotation.importers.arrow import check_types, features_of, is_text, measured, records_of
 from annotation.importers.base import Record, check_columns, check_row_count
-from annotation.importers.parquet_pages import count_values
+from annotation.importers.budget import check_time
+from annotation.importers.limits import (
+    MOST_BYTES,
+    MOST_GROUPS,
+    MOST_LISTED,
+    MOST_LISTED_OF_LARGE,
+    MOST_PAGE_BYTES,
+    MOST_SHARING_BYTES,
+    most_unpacked,
+    unpacks_to_too_much,
+    uploaded_bytes,
+)
+from annotation.importers.parquet_pages import Pages, pages_of, start_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,14 +35,6 @@ BATCH = 1_000
 SHARING = "DELTA_BYTE_ARRAY"
 BATCH_OF_SHARING = 10
 BUFFER = 1024**2
-# A table that unpacks to so many times its size is made to fill a memory.
-MAX_RATIO = 200
-# Values in the lists of one group of rows, where one row may have them all: a row is unpacked at once.
-# A group may hold more, up to the second number, if they take a byte each in the file: what they fill is then
-# in proportion to what was uploaded.
-MOST_LISTED = 20_000_000
-MOST_LISTED_OF_LARGE = 200_000_000
-ALWAYS_ALLOWED_BYTES = 10 * 1024**2
 
 
 class Parquet:
@@ -40,6 +45,7 @@ class Parquet:
     name = "parquet"
     title = gettext_noop("Parquet table")
     holds_images = False
+    holds_labels = False
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
         table = _opened(file, file_name)
@@ -50,15 +56,14 @@ class Parquet:
             yield from records_of(batch, features, first=number + 1, name=file_name, longest=longest)
             number += len(batch)
 
-    def count(self, file: IO[bytes], file_name: str) -> int:
-        return sum(map(len, _batches(_opened(file, file_name), file, 0)))
+    def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
+        return map(measured, _batches(_opened(file, file_name), file, 0))
 
 
 def _opened(file: IO[bytes], file_name: str) -> "pq.ParquetFile":
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    size = file.seek(0, 2)
     try:
         file.seek(0)
         table = pq.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)
@@ -66,6 +71,8 @@ def _opened(file: IO[bytes], file_name: str) -> "pq.ParquetFile":
         if listed := [path for path in _paths(table) if path not in schema.names]:
             # Of texts in lists each is unpacked once, and rows are made of a few at a time.
             table = pq.ParquetFile(file, read_dictionary=listed, buffer_size=BUFFER, pre_buffer=False)
+    except MemoryError:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(error, file_name) from None
     check_columns(list(schema.names), file_name)
@@ -74,16 +81,7 @@ def _opened(file: IO[bytes], file_name: str) -> "pq.ParquetFile":
     if not rows:
         raise InputError(_("The file has a header but no rows."), where=file_name)
     check_row_count(rows, file_name)
-    _check_nested(table, file, file_name)
-    groups = map(table.metadata.row_group, range(table.num_row_groups))
-    unpacked = sum(group.total_byte_size for group in groups)
-    if unpacked > max(MAX_RATIO * size, ALWAYS_ALLOWED_BYTES):
-        words = _(
-            "The file of %(size)s bytes says that it unpacks to %(unpacked)s bytes, more than %(max_ratio)s "
-            "times its size; it is not read."
-        )
-        values = {"size": f"{size:,}", "unpacked": f"{unpacked:,}", "max_ratio": MAX_RATIO}
-        raise InputError(words % values, where=file_name)
+    _check_pages(table, file, file_name)
     return table
 
 
@@ -91,42 +89,88 @@ def _paths(table: "pq.ParquetFile") -> list[str]:
     return [table.schema.column(number).path for number in range(len(table.schema))]
 
 
-def _check_nested(table: "pq.ParquetFile", file: IO[bytes], where: str) -> None:
-    """Values in lists take next to no room where they are the same: it is their number that counts, in all
-    columns together.
-    """
-    size = file.seek(0, 2)
-    names = set(table.schema_arrow.names)
-    in_lists = [table.schema.column(number).max_repetition_level > 0 for number in range(len(table.schema))]
+def _check_pages(table: "pq.ParquetFile", file: IO[bytes], where: str) -> None:
+    """Look at the heads of all pages before one is unpacked: what the file says at its end may be forged."""
+    uploaded, unpacked = uploaded_bytes(file), 0
+    if table.num_row_groups > MOST_GROUPS:
+        words = _("There are more than %(most)s groups of rows. Write larger ones (row_group_size).")
+        raise InputError(words % {"most": f"{MOST_GROUPS:,}"}, where=where)
+    try:
+        ends = _ends(table, file)
+    except ValueError as error:
+        raise _damaged(error, where) from None
     for group in range(table.num_row_groups):
-        found = table.metadata.row_group(group)
-        columns = [found.column(number) for number in range(found.num_columns)]
-        packed = sum(
-            column.total_compressed_size for number, column in enumerate(columns) if in_lists[number]
-        )
-        most = max(MOST_LISTED, min(packed, size, MOST_LISTED_OF_LARGE))
-        listed = 0
-        for number, column in enumerate(columns):
-            if column.path_in_schema in names and not in_lists[number]:
-                continue
-            if in_lists[number]:
-                listed += column.num_values
-            if listed > most:
+        check_time(file)
+        columns = _columns(table, group)
+        try:
+            pages = [pages_of(file, column, ends.get(start_of(column), 0)) for column in columns]
+        except (ValueError, OSError) as error:
+            raise _damaged(error, where) from None
+        for column, of in zip(columns, pages, strict=True):
+            unpacked += of.unpacked
+            shared = of.unpacked if SHARING in column.encodings else 0
+            if of.largest > MOST_PAGE_BYTES or shared > MOST_SHARING_BYTES:
                 words = _(
-                    "The lists in the column %(name)r are too large to be read. Write the file in smaller "
-                    "groups of rows (row_group_size), or the lists as text."
+                    "The column %(name)r unpacks to more at once than is read. Write the file in smaller "
+                    "groups of rows (row_group_size)."
                 )
                 raise InputError(words % {"name": column.path_in_schema}, where=where)
-            if SHARING in column.encodings:
-                words = _("The lists in the column %(name)r are too large to be read. Write them as text.")
-                raise InputError(words % {"name": column.path_in_schema}, where=where)
-            if in_lists[number]:
-                try:
-                    values = count_values(file, column)
-                except (ValueError, OSError) as error:
-                    raise _damaged(error, where) from None
-                if values > column.num_values:
-                    raise _damaged("its pages hold more than it says", where)
+        if unpacked > most_unpacked(uploaded):
+            raise unpacks_to_too_much(uploaded, unpacked, where)
+        _check_nested(table, columns, pages, uploaded, where)
+
+
+def _columns(table: "pq.ParquetFile", group: int) -> "list[pq.ColumnChunkMetaData]":
+    found = table.metadata.row_group(group)
+    return [found.column(number) for number in range(found.num_columns)]
+
+
+def _ends(table: "pq.ParquetFile", file: IO[bytes]) -> dict[int, int]:
+    """Where the pages of a column of a group end at the latest, by where they start: where the next ones do.
+    So no part of the file is read for two of them. Raises ValueError where two start at the same place.
+    """
+    starts: list[int] = []
+    for group in range(table.num_row_groups):
+        check_time(file)
+        starts += [start_of(column) for column in _columns(table, group) if column.num_values]
+    starts.sort()
+    ends = dict(zip(starts, [*starts[1:], file.seek(0, os.SEEK_END)], strict=False))
+    if len(ends) < len(starts):
+        raise ValueError("two columns have the same pages")
+    return ends
+
+
+def _check_nested(
+    table: "pq.ParquetFile",
+    columns: "list[pq.ColumnChunkMetaData]",
+    pages: list[Pages],
+    uploaded: int,
+    where: str,
+) -> None:
+    """Values in lists take next to no room where they are the same: it is their number that counts, in all
+    columns of a group of rows together.
+    """
+    names = set(table.schema_arrow.names)
+    in_lists = [table.schema.column(number).max_repetition_level > 0 for number in range(len(table.schema))]
+    packed = sum(column.total_compressed_size for number, column in enumerate(columns) if in_lists[number])
+    most = max(MOST_LISTED, min(packed, uploaded, MOST_LISTED_OF_LARGE))
+    listed = 0
+    for number, column in enumerate(columns):
+        if column.path_in_schema in names and not in_lists[number]:
+            continue
+        if in_lists[number]:
+            listed += column.num_values
+        if listed > most:
+            words = _(
+                "The lists in the column %(name)r are too large to be read. Write the file in smaller "
+                "groups of rows (row_group_size), or the lists as text."
+            )
+            raise InputError(words % {"name": column.path_in_schema}, where=where)
+        if SHARING in column.encodings:
+            words = _("The lists in the column %(name)r are too large to be read. Write them as text.")
+            raise InputError(words % {"name": column.path_in_schema}, where=where)
+        if in_lists[number] and pages[number].values > column.num_values:
+            raise _damaged("its pages hold more than it says", where)
 
 
 def _batches(table: "pq.ParquetFile", file: IO[bytes], skip: int) -> "Iterator[pa.RecordBatch]":
@@ -149,6 +193,8 @@ def _batches(table: "pq.ParquetFile", file: IO[bytes], skip: int) -> "Iterator[p
                 if end > skip:
                     yield batch.slice(max(skip - start, 0))
                 start = end
+        except MemoryError:
+            raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(error, f"row {start + 1}") from None
 
@@ -160,10 +206,11 @@ def _together(table: "pq.ParquetFile", file: IO[bytes], group: int) -> int:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    found = table.metadata.row_group(group)
-    columns = [found.column(number) for number in range(found.num_columns)]
-    if any(SHARING in column.encodings for column in columns):
-        return BATCH_OF_SHARING
+    columns = _columns(table, group)
+    if sharing := [column for column in columns if SHARING in column.encodings]:
+        # One of them may be as long as all that the pages of its column hold.
+        longest = sum(pages_of(file, column).unpacked for column in sharing)
+        return min(max(MOST_BYTES // max(longest, 1), 1), BATCH_OF_SHARING)
     names = [column.path_in_schema for column in columns if column.has_dictionary_page]
     top = set(table.schema_arrow.names)
     texts = [name for name in names if name in top and is_text(table.schema_arrow.field(name).type)]
@@ -176,5 +223,8 @@ def _together(table: "pq.ParquetFile", file: IO[bytes], group: int) -> int:
 
 
 def _damaged(error: Any, where: str) -> InputError:
-    words = _("The Parquet file is damaged and cannot be read (%(error)s).")
+    if "magic bytes" in str(error):  # which end every whole one
+        words = _("The Parquet file is cut off: its end is missing. Export or upload it again, whole.")
+        return InputError(words, where=where)
+    words = _("The Parquet file is damaged and cannot be read (%(error)s). Export or upload it again, whole.")
     return InputError(words % {"error": str(error).partition("\n")[0][:300]}, where=where)

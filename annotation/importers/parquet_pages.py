@@ -1,12 +1,13 @@
-"""How many values the pages of a column of a Parquet file hold, by their own heads.
+"""What the pages of a column of a Parquet file hold, by their own heads: values, and bytes once unpacked.
 
 What the file says of the column at its end may be forged, and a page is unpacked by what its head says: a few
 bytes can be any number of values that are the same. The heads are structs of Thrift's compact protocol.
 """
 
+import math
 import os
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -14,35 +15,55 @@ if TYPE_CHECKING:
 STOP, BYTE, INT32, DOUBLE, BINARY, STRUCT = 0, 3, 5, 7, 8, 12
 TRUTHS, NUMBERS = (1, 2), (4, 5, 6)
 # Fields of a head, and those of them that say of a page of this type what is in it.
-TYPE, SIZE = 1, 3
+TYPE, UNPACKED, SIZE = 1, 2, 3
 CONTENT = {0: 5, 3: 8}
 MOST_DEPTH = 4
 # Of pages that have none: a column has one dictionary.
 MOST_WITHOUT_VALUES = 100
 
 
-def count_values(file: IO[bytes], column: "pq.ColumnChunkMetaData") -> int:
-    """Values in the pages that are read for the column of a group of rows: up to the number that the file
-    says, by whole pages. Raises ValueError where they cannot be read.
+class Pages(NamedTuple):
+    """Of a column of one group of rows: how many values there are, how many bytes all pages unpack to, and
+    how many the largest does.
     """
+
+    values: int
+    unpacked: int
+    largest: int
+
+
+def start_of(column: "pq.ColumnChunkMetaData") -> int:
+    """Where in the file the first page is."""
     first = column.dictionary_page_offset or column.data_page_offset
-    file.seek(min(first, column.data_page_offset))
-    count = empty = 0
+    return int(min(first, column.data_page_offset))
+
+
+def pages_of(file: IO[bytes], column: "pq.ColumnChunkMetaData", end: float = math.inf) -> Pages:
+    """Of the pages that are read for the column of a group of rows: up to the number of values that the file
+    says, by whole pages. Raises ValueError where they cannot be read, or go on behind `end`.
+    """
+    file.seek(start_of(column))
+    count = empty = total = largest = 0
     while count < column.num_values:
-        values, size = _page(file)
+        values, size, unpacked = _page(file)
         count += values
+        total += unpacked
+        largest = max(largest, unpacked)
         empty += not values
         if empty > MOST_WITHOUT_VALUES:
             raise ValueError("there are pages without values")
-        file.seek(size, os.SEEK_CUR)
-    return count
+        if values and not size:
+            raise ValueError("a page has values, and no room for them")
+        if file.seek(size, os.SEEK_CUR) > end:
+            raise ValueError("the pages of two columns overlap")
+    return Pages(count, total, largest)
 
 
-def _page(file: IO[bytes]) -> tuple[int, int]:
-    """Values in a page, and the bytes that it takes behind its head."""
+def _page(file: IO[bytes]) -> tuple[int, int, int]:
+    """Values in a page, the bytes that it takes behind its head, and those that it unpacks to."""
     found: dict[int, int] = {}
     for field, kind in _fields(file):
-        if field in (TYPE, SIZE) and kind == INT32:
+        if field in (TYPE, UNPACKED, SIZE) and kind == INT32:
             found[field] = _int32(file)
         elif field in CONTENT.values() and kind == STRUCT:
             for inner, of in _fields(file):
@@ -52,12 +73,12 @@ def _page(file: IO[bytes]) -> tuple[int, int]:
                     _skip(file, of)
         else:
             _skip(file, kind)
-    if TYPE not in found or SIZE not in found:
+    if not {TYPE, UNPACKED, SIZE} <= found.keys():
         raise ValueError("a page has no readable head")
     content = CONTENT.get(found[TYPE])
     if content and content not in found:
         raise ValueError("a page does not say what it holds")
-    return found[content] if content else 0, found[SIZE]
+    return found[content] if content else 0, found[SIZE], found[UNPACKED]
 
 
 def _fields(file: IO[bytes]) -> Iterator[tuple[int, int]]:

@@ -16,6 +16,8 @@ from django.utils.translation import gettext_noop
 from annotation.errors import InputError
 from annotation.importers.archives import content_of, opened
 from annotation.importers.base import Importer, Record
+from annotation.importers.budget import in_time_of
+from annotation.importers.limits import comes_from
 
 TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", ".xlsb", ".xls", ".ods")
 # What is said about a data set, beside it.
@@ -28,14 +30,15 @@ class ZipFile:
     name = "zip_file"
     title = gettext_noop("Data file in a zip archive")
     holds_images = False
+    holds_labels = False
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
         with _inside(file, file_name) as (importer, inner, name):
             yield from importer.records(inner, name, skip=skip)
 
-    def count(self, file: IO[bytes], file_name: str) -> int:
+    def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
         with _inside(file, file_name) as (importer, inner, name):
-            return importer.count(inner, name)
+            yield from importer.measure(inner, name)
 
 
 def tables_in(archive: zipfile.ZipFile) -> list[str]:
@@ -76,8 +79,10 @@ def _inside(file: IO[bytes], file_name: str) -> Iterator[tuple[Importer, IO[byte
                         "The file in the archive is larger than this server accepts. Unpack and split it."
                     )
                     raise InputError(words, where=path)
-                with tempfile.TemporaryFile() as copy:
-                    shutil.copyfileobj(inner, copy)
+                with tempfile.TemporaryFile() as unpacked:
+                    shutil.copyfileobj(inner, unpacked)
+                    copy = in_time_of(file, unpacked)
+                    comes_from(copy, file)
                     copy.seek(0)
                     yield importer, copy, path
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
-from annotation.importers.archives import is_no_content, opened, path_of
+from annotation.importers.archives import is_archive, is_no_content, opened, path_of
 from annotation.importers.base import Problem, Record, Row
 from annotation.importers.delimited import Delimited
 from annotation.importers.images import checked_image
@@ -44,15 +44,16 @@ class ZipImages:
     name = "zip_images"
     title = gettext_noop("Images in a zip archive")
     holds_images = True
+    holds_labels = False
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
         with opened(file) as archive:
             for planned in islice(_plan(archive, file_name), skip, None):
                 yield planned if isinstance(planned, Problem) else _read(archive, planned)
 
-    def count(self, file: IO[bytes], file_name: str) -> int:
+    def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
         with opened(file) as archive:
-            return sum(1 for _ in _plan(archive, file_name))
+            yield from ((1, 0) for _entry in _plan(archive, file_name))
 
 
 def _plan(archive: zipfile.ZipFile, file_name: str) -> Iterator[_Entry | Problem]:
@@ -121,6 +122,8 @@ def _listed(
 
 
 def _read(archive: zipfile.ZipFile, entry: _Entry) -> Record:
+    if is_archive(entry.path):
+        return Problem(entry.path, _("This is another archive, which is not opened. Unpack it first."))
     try:
         with archive.open(entry.info) as file:
             # One byte more than allowed tells that there is more.

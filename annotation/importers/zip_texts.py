@@ -27,6 +27,7 @@ class ZipTexts:
     name = "zip_texts"
     title = gettext_noop("Text files in a zip archive")
     holds_images = False
+    holds_labels = False
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
@@ -45,9 +46,9 @@ class ZipTexts:
                     columns[FOLDER] = PurePosixPath(folders[path]).name
                 yield row_or_problem(path, path, columns, longest)
 
-    def count(self, file: IO[bytes], file_name: str) -> int:
+    def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
         with opened(file) as archive:
-            return sum(map(is_item, content_of(archive)))
+            yield from ((1, len(path)) for path in content_of(archive) if is_item(path))
 
 
 def is_item(path: str) -> bool:

@@ -99,25 +99,27 @@ def read_columns(
 
 @dataclass(frozen=True)
 class Proposal:
-    """The columns that are chosen for people at first, "" for none, and why, in a sentence each."""
+    """The columns that are chosen for people at first, "" for none, and why, in a sentence each; `doubt` says
+    why what is named as an id is not proposed.
+    """
 
     id_column: str
     text_column: str
     about_id: str
     about_text: str
+    doubt: str = ""
 
 
-def propose(columns: Sequence[Column], sample: Sequence[Mapping[str, str]]) -> Proposal:
-    """The id is a column that is named as one and names every row of the sample once. The text is chosen by
-    its name, else it is the column with most text; never one that seems to hold answers.
+def propose(
+    columns: Sequence[Column], sample: Sequence[Mapping[str, str]], places: Sequence[str]
+) -> Proposal:
+    """`places` say where the rows of the sample are. The id is a column that is named as one and names every
+    row of the sample once. The text is chosen by its name, else it is the column with most text; never one
+    that seems to hold answers.
     """
-    about_id = ""
+    about_id = doubt = ""
     id_column = _by_name(columns, ID_NAMES)
-    values = [row.get(id_column, "") for row in sample]
-    if id_column and ("" in values or len(set(values)) < len(values)):
-        about_id = _("“%(name)s” is not proposed: in the first rows it is empty, or there twice.") % {
-            "name": id_column
-        }
+    if id_column and (doubt := _no_id(id_column, sample, places)):
         id_column = ""
     elif id_column:
         about_id = _("“%(name)s” is proposed: it tells the first rows apart.") % {"name": id_column}
@@ -128,8 +130,31 @@ def propose(columns: Sequence[Column], sample: Sequence[Mapping[str, str]]) -> P
     elif longest:
         about_text = _("“%(name)s” is proposed: it holds the most text.") % {"name": longest.name}
     else:
-        about_text = _("Nothing is proposed, as all columns seem to hold answers.")
-    return Proposal(id_column, named or (longest.name if longest else ""), about_id, about_text)
+        about_text = _("Nothing is proposed, as all columns seem to hold answers.") if columns else ""
+    return Proposal(id_column, named or (longest.name if longest else ""), about_id, about_text, doubt)
+
+
+def _no_id(name: str, sample: Sequence[Mapping[str, str]], places: Sequence[str]) -> str:
+    """Why a column tells the rows not apart, and where; "" if it does. Its values are not repeated: people
+    may have to be kept from them.
+    """
+    first: dict[str, str] = {}
+    for row, place in zip(sample, places, strict=True):
+        value = row.get(name, "").strip()
+        if not value:
+            words = _(
+                "“%(name)s” is not proposed as the name of the item: it is empty in %(place)s. Without it, "
+                "each row becomes an item that is named by its line."
+            )
+            return words % {"name": name, "place": place}
+        if value in first:
+            words = _(
+                "“%(name)s” is not proposed as the name of the item: %(first)s and %(place)s have the same. "
+                "Without it, each row becomes an item that is named by its line."
+            )
+            return words % {"name": name, "first": first[value], "place": place}
+        first[value] = place
+    return ""
 
 
 def _by_name(columns: Sequence[Column], names: Sequence[str]) -> str:

@@ -20,9 +20,10 @@ from annotation.importers.doccano import Doccano
 from annotation.importers.excel import Excel
 from annotation.importers.json_list import JsonList
 from annotation.importers.jsonl import JsonLines
+from annotation.importers.limits import MOST_NAMES, BudgetError
 from annotation.models import StoredFile
 from annotation.selectors.answer_columns import answer_columns
-from annotation.services.files import open_file
+from annotation.services.import_reading import reading
 
 # So many rows are looked at first to learn the columns; of an archive of images only those that are shown.
 SAMPLE = 200
@@ -99,20 +100,23 @@ def _columns(
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Columns of the first rows, and those of them with answers; none of what cannot be read."""
     importer = registry.get(name)
-    if isinstance(importer, Excel):
-        importer = importer.in_a_request()
     columns: set[str] = set()
     answers: set[str] = set()
-    with open_file(stored) as file:
-        records = importer.records(file, stored.original_name)
+    with reading(stored, waiting=True) as opened:
+        records = opened.records(importer)
         for row in _rows(islice(records, FIRST_IMAGES if importer.holds_images else most)):
             columns.update(row.columns)
             answers.update(row.answers)
+            if len(columns) > MOST_NAMES:
+                words = _("The rows have more than %(most)s different columns. Give them the same ones.")
+                raise BudgetError(words % {"most": f"{MOST_NAMES:,}"}, where=row.where)
     return frozenset(columns), frozenset(answers)
 
 
 def _rows(records: Iterator[object]) -> Iterator[Row]:
     try:
         yield from (record for record in records if isinstance(record, Row))
+    except BudgetError:
+        raise  # what comes behind it has not been looked at
     except InputError:
         return

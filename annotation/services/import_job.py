@@ -17,14 +17,16 @@ from annotation.importers.base import Image, Record, Row
 from annotation.jobs import JobContext
 from annotation.models import Item, Job, Project, StoredFile
 from annotation.services.bulk import copy_rows
-from annotation.services.files import Content, clean_name, open_file, put_content
+from annotation.services.files import Content, clean_name, put_content
+from annotation.services.import_mapping import Mapping
+from annotation.services.import_reading import reading
 from annotation.services.import_rows import Candidate, Told, candidate_of, known_to, none_usable, sort_out
 from annotation.services.imported_labels import Kept, LabelKeeper, Labelled
-from annotation.services.imports import Mapping
 
 CHUNK_ROWS = 5000
 CHUNK_CHARACTERS = 4_000_000
 CHUNK_IMAGES = 100
+SELDOM = ("answers", "spent", "labels_left_out")
 
 
 @dataclass
@@ -33,8 +35,10 @@ class Counts:
 
     `positions` are the places (first, last) of the items that the import brought, `columns` the names that
     the project did not have before: both are for whoever takes the import back. `labels` counts those that
-    came with the items and were kept, `labels_unread` those that could not be read. `answers` are the columns
-    that people's answers came in (`Row.answers`): nobody who labels sees them from then on.
+    came with the items and were kept, `labels_unread` those that could not be read, `labels_left_out`
+    responses that were no labels (drafts, discarded, skipped). `answers` are the columns that people's
+    answers came in (`Row.answers`): nobody who labels sees them from then on. `spent` is what the rows have
+    taken of the file's budget, so that another attempt has no other one.
     """
 
     added: int = 0
@@ -45,7 +49,9 @@ class Counts:
     columns: list[str] = field(default_factory=list)
     labels: int = 0
     labels_unread: int = 0
+    labels_left_out: int = 0
     answers: list[str] = field(default_factory=list)
+    spent: int = 0
 
     @classmethod
     def of(cls, result: dict[str, Any]) -> "Counts":
@@ -54,7 +60,7 @@ class Counts:
 
     def as_result(self) -> dict[str, Any]:
         """For the job; without `answers` where there are none, as most imports have it."""
-        return {name: value for name, value in asdict(self).items() if value or name != "answers"}
+        return {name: value for name, value in asdict(self).items() if value or name not in SELDOM}
 
     def brought(self, first: int, count: int) -> None:
         """Mostly the chunks of an import lie one behind the other."""
@@ -86,18 +92,20 @@ def run_import(context: JobContext) -> dict[str, Any]:
     counts = Counts.of(context.job.result)
     keeper = LabelKeeper(stored.project, context.job) if params.get("keep_labels") else None
     done, total = context.job.done, context.job.total
-    with open_file(stored) as file:
+    with reading(stored, spent=counts.spent) as opened:
         if total is None:  # else an earlier attempt has read it to its end
             context.progress(stage=_("Checking the file"))
-            total = importer.count(file, stored.original_name)
+            total = opened.count(importer)
         context.progress(total=total, stage=_("Adding items"))
-        records = importer.records(file, stored.original_name, skip=done)
+        records = opened.records(importer, skip=done)
         for chunk in _chunks(records, stored.project, mapping, start=done):
+            counts.spent = opened.spent
             with context.chunk(done=chunk.end):
                 _store(context, chunk, mapping, counts, keeper)
     if counts.added + counts.already_there == 0:
         words = _("None of the %(count)s rows of %(file)s could be used.")
         raise none_usable(context.job, words % {"count": f"{total:,}", "file": stored.original_name})
+    counts.spent = 0  # of no use any more
     return counts.as_result()
 
 
@@ -114,7 +122,7 @@ def _chunks(records: Iterable[Record], project: Project, mapping: Mapping, *, st
         made = candidate_of(number, record, mapping, keep)
         if isinstance(made, Candidate):
             if isinstance(record, Row):
-                made.labels, made.answers = record.labels, record.answers
+                made.labels, made.answers, made.left_out = record.labels, record.answers, record.left_out
             chunk.candidates.append(made)
             characters += sum(map(len, made.columns.values()))
             images += made.image is not None
@@ -145,6 +153,7 @@ def _store(
             Labelled(position, candidate.where, candidate.labels)
             for position, candidate in enumerate(found.new, start)
         )
+        counts.labels_left_out += sum(candidate.left_out for candidate in found.new)
     if list(columns) != project.columns:
         Project.objects.filter(pk=project.pk).update(columns=list(columns))
         counts.columns += [name for name in columns if name not in project.columns]

@@ -10,10 +10,11 @@ from django.db import connection
 from django.utils.translation import gettext as _
 
 from annotation.errors import JobFailedError
-from annotation.importers.base import MAX_COLUMNS, GivenLabel, Image, Problem, Record
+from annotation.importers.base import GivenLabel, Image, Problem, Record
+from annotation.importers.limits import MAX_COLUMNS
 from annotation.models import Item, Job, JobProblem, Project
 from annotation.services.files import Content
-from annotation.services.imports import Mapping
+from annotation.services.import_mapping import Mapping
 from annotation.services.items import fields_hash, fields_text, text_hash
 
 MAX_ID = Item._meta.get_field("external_id").max_length or 255
@@ -45,6 +46,7 @@ class Candidate:
     typed: dict[str, Any] | None = None
     labels: tuple[GivenLabel, ...] = ()
     answers: tuple[str, ...] = ()
+    left_out: int = 0
 
 
 @dataclass
@@ -122,23 +124,23 @@ def sort_out(
     twins: dict[str, str],
     columns: dict[str, None],
     mapping: Mapping,
+    places: dict[str, str] | None = None,
 ) -> Sorted:
     """Tell new rows from those that are there and those that cannot be added.
 
     `known` has the content hash of each id that is there, `twins` an id for each content hash, `columns` the
-    names of the project's columns: all three grow with what is new.
+    names of the project's columns, `places` says where the ids are in this file, as far as it was read: all
+    grow with what is new.
     """
+    places = {} if places is None else places
     found = Sorted()
     for candidate in candidates:
         if (stored_hash := known.get(candidate.external_id)) is not None:
             if stored_hash == candidate.content_hash:
                 found.already_there += 1
             else:
-                words = _(
-                    "There is an item “%(name)s” with other content already. Items do not change: give this "
-                    "one another id."
-                ) % {"name": _shown(candidate.external_id)}
                 where = _at(candidate.where, mapping.id_column)
+                words = _clash(candidate.external_id, places.get(candidate.external_id, ""))
                 found.problems.append(Told(candidate.number, where, words))
             continue
         if not columns.keys() >= candidate.columns.keys():
@@ -150,12 +152,28 @@ def sort_out(
                 continue
             columns |= dict.fromkeys(candidate.columns)
         known[candidate.external_id] = candidate.content_hash
+        places[candidate.external_id] = candidate.where
         twin = twins.setdefault(candidate.content_hash, candidate.external_id)
         if twin != candidate.external_id:
             words = _("Added, but it has the same content as the item “%(name)s”.") % {"name": _shown(twin)}
             found.notes.append(Told(candidate.number, candidate.where, words))
         found.new.append(candidate)
     return found
+
+
+def _clash(external_id: str, place: str) -> str:
+    """`place` is where the same id is in the file, "" for an item that was there before."""
+    if place:
+        words = _(
+            "“%(name)s” is the id of %(place)s of this file, too, which has other content. Give one of them "
+            "another id."
+        )
+        return words % {"name": _shown(external_id), "place": place}
+    words = _(
+        "There is an item “%(name)s” with other content already. Items do not change: give this one another "
+        "id."
+    )
+    return words % {"name": _shown(external_id)}
 
 
 def known_to(project: Project, candidates: list[Candidate]) -> tuple[dict[str, str], dict[str, str]]:

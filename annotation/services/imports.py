@@ -3,60 +3,35 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import IO
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from annotation import jobs
+from annotation import jobs, limits
 from annotation.errors import ConflictError, InputError
 from annotation.hooks import model_columns
 from annotation.importers import registry
 from annotation.importers.base import Importer, Problem, Record
+from annotation.importers.budget import one_look
 from annotation.importers.excel import Excel
+from annotation.importers.hugging_face import HuggingFace
+from annotation.importers.limits import MAX_COLUMNS, SAMPLE_CHARACTERS
+from annotation.importers.reserved import RESPONSES
 from annotation.models import Job, Project, StoredFile, User
 from annotation.selectors.answer_columns import answer_columns
 from annotation.services import audit
-from annotation.services.files import MODEL_OUTPUT, open_file
+from annotation.services.files import MODEL_OUTPUT
+from annotation.services.import_again import refuse_doubling
 from annotation.services.import_columns import Column, Proposal, propose, read_columns
 from annotation.services.import_formats import SAMPLE, format_for
+from annotation.services.import_mapping import Mapping as Mapping
+from annotation.services.import_reading import Reading, reading
 
 IMPORT = "import"
 # So many entries of an archive are opened in search of a first image.
 IMAGE_SEARCH = 1_000
 # So many sheets of a workbook are tried until one can be read.
 SHEETS_TRIED = 5
-# More fields than this nobody reads on one screen.
-MAX_FIELDS = 30
-
-
-@dataclass(frozen=True)
-class Mapping:
-    """Which column is an item's id, and which ones people read: one as a text, or several as fields.
-
-    Without an id column the item is named by the file and its line, an image by its path in the archive.
-    """
-
-    id_column: str = ""
-    text_column: str = ""
-    field_columns: tuple[str, ...] = ()
-
-    @classmethod
-    def showing(cls, columns: Sequence[str], *, id_column: str = "") -> "Mapping":
-        """One column is a text, several are fields in this order."""
-        if len(columns) > 1:
-            return cls(id_column=id_column, field_columns=tuple(columns))
-        return cls(id_column=id_column, text_column=columns[0] if columns else "")
-
-    @classmethod
-    def of(cls, params: dict[str, object]) -> "Mapping":
-        """That of an import job. Jobs of earlier versions know no fields."""
-        fields = params.get("field_columns") or ()
-        return cls(str(params["id_column"]), str(params["text_column"]), tuple(fields))  # type: ignore[arg-type]
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        return self.field_columns or ((self.text_column,) if self.text_column else ())
 
 
 @dataclass(frozen=True)
@@ -65,6 +40,7 @@ class Preview:
 
     `format` is the importer's name, `format_title` what people call it; of a workbook `format` names the
     sheet, which is one of `sheets`. `labels` counts those that people gave the first rows elsewhere.
+    `more_columns` are there beside `columns`, which are as many as a project has at most.
     `proposal` says why `suggestion` is what it is; None for images. `reserved` are the columns with what
     people and models of another program said.
     """
@@ -81,8 +57,10 @@ class Preview:
     sheets: tuple[str, ...] = ()
     labels: int = 0
     reserved: frozenset[str] = frozenset()
+    more_columns: int = 0
 
 
+@one_look()
 def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "") -> Preview:
     """Look at the beginning of a file, read as `format_name`, else as what it seems to be.
 
@@ -95,23 +73,25 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "") ->
     importer = registry.get(format_for(stored_file, format_name))
     project = stored_file.project
     sheets: list[str] = []
-    with open_file(stored_file) as file:
+    with reading(stored_file, waiting=True) as opened:
         readers: list[Importer] = [importer]
         if isinstance(importer, Excel):
             importer = importer.in_a_request()
-            sheets = importer.sheets(file, stored_file.original_name)
+            sheets = importer.sheets(opened.file, opened.name)
             # An empty sheet, or one of notes, may come first.
             readers = [importer]
             if not importer.sheet:
                 readers = [replace(importer, sheet=sheet) for sheet in sheets[:SHEETS_TRIED]]
-        importer, found = _first_readable(readers, file, stored_file.original_name, rows)
-    sample, problems, labels, answers = found
+        importer, found = _first_readable(readers, opened, rows)
+    sample, problems, labels, answers, places = found
     if not sample and not problems:
         raise InputError(_("The file has a header but no rows."), where=stored_file.original_name)
-    columns = list(dict.fromkeys(name for row in sample for name in row))
+    # A project has no more; rows of JSON may each have others.
+    named = list(dict.fromkeys(name for row in sample for name in row))
+    columns = named[:MAX_COLUMNS]
     reserved = answer_columns(project, columns) | answers
     details = read_columns(columns, sample, project, reserved | model_columns(project))
-    proposal = None if importer.holds_images else propose(details, sample)
+    proposal = None if importer.holds_images else propose(details, sample, places)
     return Preview(
         format=importer.name,
         format_title=importer.title,
@@ -125,45 +105,50 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "") ->
         sheets=tuple(sheets),
         labels=labels,
         reserved=reserved,
+        more_columns=len(named) - len(columns),
     )
 
 
-_Sample = tuple[list[dict[str, str]], list[tuple[str, str]], int, frozenset[str]]
+_Sample = tuple[list[dict[str, str]], list[tuple[str, str]], int, frozenset[str], list[str]]
 
 
-def _first_readable(
-    readers: Sequence[Importer], file: IO[bytes], name: str, rows: int
-) -> tuple[Importer, _Sample]:
+def _first_readable(readers: Sequence[Importer], opened: Reading, rows: int) -> tuple[Importer, _Sample]:
     """The first of `readers` that can read the file, and what it finds. Raises the first one's InputError."""
     refusal: InputError | None = None
     for importer in readers:
         try:
-            return importer, _first_rows(importer, file, name, rows)
+            return importer, _first_rows(importer, opened, rows)
         except InputError as error:
             refusal = refusal or error
     assert refusal is not None  # noqa: S101 - a workbook without a sheet is refused before
     raise refusal
 
 
-def _first_rows(importer: Importer, file: IO[bytes], name: str, rows: int) -> _Sample:
+def _first_rows(importer: Importer, opened: Reading, rows: int) -> _Sample:
     """Columns of the first rows, pairs (where, message) of problems among them, how many labels they brought,
-    and in which columns.
+    in which columns, and where the rows are.
     """
     sample: list[dict[str, str]] = []
+    places: list[str] = []
     problems = []
     labels = 0
     answers: set[str] = set()
-    records = importer.records(file, name)
+    records = opened.records(importer)
+    characters = 0
     for record in islice(records, rows if importer.holds_images else max(rows, SAMPLE)):
         if isinstance(record, Problem):
             problems.append((record.where, record.message))
         else:
             sample.append(record.columns)
+            places.append(record.where)
             labels += len(record.labels)
             answers.update(record.answers)
+            characters += sum(map(len, record.columns.values()))
+            if characters > SAMPLE_CHARACTERS:
+                break
     if importer.holds_images and not sample:
-        sample += _first_image(records, problems, name)
-    return sample, problems, labels, frozenset(answers)
+        sample += _first_image(records, problems, opened.name)
+    return sample, problems, labels, frozenset(answers), places
 
 
 def check_mapping(*, project: Project, seen: Preview, mapping: Mapping) -> None:
@@ -174,8 +159,8 @@ def check_mapping(*, project: Project, seen: Preview, mapping: Mapping) -> None:
         raise InputError(_("Choose the column that people read."), where="text_column")
     if len(set(mapping.shown)) < len(mapping.shown):
         raise InputError(_("Show each column once."), where="text_column")
-    if len(mapping.shown) > MAX_FIELDS:
-        words = _("At most %(most)d columns can be shown.") % {"most": MAX_FIELDS}
+    if len(mapping.shown) > limits.ITEM_FIELDS:
+        words = _("At most %(most)d columns can be shown.") % {"most": limits.ITEM_FIELDS}
         raise InputError(words, where="text_column")
     named = [("id_column", mapping.id_column), *(("text_column", name) for name in mapping.shown)]
     for field, name in named:
@@ -210,6 +195,7 @@ def _other_sheets(seen: Preview) -> str:
     return words % {"format": seen.format, "others": ", ".join(f"“{name}”" for name in others)}
 
 
+@one_look()
 def start_import(
     *,
     project: Project,
@@ -219,16 +205,19 @@ def start_import(
     format_name: str = "",
     text_format: str = "",
     keep_labels: bool = False,
+    add_duplicates: bool = False,
     fetched_by: Job | None = None,
 ) -> Job:
     """Check the mapping and start the job that adds the file's rows as items.
 
     `text_format` is how the texts of the whole project are shown from now on; "" leaves it as it is.
     `keep_labels`: what people said of the items in the program that wrote the file becomes labels.
+    `add_duplicates`: rows whose content is in the project under other names are added all the same.
     `fetched_by` is the job that brought the file, which knows its import again by that.
 
     Raises InputError whose `where` is the mapping's field, or the file; ConflictError while another import
-    into the project is under way, or where a run rests on how the texts are shown.
+    into the project is under way, where a run rests on how the texts are shown, or where items would be there
+    twice.
     """
     if stored_file.project_id != project.pk:
         raise InputError(_("This file belongs to another project."), where="file")
@@ -236,6 +225,10 @@ def start_import(
         raise InputError(_("Texts are plain or Markdown."), where="text_format")
     seen = preview(stored_file=stored_file, rows=1, format_name=format_name)
     check_mapping(project=project, seen=seen, mapping=mapping)
+    if keep_labels:
+        _refuse_no_labels(seen)
+    if not add_duplicates:
+        refuse_doubling(stored_file=stored_file, mapping=mapping, format_name=seen.format)
     with transaction.atomic():
         if text_format and text_format != project.text_format:
             _set_text_format(project, text_format)
@@ -258,8 +251,22 @@ def start_import(
         data: dict[str, object] = {"file": stored_file.original_name, "sha256": stored_file.sha256}
         data |= {"text_format": text_format} if text_format else {}
         data |= {"keep_labels": True} if keep_labels else {}
+        data |= {"add_duplicates": True} if add_duplicates else {}
         audit.record(project=project, actor=user, action="import.started", target=f"job:{job.pk}", data=data)
     return job
+
+
+def _refuse_no_labels(seen: Preview) -> None:
+    """Raises InputError where the file's format does not say what people labelled."""
+    importer = registry.get(seen.format)
+    of_argilla = isinstance(importer, HuggingFace) and any(name.endswith(RESPONSES) for name in seen.columns)
+    if not (seen.labels or importer.holds_labels or of_argilla):
+        words = _(
+            "A file of this format (%(format)s) does not say which of its columns are labels that people "
+            "gave: none would be kept. Labels are kept of Label Studio, doccano and Argilla. Import it "
+            "without keeping labels: its columns come along and are delivered."
+        )
+        raise InputError(words % {"format": seen.format}, where="keep_labels")
 
 
 def may_change_text_format(project: Project) -> bool:

@@ -85,6 +85,8 @@ class MappingForm(forms.Form):
         ),
     )
 
+    add_duplicates = forms.BooleanField(label=_("Add them all the same"), required=False)
+
     def __init__(
         self, *args: Any, look: Preview, guess: str, text_format_is_open: bool, **kwargs: Any
     ) -> None:

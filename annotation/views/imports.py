@@ -11,19 +11,22 @@ from django.core.files.base import File
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
+from annotation import limits
 from annotation.errors import HypacError, InputError
 from annotation.hooks import hidden_columns
+from annotation.importers.budget import one_look
 from annotation.importers.detect import detect
 from annotation.importers.excel import NAME as EXCEL
 from annotation.models import Job, Project, StoredFile
 from annotation.services.files import store_file
+from annotation.services.import_again import doubling
 from annotation.services.import_check import Check, check_import
 from annotation.services.import_undo import start_undo
 from annotation.services.imports import (
-    MAX_FIELDS,
     Mapping,
     Preview,
     check_mapping,
@@ -40,6 +43,7 @@ RECENT = 5
 
 @takes_files
 @needs("items.import", "GET", "POST")
+@one_look()
 def import_upload(request: ProjectRequest) -> HttpResponseBase:
     project = request.access.project
     form = UploadForm(request.POST or None, request.FILES or None)
@@ -68,6 +72,7 @@ def import_upload(request: ProjectRequest) -> HttpResponseBase:
 
 
 @needs("items.import", "GET", "POST")
+@one_look()
 def import_mapping(request: ProjectRequest, file_id: int) -> HttpResponseBase:
     """A POST with `do`, or by htmx, changes what is on the form and stores nothing."""
     project = request.access.project
@@ -92,6 +97,7 @@ def import_mapping(request: ProjectRequest, file_id: int) -> HttpResponseBase:
                 format_name=look.format,
                 text_format=form.cleaned_data.get("text_format") or "",
                 keep_labels=form.cleaned_data.get("keep_labels", False),
+                add_duplicates=form.cleaned_data["add_duplicates"],
             )
         except HypacError as error:
             add_error(form, error)
@@ -132,9 +138,19 @@ def _look(stored: StoredFile, guess: str, wanted: str) -> tuple[Preview, str]:
     if not texts and not (guess == EXCEL and wanted.startswith(f"{EXCEL}:")):
         return preview(stored_file=stored), ""
     try:
-        return preview(stored_file=stored, format_name=wanted), ""
+        look = preview(stored_file=stored, format_name=wanted)
+        if not look.columns:
+            raise InputError(_no_row(look))
+        return look, ""
     except InputError as error:
         return preview(stored_file=stored), _("It cannot be read like that. %(error)s") % {"error": error}
+
+
+def _no_row(look: Preview) -> str:
+    """That no row of the beginning is of this format, and why the first one is not."""
+    words = _("None of the first rows is of the format “%(format)s”. %(where)s: %(problem)s")
+    where, problem = look.problems[0]
+    return words % {"format": gettext(look.format_title), "where": where, "problem": problem}
 
 
 def _mapping_page(request: ProjectRequest, stored: StoredFile, look: Preview) -> dict[str, Any]:
@@ -143,9 +159,16 @@ def _mapping_page(request: ProjectRequest, stored: StoredFile, look: Preview) ->
     # A file that was imported can be looked at again, with the answers of models in it.
     hidden = hidden_columns(project) | look.reserved
     rows = [
-        {name: _("(not shown now)") if name in hidden else row[name] for name in row} for row in look.rows
+        [
+            _("(not shown now)") if name in hidden else row.get(name, "")[: limits.CELL]
+            for name in look.columns
+        ]
+        for row in look.rows
     ]
     check, refusal = _check(stored, look, chosen.mapping)
+    again = check and doubling(
+        stored_file=stored, mapping=chosen.mapping, format_name=look.format, check=check
+    )
     answers = [column for column in look.details if column.suspicious]
     shown_answers = [column.name for column in answers if column.name in chosen.shown]
     return {
@@ -155,11 +178,12 @@ def _mapping_page(request: ProjectRequest, stored: StoredFile, look: Preview) ->
         "chosen": chosen,
         "check": check,
         "refusal": refusal,
+        "doubling": again,
         "text_format": chosen.text_format,
         "answers": answers,
         "shown_answers": shown_answers,
         "shown_names": ", ".join(f"“{name}”" for name in shown_answers),
-        "may_add": len(chosen.shown) < min(MAX_FIELDS, len(look.columns)),
+        "may_add": len(chosen.shown) < min(limits.ITEM_FIELDS, len(look.columns)),
     }
 
 
@@ -173,7 +197,7 @@ def _chosen(request: ProjectRequest, project: Project, look: Preview) -> Chosen:
     shown = [name for name in data.getlist("text_column") if not name or name in look.columns]
     what, _colon, place = data.get("do", "").partition(":")
     index = int(place) if place.isdecimal() and len(place) < 5 else -1
-    if what == "add" and len(shown) < MAX_FIELDS:
+    if what == "add" and len(shown) < limits.ITEM_FIELDS:
         shown.append("")
     if what == "remove" and 0 <= index < len(shown):
         del shown[index]

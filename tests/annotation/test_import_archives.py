@@ -16,7 +16,7 @@ from annotation.importers import archives, registry
 from annotation.importers.base import GivenLabel, Problem, Row
 from annotation.importers.detect import detect_in
 from annotation.importers.reserved import model_output
-from tests.annotation.test_importers import make_zip, read
+from tests.annotation.test_importers import count_of, make_zip, read
 from tests.factories import make_image
 
 
@@ -61,7 +61,7 @@ class TestOneFile:
         archive = make_zip(entries)
         assert columns("zip_file", archive) == [{"text": "a"}, {"text": "b"}]
         assert columns("zip_file", archive, skip=1) == [{"text": "b"}]
-        assert registry.get("zip_file").count(io.BytesIO(archive), "x.zip") == 2
+        assert count_of(registry.get("zip_file"), io.BytesIO(archive), "x.zip") == 2
         assert read("zip_file", archive)[0].name.startswith(f"{path}:")  # type: ignore[union-attr]
 
     def test_several_are_named_and_packed_ones_refused(self) -> None:
@@ -110,7 +110,12 @@ RECORD = {
     "fields": {"text": "héllo\n😀"},
     "metadata": {"n": 1, "text": "clash"},
     "suggestions": {"label": {"value": "pos", "score": 0.9, "agent": "model-1"}},
-    "responses": {"label": [{"value": "neg", "user_id": "u1"}, {"value": "pos", "user_id": "u2"}]},
+    "responses": {
+        "label": [
+            {"value": "neg", "user_id": "u1", "status": "submitted"},
+            {"value": "pos", "user_id": "u2", "status": "submitted"},
+        ]
+    },
     "vectors": {},
     "status": "completed",
     "_server_id": "s",
@@ -153,6 +158,22 @@ class TestArgilla:
         (row,) = read("argilla", make_zip(argilla({**RECORD, "responses": responses})))
         assert isinstance(row, Row)
         assert [label.problem for label in row.labels] == ["there are answers to several questions (a, b)"]
+
+    @pytest.mark.parametrize("status", ["draft", "discarded", "pending"])
+    def test_what_was_not_submitted_is_no_label(self, status: str) -> None:
+        said = {"value": "x", "user_id": "u1", "status": status}
+        sure = {"value": "y", "user_id": "u2", "status": "submitted"}
+        for responses in ({"label": [said, sure]}, {"label": [sure], "other": [said]}):
+            (row,) = read("argilla", make_zip(argilla({**RECORD, "responses": responses})))
+            assert isinstance(row, Row)
+            assert row.labels == (GivenLabel("y", annotator="u2", tool="Argilla"),)
+
+    def test_where_the_file_does_not_say_that_it_was_submitted_it_is_none_in_words(self) -> None:
+        for said in ({}, {"status": None}, {"status": ""}, {"status": "who knows"}):
+            responses = {"label": [{"value": "x", "user_id": "u1"} | said]}
+            (row,) = read("argilla", make_zip(argilla({**RECORD, "responses": responses})))
+            assert isinstance(row, Row)
+            assert [label.problem for label in row.labels] == ["the file does not say that it was submitted"]
 
     def test_what_is_no_record_is_a_problem_of_its_own(self) -> None:
         good, bad = read("argilla", make_zip(argilla(RECORD, {"id": "x"})))

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 from annotation.errors import InputError
-from annotation.importers import excel, registry
+from annotation.importers import budget, excel, registry
 from annotation.importers.base import Problem, Row
 from annotation.importers.detect import detect
 from annotation.models import Project
 from annotation.services.imports import Mapping, preview, start_import
-from tests.annotation.test_importers import read
+from tests.annotation.test_importers import count_of, read
 from tests.annotation.test_imports import counts, import_file, result, storage, store
 from tests.factories import make_project
 
@@ -91,7 +91,7 @@ class TestRows:
             ("row 6", {"id": "b", "text": "y"}),
         ]
         assert read("excel", content, skip=1) == rows[1:]
-        assert registry.get("excel").count(io.BytesIO(content), "x") == 2
+        assert count_of(registry.get("excel"), io.BytesIO(content), "x") == 2
 
     def test_merged_cells_hold_their_value_once(self) -> None:
         book = openpyxl.Workbook()
@@ -209,7 +209,7 @@ class TestRefusals:
             assert all(len(str(row)) < 1000 for row in rows)
 
     def test_a_comment_of_cells_that_never_end_is_passed_over(self, monkeypatch) -> None:
-        monkeypatch.setattr(excel, "REQUEST_SECONDS", 30)
+        monkeypatch.setattr(budget, "REQUEST_SECONDS", 30)
         for part in (b"<c ", b'<c t="e">', b'<c t="e" '):
             comment = b"<!-- " + part * (3_000_000 // len(part)) + b" --></worksheet>"
             content = changed(
@@ -223,7 +223,7 @@ class TestRefusals:
 
     @pytest.mark.django_db
     def test_nobody_waits_for_a_look_longer_than_a_request_lasts(self, monkeypatch) -> None:
-        monkeypatch.setattr(excel, "REQUEST_SECONDS", 0)
+        monkeypatch.setattr(budget, "REQUEST_SECONDS", 0)
         content = workbook([["text"], ["x"]])
         with pytest.raises(InputError, match="takes more than 0 seconds"):
             preview(stored_file=store(make_project(), content, "x.xlsx"))

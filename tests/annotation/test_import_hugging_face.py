@@ -17,7 +17,7 @@ from annotation.importers import hugging_face, registry
 from annotation.importers.base import GivenLabel, Problem, Row
 from annotation.importers.detect import detect_in
 from annotation.services.imports import Mapping
-from tests.annotation.test_importers import make_zip, read
+from tests.annotation.test_importers import count_of, make_zip, read
 from tests.annotation.test_imports import counts, import_file, result, storage, store
 from tests.factories import make_image, make_project
 
@@ -101,7 +101,7 @@ class TestTables:
         ]
         assert [row.columns["text"] for row in found] == ["0", "1", "2", "3", "4", "0", "1"]
         assert rows("hf_dataset", content, skip=4) == found[4:]
-        assert registry.get("hf_dataset").count(io.BytesIO(content), "x") == 7
+        assert count_of(registry.get("hf_dataset"), io.BytesIO(content), "x") == 7
 
     def test_the_folder_may_lie_in_the_archive_with_what_a_mac_adds(self, tmp_path: Path) -> None:
         Dataset.from_dict({"text": ["a"]}).save_to_disk(tmp_path / "d")
@@ -280,7 +280,7 @@ class TestRefusals:
     def test_folders_that_hold_no_data_set(self, files: dict[str, bytes], message: str) -> None:
         content = data_set(stream(pa.table({"text": ["a"]})), **files)
         with pytest.raises(InputError, match=message):
-            registry.get("hf_dataset").count(io.BytesIO(content), "x")
+            count_of(registry.get("hf_dataset"), io.BytesIO(content), "x")
 
     def test_a_class_that_there_is_not_leaves_out_its_row(self) -> None:
         info = b'{"features": {"label": {"names": ["a"], "_type": "ClassLabel"}}}'

@@ -135,7 +135,7 @@ def test_cancelled_ones_are_no_labels_and_unreadable_ones_are_told(project) -> N
     empty: dict[str, Any] = {"result": [], "was_cancelled": False}
     job = bring(project, [task(1, cancelled, choice("bird")), task(2, empty)])
     assert not Label.objects.exists()
-    assert job.result["labels_unread"] == 2
+    assert (job.result["labels_unread"], job.result["labels_left_out"]) == (2, 1)
     told = problems_of(job)
     assert [where for where, _ in told] == ["line 1, entry 1, label 1", "line 1, entry 2, label 1"]
     assert told[0][1] == "This label is not kept: it is no label of the project."

@@ -4,12 +4,13 @@ import csv
 import io
 import json
 import zipfile
+from typing import IO
 
 import pytest
 
 from annotation.errors import InputError
 from annotation.importers import registry
-from annotation.importers.base import Problem, Record, Row
+from annotation.importers.base import Importer, Problem, Record, Row
 from annotation.importers.detect import detect_in
 from annotation.importers.text import without_marks
 from tests.factories import make_image
@@ -18,6 +19,10 @@ from tests.factories import make_image
 def read(name: str, content: str | bytes, **options: int) -> list[Record]:
     raw = content if isinstance(content, bytes) else content.encode()
     return list(registry.get(name).records(io.BytesIO(raw), "data.x", **options))
+
+
+def count_of(importer: Importer, file: IO[bytes], name: str) -> int:
+    return sum(rows for rows, _characters in importer.measure(file, name))
 
 
 def make_zip(entries: dict[str, bytes | str], *, compression: int = zipfile.ZIP_STORED) -> bytes:
@@ -84,7 +89,7 @@ class TestDelimited:
             (b"a,,c\n1,2,3\n", "line 1", "Column 2 has no name"),
             (b"a,b\n1,2\n3,caf\xe9\n", "line 3", "not UTF-8: byte 0xE9 at place 6"),
             (b"a,b\n1,\x002\n", "line 2", "NUL"),
-            (b'a,b\n1,2\n3,"open\n4,5\n', "line 3", "quotation marks"),
+            (b'a,b\n1,2\n3,"open\n4,5\n', "line 3", "Close the quotation mark in line 3"),
             (b'a,b\n1,"x"y\n', "line 2", "quotation marks"),
             ("a,b\n1,2\n".encode("utf-16") + b"x", "line 3", "begins as UTF-16, and this is not"),
         ],
@@ -185,7 +190,7 @@ class TestJsonList:
         ("content", "where", "message"),
         [
             ("[", "line 1", "never closed"),
-            ('[{"a": "x"},\n{"a": "x]', "line 2", "never closed"),
+            ('[{"a": "x"},\n{"a": "x]', "line 2", "seems to be cut off: export or upload it again, whole."),
             ('[{"a": 1}]\n[', "line 2", "after the end"),
             ('[\n"a"}]', "line 1", "without its {"),
             ("[]", "data.x", "no entries"),
@@ -226,7 +231,9 @@ class TestJsonLines:
     @pytest.mark.parametrize(
         ("line", "message"),
         [
-            ("{", "no JSON"),
+            ("{", "breaks off before its end). If the file was cut off, export or upload it again, whole."),
+            ('{"a": "open', "breaks off before its end). If the file was cut off"),
+            ('{"a": "\x01"}', "Invalid control character at place 8)"),
             ("[1]", "no JSON object"),
             ("{}", "0 columns"),
             ('{"a": NaN}', "NaN"),
@@ -244,6 +251,12 @@ class TestJsonLines:
         assert bad.where == "line 1"
         assert message in bad.message
         assert good == Row("line 2", "data.x:2", {"a": "x"})
+
+    def test_the_last_line_of_a_cut_file_says_what_to_do(self) -> None:
+        (bad,) = read("jsonl", '{"id": "t1", "text": "an open')
+        assert isinstance(bad, Problem)
+        assert "the text that begins at place 22 has no closing quotation mark" in bad.message
+        assert "export or upload it again, whole" in bad.message
 
     def test_an_empty_file(self) -> None:
         with pytest.raises(InputError, match="empty"):
@@ -338,5 +351,5 @@ class TestZipImages:
 
     def test_counting_agrees_with_reading(self) -> None:
         content = make_zip({"a.png": make_image(), "b.txt": b"no", "metadata.csv": "file_name\nx.png\n"})
-        count = registry.get("zip_images").count(io.BytesIO(content), "z")
+        count = count_of(registry.get("zip_images"), io.BytesIO(content), "z")
         assert count == len(read("zip_images", content)) == 3

@@ -56,7 +56,7 @@ def result(added: int, already_there: int = 0, problems: int = 0, duplicates: in
 
 def counts(job: Job) -> dict[str, int]:
     """Without labels, and what is kept for whoever takes the import back."""
-    others = ("positions", "columns", "labels", "labels_unread")
+    others = ("positions", "columns", "labels", "labels_unread", "spent")
     return {name: value for name, value in job.result.items() if name not in others}
 
 
@@ -201,7 +201,7 @@ class TestImport:
         assert "has no id" in messages["line 3, column “id”"]
         assert "1 cell," in messages["line 4"]
         assert "nothing to label" in messages["line 5, column “text”"]
-        assert "“a” with other content" in messages["line 6, column “id”"]
+        assert "“a” is the id of line 2 of this file, too" in messages["line 6, column “id”"]
         assert "256 characters" in messages["line 7, column “id”"]
         assert "same content as the item “a”" in messages["line 8"]
         assert list(project.items.values_list("external_id", flat=True)) == ["a", "d"]

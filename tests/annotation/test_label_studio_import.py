@@ -13,6 +13,7 @@ from annotation.importers.detect import detect
 from annotation.importers.label_studio import LabelStudio
 from annotation.importers.reserved import model_output
 from annotation.services.imports import Mapping, preview, start_import
+from tests.annotation.test_importers import count_of
 from tests.annotation.test_imports import storage, store
 from tests.factories import make_project
 
@@ -171,7 +172,7 @@ def test_what_cannot_be_used_is_told_and_the_rest_is_read() -> None:
 def test_counting_and_skipping_agree() -> None:
     tasks = [{"id": at, "data": {"text": str(at)}} for at in range(5)]
     file = io.BytesIO(json.dumps(tasks).encode())
-    assert LabelStudio().count(file, "t.json") == 5
+    assert count_of(LabelStudio(), file, "t.json") == 5
     file.seek(0)
     names = [
         record.name for record in LabelStudio().records(file, "t.json", skip=3) if isinstance(record, Row)
@@ -190,7 +191,7 @@ def test_a_task_that_json_min_goes_on_about_is_a_problem_of_its_own(settings, mo
     assert isinstance(long, Problem)
     assert (long.where, "too long" in long.message) == ("line 1, entry 1", True)
     assert (isinstance(second, Row), isinstance(third, Row), held) == (True, True, [1, 1])
-    assert LabelStudio().count(io.BytesIO(json.dumps(entries).encode()), "t.json") == 3
+    assert count_of(LabelStudio(), io.BytesIO(json.dumps(entries).encode()), "t.json") == 3
     grouped = label_studio._grouped(label_studio._read(io.BytesIO(json.dumps(entries).encode()), "t.json"))
     assert len(next(grouped)) < 1_000
 

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from annotation import jobs, queue
 from annotation.models import Job, Project
+from tests.annotation.test_import_archives import argilla
 from tests.annotation.test_import_excel import workbook
 from tests.annotation.test_import_parquet import table
 from tests.annotation.test_importers import make_zip
@@ -46,8 +47,26 @@ class TestMapping:
         assert "“id” is proposed: it tells the first rows apart." in page
         assert "<strong>label</strong></bdi>: its values are labels of this project" in page
         assert "category, 2 values" in page
-        twice = text(owner.get(upload(owner, project, "id,x\n1,a\n1,b\n")))
-        assert "“id” is not proposed" in twice
+
+    def test_an_id_that_is_empty_or_there_twice_is_warned_of_with_its_lines(self, owner, project) -> None:
+        path = upload(owner, project, "id,x\n1,a\n2,b\n1,c\n")
+        twice = text(owner.get(path))
+        assert '<p class="note warning" role="alert">“id” is not proposed' in twice
+        assert "line 2 and line 4 have the same" in twice
+        chosen = text(owner.post(path, {"text_column": ["x"], "id_column": "id", "do": "look"}))
+        assert "“id” is not proposed" not in chosen
+        assert "line 4, column “id”: “1” is the id of line 2 of this file, too, which has" in chosen
+        empty = text(owner.get(upload(owner, project, "id,x\n1,a\n,b\n")))
+        assert "it is empty in line 3" in empty
+
+    @pytest.mark.parametrize("name", ["jsonl", "doccano", "label_studio"])
+    def test_a_table_that_is_read_as_json_says_that_no_line_is_any(self, owner, project, name) -> None:
+        page = text(owner.post(upload(owner, project, ROWS), {"format": name, "do": "look"}))
+        assert "It cannot be read like that. None of the first rows is of the format" in page
+        assert "line 1: This " in page
+        assert "it is no JSON" in page
+        assert "all columns seem to hold answers" not in page
+        assert shown(page) == ["body"]
 
     def test_without_scripts_its_buttons_change_what_is_shown(self, owner, project) -> None:
         path = upload(owner, project, ROWS)
@@ -154,7 +173,39 @@ class TestMapping:
             "New, same content as another": "1",
             "Cannot be used": "2",
         }
-        assert "line 10, column “id”: There is an item “t0” with other content already." in page
+        assert "line 10, column “id”: “t0” is the id of line 2 of this file, too, which has" in page
+
+    def test_what_was_kept_of_labels_and_what_was_none_is_counted_in_the_end(self, owner, project) -> None:
+        record = {
+            "id": "r1",
+            "fields": {"text": "one"},
+            "responses": {
+                "topic": [
+                    {"value": value, "user_id": f"u{place}", "status": status}
+                    for place, (value, status) in enumerate(
+                        [
+                            ("cat", "submitted"),
+                            ("Shipping", "submitted"),
+                            ("dog", "draft"),
+                            (None, "discarded"),
+                        ]
+                    )
+                ]
+            },
+        }
+        path = upload(owner, project, make_zip(argilla(record)), "set.zip")
+        form = {"text_column": ["text"], "id_column": "id", "text_format": "plain", "keep_labels": "on"}
+        assert owner.post(path, form).status_code == 302
+        job = Job.objects.get()
+        jobs.run(job.pk)
+        page = text(owner.get(reverse("job", args=[project.slug, job.pk])))
+        figures = dict(re.findall(r"<dt>([^<]+)</dt><dd>([\d,]+)</dd>", page))
+        assert figures["Labels kept"] == "1"
+        assert figures["Labels that could not be read"] == "1"
+        assert figures["Responses that are no labels (drafts, discarded, skipped)"] == "2"
+        assert figures["Lines that could not be used"] == "0"
+        assert "1 remark on lines or labels of the file." in page
+        assert "The rest of the file" not in page
 
     def test_hostile_names_and_cells_stay_text(self, owner, project) -> None:
         cell = HOSTILE.replace('"', '""')
@@ -284,3 +335,25 @@ def test_where_not_all_problems_are_kept_it_says_so(owner, project, monkeypatch)
         page = text(owner.get(addresses[0]))
         lines = b"".join(owner.get(addresses[1]).streaming_content).decode().splitlines()
         assert ("no more are kept" in page, "no more are kept" in lines[-1]) == (said, said)
+
+
+class TestTwice:
+    def test_the_page_asks_before_rows_are_added_once_more(self, owner, project) -> None:
+        rows = "text\n" + "".join(f"text {number}\n" for number in range(5))
+        form = {"text_column": ["text"], "id_column": ""}
+        first = upload(owner, project, rows, "may.csv")
+        assert "add_duplicates" not in text(owner.get(first))
+        owner.post(first, form)
+        jobs.run(Job.objects.get().pk)
+        again = upload(owner, project, rows + "a new one\n", "june.csv")
+        assert "Of 6 rows that were looked at 5 are in the project already" in text(owner.get(again))
+        refused = text(owner.post(again, form))
+        assert 'role="alert">Of 6 rows' in refused
+        assert 'name="add_duplicates"' in refused
+        assert Job.objects.count() == 1
+        assert owner.post(again, {**form, "add_duplicates": "on"}).status_code == 302
+        jobs.run(Job.objects.latest("pk").pk)
+        assert project.items.count() == 11
+
+    def test_it_says_of_which_files_labels_are_kept(self, owner, project) -> None:
+        assert "do not say which column has them" in text(owner.get(upload(owner, project, ROWS)))

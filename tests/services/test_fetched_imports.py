@@ -31,7 +31,7 @@ def fetched(project: Project, store: Bucket, **fields: Any) -> Job:
 
 def test_an_import_of_the_same_bytes_by_somebody_else_is_another(bucket):
     project = make_project()
-    job = done(fetched(project, bucket))
+    job = done(fetched(project, bucket, add_duplicates=True))
     Job.objects.filter(kind="import").delete()
     # The worker died before its import was stored, and a colleague imports the same file, shown otherwise.
     Job.objects.filter(pk=job.pk).update(state=Job.State.QUEUED)

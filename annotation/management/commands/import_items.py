@@ -37,6 +37,11 @@ class Command(ScriptCommand):
             action="store_true",
             help="what people said of the items in the program that wrote the file becomes labels",
         )
+        parser.add_argument(
+            "--add-duplicates",
+            action="store_true",
+            help="add rows once more whose content is in the project under other names",
+        )
         add_waiting(parser)
         super().add_arguments(parser)
 
@@ -63,5 +68,6 @@ class Command(ScriptCommand):
             format_name=options["format"],
             text_format=options["text_format"],
             keep_labels=options["keep_labels"],
+            add_duplicates=options["add_duplicates"],
         )
         self.read_file(job, options, does="imports", adds="items", of="rows")

@@ -15,7 +15,7 @@ from routing.backends.llm import Generated, Sampling, answer_of
 from routing.backends.openai_api.endpoint import usage_of
 from routing.backends.openai_api.reading import generated_in
 from routing.backends.openai_batch.lines import read_result
-from routing.backends.uploaded.answers import SCORE_FIELDS, sent_from, stored_form
+from routing.backends.uploaded.answers import SCORE_FIELDS, item_named, sent_from, stored_form
 
 PREDICTIONS, OPENAI_BATCH = "predictions", "openai_batch"
 FORMATS = (PREDICTIONS, OPENAI_BATCH)
@@ -52,9 +52,7 @@ def fields_in(answer: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _of_batch(entry: Mapping[str, Any], spec: TaskSpec, reader: ValueReader) -> Line:
-    custom_id = entry.get("custom_id")
-    if not isinstance(custom_id, str) or not custom_id:
-        raise InputError(_("It is missing: it names the item, as text."), where="custom_id")
+    custom_id = item_named(entry, "custom_id")
     result = read_result(custom_id, entry)
     if result.body is None:
         words = _("There is no answer in it (%(reason)s). Have the model asked again, and send that.")
