@@ -1,7 +1,7 @@
 """What is looked after every few seconds: by a worker whom beat asks, or by `manage.py serve`."""
 
 from annotation import jobs
-from annotation.services import idempotency, project_removal, tokens
+from annotation.services import attempts, guidelines, idempotency, project_removal, tokens
 from annotation.webhooks import sending
 
 
@@ -11,4 +11,6 @@ def look_after() -> None:
     sending.catch_up()
     idempotency.forget_old()
     tokens.forget_ended()
+    attempts.forget_old()
     project_removal.try_again()
+    guidelines.render_outdated()

@@ -11,10 +11,11 @@ math, short_text, long_text, code
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import islice
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -47,6 +48,12 @@ _ASCII = {0x2212: "-", **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xF
 _EMPTY_MATH = re.compile(r"\\boxed|[$\\{}()\[\]\s]")
 _NOT_STORED = re.compile("[\0\ud800-\udfff]")
 _SHOWN = 60
+# Repetitions and white space in a list of labels, which may be there beside every spelling of each.
+SPARE_CHARACTERS, SPARE_LABELS = 1_000, 20
+# Of a character of JSON outside ASCII, and the marks around an entry: "\\u00e4", ...
+_ESCAPED, _AROUND = 6, 4
+MOST_MARKS = 100
+"""Accents and the like on one letter: putting them into their order takes the square of their number."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +101,14 @@ class ValueReader:
             return None, MISSING
         elif (key := self._key(text)) is not None:
             return [key], ""
+        elif len(text.strip()) > self._longest:
+            return None, f"unknown label {_short(text)}"
         elif (entries := _json_list(text)) is not None:
             parts = [_text_of(entry) for entry in entries]
-        elif not (parts := list(self._parts(text))):
+        elif not (parts := list(islice(self._parts(text), self._most_labels + 1))):
             return None, MISSING
+        elif len(parts) > self._most_labels:
+            return None, f"a list of more than {self._most_labels} labels"
         keys = set()
         for part in parts:
             if part is None:
@@ -107,28 +118,51 @@ class ValueReader:
             keys.add(key)
         return sorted(keys), ""
 
-    def _parts(self, text: str) -> list[str]:
+    def _parts(self, text: str) -> Iterator[str]:
         """The labels of "a; b", separated by semicolons, commas, bars or line breaks. A label that has such
         a sign itself goes before its parts.
         """
         ends = [*(match.start() for match in _SEPARATORS.finditer(text)), len(text)]
-        parts, start, index = [], 0, 0
+        start = index = 0
         while index < len(ends):
-            last = min(index + self._most_separators, len(ends) - 1)
-            fits = (end for end in range(last, index, -1) if self._key(text[start : ends[end]]) is not None)
-            index = next(fits, index)
+            index = self._end_of_label(text, start, ends, index)
             if part := text[start : ends[index]].strip():
-                parts.append(part)
+                yield part
             start, index = ends[index] + 1, index + 1
-        return parts
+
+    def _end_of_label(self, text: str, start: int, ends: list[int], first: int) -> int:
+        """Where in `ends` the longest label that begins at `start` has its end; `first` where none does."""
+        found = first
+        for index in range(first, len(ends)):
+            if self._key(text[start : ends[index]]) is not None:
+                found = index
+            if text[start : ends[index] + 1].lstrip() not in self._beginnings:
+                break
+        return found
 
     @cached_property
-    def _most_separators(self) -> int:
-        return max((len(_SEPARATORS.findall(spelling)) for spelling in self.keys), default=0)
+    def _beginnings(self) -> frozenset[str]:
+        """Of the labels with separators in them: up to each of these, included."""
+        return frozenset(
+            spelling[: match.end()].lstrip()
+            for spelling in self.keys
+            for match in _SEPARATORS.finditer(spelling)
+        )
+
+    @cached_property
+    def _longest(self) -> int:
+        """Characters of a list of all spellings, however it is written."""
+        return SPARE_CHARACTERS + sum(_ESCAPED * len(spelling) + _AROUND for spelling in self.keys)
+
+    @property
+    def _most_labels(self) -> int:
+        return SPARE_LABELS + 2 * len(self.keys)
 
     def _text(self, text: str) -> Read:
         if _NOT_STORED.search(text):
             return None, _("it has a character that cannot be stored (NUL or half of a surrogate pair)")
+        if has_many_marks(text):
+            return None, _("it has a letter with more than %(most)s accents") % {"most": MOST_MARKS}
         text = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
         if self.task_type == Type.CODE:
             text = re.sub(r"\A(?:[^\S\n]*\n)+", "", text).rstrip()
@@ -172,10 +206,10 @@ def read_number(text: str) -> Read:
     "1,234.5" (thousands in groups of three), "+.5", "1e3", a typographic minus and full-width digits are
     read; percent signs, currencies, units and fractions are not.
     """
-    plain = text.translate(_ASCII).strip()
-    most = MAX_CHARACTERS[Type.NUMBER]
+    plain, most = text.strip(), MAX_CHARACTERS[Type.NUMBER]
     if len(plain) > most:
         return None, f"a number of more than {most} characters"
+    plain = plain.translate(_ASCII)
     if not _NUMBER.fullmatch(plain):
         return None, f"{_short(text)} is not a number"
     number = format(Decimal(plain.replace(",", "")), "f")
@@ -187,6 +221,19 @@ def read_number(text: str) -> Read:
     if len(digits) > most:
         return None, f"a number of more than {most} digits"
     return ("0" if digits == "0" else sign + digits), ""
+
+
+def has_many_marks(text: str) -> bool:
+    """Whether it is no text but a load for whoever normalises it (`MOST_MARKS`)."""
+    return not text.isascii() and _many_marks().search(text) is not None
+
+
+@cache
+def _many_marks() -> re.Pattern[str]:
+    """So many characters in a row that are, or begin with, a mark that is put into an order with others."""
+    signs = (chr(code) for code in range(0x300, 0x20000) if not 0xD800 <= code < 0xE000)
+    marks = "".join(sign for sign in signs if unicodedata.combining(unicodedata.normalize("NFKD", sign)[0]))
+    return re.compile(f"[{re.escape(marks)}]{{{MOST_MARKS + 1}}}")
 
 
 def as_text(value: Value) -> str:

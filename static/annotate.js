@@ -93,8 +93,13 @@
       problem(data.said.text, entry.words);
     }
     desk.receive(data.ahead);
-    if (data.counts) counts.take(data.counts);
+    takeCounts(data.counts);
     after(entry);
+  }
+
+  // A page without work was made after whatever is still on its way, and says its counts itself.
+  function takeCounts(said) {
+    if (said && desk.state() !== "empty") counts.take(said);
   }
 
   function after(entry) {
@@ -160,7 +165,7 @@
     desk.receive(data.ahead);
     // Another window had answered it while this one was being opened.
     if (data.lost && first === desk.current() && desk.state() === "item") forward();
-    counts.take(data.counts);
+    takeCounts(data.counts);
     if (desk.state() === "waiting" && !outbox.entries().length) ask();
   }
 

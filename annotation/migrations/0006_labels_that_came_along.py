@@ -14,7 +14,10 @@ class Migration(migrations.Migration):
             model_name="project",
             name="label_config",
             field=models.TextField(
-                blank=True, help_text="The Label Studio configuration that the project was made from."
+                blank=True,
+                db_default="",
+                default="",
+                help_text="The Label Studio configuration that the project was made from.",
             ),
         ),
         migrations.AddField(

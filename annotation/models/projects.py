@@ -13,6 +13,8 @@ CHOICE_KEY = RegexValidator(
 )
 
 MAX_OVERLAP = 9
+# What may be long. Lists of rows that each bring their project along leave it out.
+LONG_COLUMNS = ("guidelines", "guidelines_html", "label_config", "columns")
 
 
 class Project(models.Model):
@@ -39,6 +41,20 @@ class Project(models.Model):
     slug = models.SlugField(max_length=80, unique=True)
     task_type = models.CharField(max_length=30, choices=TaskType, default=TaskType.SINGLE_CHOICE)
     guidelines = models.TextField(blank=True, help_text=_("Markdown, shown beside every item."))
+    # Here and below: a process of the version before goes on making projects beside a migrated database.
+    guidelines_html = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="What pages show of them, made when they are stored; empty: the text itself.",
+    )
+    guidelines_version = models.PositiveSmallIntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="annotation.markdown.VERSION by which that was made.",
+    )
     currency = models.CharField(max_length=12, default="USD")
     human_cost = models.DecimalField(
         max_digits=14,
@@ -77,7 +93,10 @@ class Project(models.Model):
         help_text=_("Names of all imported columns, in their order; a JSON object in a database has none."),
     )
     label_config = models.TextField(
-        blank=True, help_text=_("The Label Studio configuration that the project was made from.")
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("The Label Studio configuration that the project was made from."),
     )
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)

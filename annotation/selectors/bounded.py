@@ -31,6 +31,7 @@ def at_most(seconds: float, **settings: str) -> Iterator[None]:
             _set(wanted)
             yield
             if inside:  # they would hold until the transaction around this one ends
+                # For the limit of web requests that is the connection's own (hypac_site.statement_limit).
                 _set(dict.fromkeys(wanted))
     except OperationalError as error:
         # 57014: query_canceled

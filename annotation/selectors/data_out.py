@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
+from annotation import limits
 from annotation.errors import InputError
 from annotation.hooks import hidden_batches, hidden_items
 from annotation.models import Item, Job, Label, Project
@@ -18,7 +19,7 @@ from annotation.services.imports import IMPORT
 Row = TypeVar("Row", bound=Model)
 
 PAGE = 500
-"""Rows are read so many at a time: a text may be large."""
+"""Rows are read so many at a time, or fewer whose texts are limits.PAGE_CHARACTERS together."""
 
 
 def items_of(
@@ -79,14 +80,35 @@ def labels_for(
 
 
 def in_pages(
-    rows: QuerySet[Row], key: str, content: Callable[[Row], dict[str, Any]]
+    rows: QuerySet[Row], key: str, content: Callable[[Row], dict[str, Any]], *, long: Sequence[str]
 ) -> Iterator[Sequence[dict[str, Any]]]:
-    """The content of all rows in the order of `key`, a field of whole numbers that no two rows share."""
+    """The content of all rows in the order of `key`, a field of whole numbers that no two rows share. `long`
+    are the columns with texts that may be long.
+    """
     rows = rows.order_by(key)
     last = -1
-    while page := list(rows.filter(**{f"{key}__gt": last})[:PAGE]):
-        last = getattr(page[-1], key)
-        yield [content(row) for row in page]
+    # How long they are is asked first: the texts of a page may be more than fits into memory.
+    while lengths := _lengths(rows.filter(**{f"{key}__gt": last})[:PAGE], key, long):
+        for first, end in _groups(lengths):
+            found = rows.filter(**{f"{key}__gte": first, f"{key}__lte": end})
+            yield [content(row) for row in found]
+        last = lengths[-1][0]
+
+
+def _lengths(rows: QuerySet[Row], key: str, long: Sequence[str]) -> list[tuple[int, int]]:
+    """(key, characters) of each row."""
+    return list(rows.values_list(key, limits.characters_of(long)))
+
+
+def _groups(lengths: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """First and last key of rows that are read together; one that is too long by itself comes alone."""
+    first, last, together = lengths[0][0], lengths[0][0], 0
+    for key, characters in lengths:
+        if together and together + characters > limits.PAGE_CHARACTERS:
+            yield first, last
+            first, together = key, 0
+        last, together = key, together + characters
+    yield first, last
 
 
 def places_of(imports: Iterable[Job]) -> Q:

@@ -8,22 +8,25 @@ from django.utils.translation import gettext as _
 
 from annotation.hooks import next_step, project_contents
 from annotation.models import Item, Job, Label, Project, Skip, StoredFile, User, WorkBatch, WorkItem
+from annotation.models.projects import LONG_COLUMNS
 from annotation.permissions import ROLES_BY_ACTION, Access
+from annotation.selectors.bounded import TookTooLongError, at_most
 from annotation.selectors.label_values import labels_of
 from annotation.selectors.work import waiting_for
 
 UNFINISHED = (WorkItem.State.OPEN, WorkItem.State.LEASED)
 BADGE_SECONDS = 30
+BADGE_TAKES_SECONDS = 1
 
 
 def projects_of(user: User, *, archived: bool = False, search: str = "") -> QuerySet[Project]:
-    """Projects that the person takes part in, by name, each with their `role`."""
+    """Projects that the person takes part in, by name, each with their `role` and without LONG_COLUMNS."""
     mine = Project.objects.filter(
         memberships__user=user, memberships__is_active=True, archived_at__isnull=not archived
     )
     if search:
         mine = mine.filter(name__icontains=search)
-    return mine.annotate(role=F("memberships__role")).order_by("name", "id")
+    return mine.annotate(role=F("memberships__role")).defer(*LONG_COLUMNS).order_by("name", "id")
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,11 @@ def work_waits(user: User) -> bool:
     key = f"work-waits:{user.pk}"
     known: bool | None = cache.get(key)
     if known is None:
-        known = _an_item_for(user).exists()
+        try:
+            with at_most(BADGE_TAKES_SECONDS):
+                known = _an_item_for(user).exists()
+        except TookTooLongError:
+            known = False
         cache.set(key, known, BADGE_SECONDS)
     return known
 

@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from annotation.hooks import blind_objection, hidden_batches, hidden_items
 from annotation.models import Item, Label, Project, Settlement, User, WorkBatch, WorkItem
+from annotation.models.projects import LONG_COLUMNS
 from annotation.selectors.ranges import of_items
 from annotation.values import Value
 
@@ -53,6 +54,7 @@ def disagreements(project: Project, user: User) -> QuerySet[WorkItem]:
     return (
         unsettled(WorkItem.objects.filter(batch__in=batches).exclude(anew))
         .select_related("item__image", "batch__project")
+        .defer(*(f"batch__project__{name}" for name in LONG_COLUMNS))
         .order_by("priority", "order", "pk")
     )
 

@@ -94,4 +94,6 @@ def _snapshot() -> Iterator[None]:
             # planner would rather read a table of some hundred thousand rows whole, page after page, and
             # start other processes for that.
             cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL max_parallel_workers_per_gather = 0")
+            # A download is no page: it may take as long as it is long (hypac_site.statement_limit).
+            cursor.execute("SET LOCAL statement_timeout = 0")
         yield

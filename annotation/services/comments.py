@@ -4,6 +4,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from annotation import limits
 from annotation.errors import ConflictError, InputError
 from annotation.models import Comment, Item, User, WorkItem
 from annotation.queue.leases import has_seen
@@ -18,7 +19,8 @@ def add_comment(
     its batch is hidden, so is the comment.
 
     A flag that came before with the same words, and that nobody has resolved, is not set twice. Raises
-    InputError for a comment without a word that is no flag, and for one that is too long.
+    InputError for a comment without a word that is no flag, and for one that is too long; ConflictError where
+    the item has limits.COMMENTS.
     """
     text = check_comment(text.strip())
     if not text and not is_flag:
@@ -32,6 +34,12 @@ def add_comment(
             )
             if (earlier := same.first()) is not None:
                 return earlier
+        Item.objects.select_for_update(no_key=True).only("pk").get(pk=item.pk)
+        limits.refuse_more(
+            Comment.objects.filter(item=item),
+            limits.COMMENTS,
+            _("An item has at most %(most)s comments and flags."),
+        )
         comment = Comment.objects.create(
             item=item, work_item=work_item, author=author, text=text, is_flag=is_flag
         )

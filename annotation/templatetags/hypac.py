@@ -1,4 +1,6 @@
-"""How numbers, money, sizes, times and Markdown are written on every page, in the language of the reader."""
+"""How numbers, money, sizes and times are written on every page, in the language of the reader; how much
+of texts that others stored.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,9 +11,11 @@ from django import template
 from django.template.defaultfilters import filesizeformat
 from django.utils import formats, timezone
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 
-from annotation.views.markdown import render
+from annotation import limits
+from annotation.selectors.shown_text import shown_guidelines, shown_item
 
 register = template.Library()
 
@@ -135,9 +139,13 @@ def duration(seconds: Any) -> str:
 
 
 @register.filter
-def markdown(source: str) -> SafeString:
-    """Sanitised HTML of a text somebody wrote in Markdown."""
-    return mark_safe(render(source))  # noqa: S308 - render() sanitises
+def at_most(value: Any, limit: str) -> str:
+    """So many characters of what others stored as annotation.limits says under this name."""
+    return Truncator(value).chars(getattr(limits, limit))
+
+
+register.filter(shown_item)
+register.filter(shown_guidelines)
 
 
 @register.filter

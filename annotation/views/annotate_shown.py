@@ -13,7 +13,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from annotation import queue
-from annotation.models import Label, Project, Skip
+from annotation.hooks import next_step
+from annotation.models import Label, Project, Skip, WorkItem
 from annotation.queue import Task
 from annotation.selectors.label_values import in_words
 from annotation.selectors.objections import why_not_mine
@@ -71,9 +72,25 @@ def show(
         "pace": annotator_pace(project=project, user=user),
         "waiting": waiting_for(project=project, user=user) if task else 0,
         "objection": "" if task else why_not_mine(project, user),
+        "missing": "" if task else _missing(request),
+        "over": not task and _is_over(project),
     }
     template = "annotation/_task.html" if request.htmx else "annotation/annotate.html"
     return render(request, template, context)
+
+
+def _missing(request: ProjectRequest) -> str:
+    """What has to be done before anybody can label here; "" once there was something to label."""
+    if request.access.project.work_batches.filter(imported_by__isnull=True).exists():
+        return ""
+    step = next_step(request.access)
+    return step[0] if step else ""
+
+
+def _is_over(project: Project) -> bool:
+    """Whether people were asked, and every item has ended."""
+    work = WorkItem.objects.filter(batch__project=project, batch__imported_by__isnull=True)
+    return work.exists() and not work.filter(state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)).exists()
 
 
 def redirected(request: ProjectRequest, task: Task | None, said: Said) -> HttpResponseBase:

@@ -4,6 +4,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
 from annotation.views.access import ProjectRequest, needs
+from annotation.views.annotate_answers import whole
 
 PER_PAGE = 50
 
@@ -12,9 +13,8 @@ PER_PAGE = 50
 def audit(request: ProjectRequest) -> HttpResponseBase:
     """Pages by id, so that new events push nothing to another page."""
     events = request.access.project.audit_events.select_related("actor").order_by("-id")
-    before = request.GET.get("before", "")
-    if before.isascii() and before.isdigit() and len(before) < 19:
-        events = events.filter(pk__lt=int(before))
+    if before := request.GET.get("before"):
+        events = events.filter(pk__lt=whole(before))
     rows = list(events[: PER_PAGE + 1])
     older = rows[PER_PAGE - 1].pk if len(rows) > PER_PAGE else None
     return render(request, "annotation/audit.html", {"events": rows[:PER_PAGE], "older": older})

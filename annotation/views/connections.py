@@ -169,8 +169,8 @@ _ALL = "projects/<slug:slug>/connections/"
 urlpatterns = [
     path(_ALL, connections, name="connections"),
     path(f"{_ALL}new/", connection_new, name="connection_new"),
-    path(f"{_ALL}<int:connection_id>/", connection_edit, name="connection_edit"),
-    path(f"{_ALL}<int:connection_id>/test/", connection_test, name="connection_test"),
-    path(f"{_ALL}<int:connection_id>/delete/", connection_delete, name="connection_delete"),
+    path(f"{_ALL}<row:connection_id>/", connection_edit, name="connection_edit"),
+    path(f"{_ALL}<row:connection_id>/test/", connection_test, name="connection_test"),
+    path(f"{_ALL}<row:connection_id>/delete/", connection_delete, name="connection_delete"),
     path("projects/<slug:slug>/import/fetch/", import_fetch, name="import_fetch"),
 ]

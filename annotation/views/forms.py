@@ -7,6 +7,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from annotation.errors import HypacError
+from annotation.hooks import task_type_needs
 from annotation.models import MAX_OVERLAP, Membership, Project
 from annotation.models.projects import HEX_COLOR
 from annotation.services.choices import PALETTE, ChoiceSpec
@@ -85,9 +86,14 @@ class NewProjectForm(ProjectBasicsForm):
     )
     field_order = ["name", "task_type", "labels", "label_config", "guidelines", "human_cost", "currency"]
 
-    def task_types(self) -> list[tuple[str, Any, Any]]:
-        """Value, name and a sentence of every task type."""
-        return [(value, name, TASK_SUMMARIES[value]) for value, name in Project.TaskType.choices]
+    def task_types(self) -> list[tuple[str, Any, Any, tuple[bool, str] | None]]:
+        """Value, name and a sentence of every task type, and what it needs on the server with whether that is
+        there.
+        """
+        return [
+            (value, name, TASK_SUMMARIES[value], task_type_needs(value))
+            for value, name in Project.TaskType.choices
+        ]
 
     def specs(self) -> list[ChoiceSpec]:
         """The labels; none where the task type has none, whatever was typed before it was chosen, nor where a

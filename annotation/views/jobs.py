@@ -20,6 +20,7 @@ from annotation.models import Job
 from annotation.selectors.job_progress import job_progress
 from annotation.services.import_undo import undo_objection
 from annotation.services.job_pauses import cancel_job, pause_job, resume_job, retry_job, try_job_now
+from annotation.spreadsheets import as_text
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.connections import fetched_page
 
@@ -76,7 +77,7 @@ def job_problems(request: ProjectRequest, job_id: int) -> HttpResponseBase:
         for where, message in found.problems.values_list("where", "message").iterator():
             line, column = _LINE.match(where), _COLUMN.search(where)
             cells = [line[1] if line else "", column[1] if column else "", where, message]
-            yield writer.writerow([_no_formula(cell) for cell in cells])
+            yield writer.writerow([as_text(cell) for cell in cells])  # of somebody's file
         if found.problems.count() >= MAX_PROBLEMS:
             yield writer.writerow(["", "", "", _("These are the first; no more are kept.")])
 
@@ -147,8 +148,3 @@ def _job(request: ProjectRequest, job_id: int) -> Job:
     return get_object_or_404(
         Job.objects.select_related("created_by"), project=request.access.project, pk=job_id
     )
-
-
-def _no_formula(cell: str) -> str:
-    """Where and what come from somebody's file: a spreadsheet must not take them for a formula."""
-    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

@@ -165,7 +165,7 @@ def _secret(request: ProjectRequest, webhook: Webhook, secret: str) -> HttpRespo
     return response
 
 
-_HOOK = "projects/<slug:slug>/webhooks/<int:webhook_id>/"
+_HOOK = "projects/<slug:slug>/webhooks/<row:webhook_id>/"
 urlpatterns = [
     path("projects/<slug:slug>/webhooks/", webhooks, name="webhooks"),
     path("projects/<slug:slug>/webhooks/new/", webhook_new, name="webhook_new"),
@@ -175,5 +175,5 @@ urlpatterns = [
     path(f"{_HOOK}delete/", webhook_delete, name="webhook_delete"),
     path(f"{_HOOK}rotate/", webhook_rotate, name="webhook_rotate"),
     path(f"{_HOOK}test/", webhook_test, name="webhook_test"),
-    path(f"{_HOOK}deliveries/<int:sent_id>/redeliver/", webhook_redeliver, name="webhook_redeliver"),
+    path(f"{_HOOK}deliveries/<row:sent_id>/redeliver/", webhook_redeliver, name="webhook_redeliver"),
 ]

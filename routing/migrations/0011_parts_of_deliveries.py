@@ -13,7 +13,9 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="delivery",
             name="filters",
-            field=models.JSONField(blank=True, default=dict, help_text="Of the items table, by name."),
+            field=models.JSONField(
+                blank=True, db_default={}, default=dict, help_text="Of the items table, by name."
+            ),
         ),
         migrations.AddField(
             model_name="delivery",

@@ -37,7 +37,9 @@ class Delivery(models.Model):
     since = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.SET_NULL, db_constraint=False, related_name="+"
     )
-    filters = models.JSONField(default=dict, blank=True, help_text="Of the items table, by name.")
+    filters = models.JSONField(
+        default=dict, db_default={}, blank=True, help_text="Of the items table, by name."
+    )
     given = models.ForeignKey(
         StoredFile,
         null=True,

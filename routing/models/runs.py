@@ -117,6 +117,11 @@ class Run(models.Model):
         blank=True,
         help_text="The most that the models of this run may cost; empty: no limit. May be changed later.",
     )
+    accepts_unusable = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Somebody has said that the run may go on though many answers of a model cannot be used.",
+    )
     pool_size = models.PositiveIntegerField()
     pool_hash = models.CharField(max_length=64)
     entropy = models.CharField(

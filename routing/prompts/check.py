@@ -8,6 +8,7 @@ from routing.prompts.placeholders import (
     OF_ITEM,
     OF_PROJECT,
     column_of,
+    count_of,
     item_fields,
     names_in,
     placeholders,
@@ -18,6 +19,8 @@ from routing.prompts.render import example_fields
 MAX_CHARACTERS = 50_000
 """Of a system message or a template; what is put in for placeholders comes on top."""
 MAX_EXAMPLES = 50
+MAX_PLACEHOLDERS = 100
+"""Of a template or a system message: each may stand for a million characters."""
 _SHOWN = 12
 
 
@@ -30,6 +33,10 @@ def check_prompt(prompt: Prompt, spec: TaskSpec) -> None:
                 _("It has more than %(max_characters)s characters.")
                 % {"max_characters": f"{MAX_CHARACTERS:,}"},
                 where=where,
+            )
+        if count_of(text) > MAX_PLACEHOLDERS:
+            raise InputError(
+                _("It uses more than %(most)s placeholders.") % {"most": MAX_PLACEHOLDERS}, where=where
             )
         if "\0" in text:
             raise InputError(_("It holds a character (NUL) that cannot be stored."), where=where)

@@ -54,6 +54,11 @@ def names_in(template: str) -> list[str]:
     return list(dict.fromkeys(match[1].strip() for match in PLACEHOLDER.finditer(template)))
 
 
+def count_of(template: str) -> int:
+    """How many placeholders there are, each as often as it is named."""
+    return sum(1 for _ in PLACEHOLDER.finditer(template))
+
+
 def item_fields(template: str) -> list[str]:
     """The names in a template that stand for something of the item."""
     return [name for name in names_in(template) if name not in OF_PROJECT and name != "examples"]

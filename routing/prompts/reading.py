@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from annotation.values import has_many_marks
 from routing.backends.context import TaskSpec
 from routing.prompts.base import Reading
 from routing.prompts.markers import untagged
@@ -32,6 +33,8 @@ def read_answer(text: str, spec: TaskSpec) -> Reading:
     """The value that the answer `text` gives. Thinking that is still in it is taken out first."""
     if len(text) > MAX_CHARACTERS:
         return Reading(None, f"the answer has more than {MAX_CHARACTERS:,} characters")
+    if has_many_marks(text):
+        return Reading(None, "the answer has letters with too many accents to be read")
     if ends_in_thought(text):
         return Reading(None, "cut off inside its thinking")
     answer = untagged(split_thinking(text)[1])

@@ -48,16 +48,17 @@ def deliveries_of(project: Project) -> QuerySet[Delivery]:
     return (
         Delivery.objects.filter(run__project=project)
         .select_related("run__certificate", "created_by", "since__run")
+        .defer("run__certificate__draw_lines", "run__certificate__figures")
         .prefetch_related("files__file")
     )
 
 
-def delivery_reports(project: Project, deliveries: Iterable[Delivery] | None = None) -> list[DeliveryReport]:
-    """Of these, rows of `deliveries_of`; of all, newest first."""
-    if deliveries is None:
-        deliveries = deliveries_of(project).order_by("-id")
-    results = project.jobs.filter(kind=DELIVER, state=Job.State.DONE).values_list("result", flat=True)
-    by_delivery = {result["delivery"]: result for result in results if "delivery" in result}
+def delivery_reports(project: Project, deliveries: Iterable[Delivery]) -> list[DeliveryReport]:
+    """Of these, rows of `deliveries_of`."""
+    deliveries = list(deliveries)
+    made = project.jobs.filter(kind=DELIVER, state=Job.State.DONE)
+    made = made.filter(result__delivery__in=[delivery.pk for delivery in deliveries])
+    by_delivery = {result["delivery"]: result for result in made.values_list("result", flat=True)}
     return [_report(delivery, by_delivery.get(delivery.pk, {})) for delivery in deliveries]
 
 

@@ -41,10 +41,13 @@ class Hours:
     """Time of people, in seconds, for a plan."""
 
     calibration: float
+    least: float
     everything: float
 
 
-def hours_of(*, labels: Decimal, items: int, people_per_item: Decimal, seconds: int) -> Hours:
-    """`labels` calibration items out of `items`, each looked at by `people_per_item` on average."""
+def hours_of(*, labels: Decimal, least: Decimal, items: int, people_per_item: Decimal, seconds: int) -> Hours:
+    """`labels` calibration items, at least `least` and at most `items` in all, each looked at by
+    `people_per_item` on average.
+    """
     each = float(people_per_item) * seconds
-    return Hours(float(labels) * each, items * each)
+    return Hours(float(labels) * each, float(least) * each, items * each)

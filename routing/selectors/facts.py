@@ -5,6 +5,7 @@ from typing import Any
 
 from annotation import jobs, queue
 from annotation.models import Job, Project
+from annotation.models.projects import LONG_COLUMNS
 from annotation.permissions import Access
 from annotation.queue import BatchProgress
 from routing.models import Delivery, Run
@@ -19,7 +20,6 @@ class Facts:
     project: Project
     access: Access
     run: Run | None
-    runs: list[Run]
     items: int
     sources: int
     calibration: BatchProgress | None
@@ -47,15 +47,13 @@ class Facts:
 def read_facts(access: Access) -> Facts:
     """`run` is the newest that was not cancelled."""
     project = access.project
-    runs = list(
-        project.runs.select_related("calibration_batch__project", "routed_batch__project").order_by("-number")
-    )
-    run = next((run for run in runs if run.state != State.CANCELLED), None)
+    batches = ("calibration_batch__project", "routed_batch__project")
+    runs = project.runs.exclude(state=State.CANCELLED).select_related(*batches)
+    run = runs.defer(*(f"{path}__{name}" for path in batches for name in LONG_COLUMNS)).last()
     return Facts(
         project=project,
         access=access,
         run=run,
-        runs=runs,
         items=project.items.count(),
         sources=project.sources.count(),
         calibration=_progress(run and run.calibration_batch),

@@ -5,19 +5,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db.models import Q, QuerySet
+from django.db.models import Model, OuterRef, Q, QuerySet, Subquery
 
+from annotation import limits
+from annotation.importers.limits import MAX_COLUMNS
 from annotation.models import AuditEvent, Comment, Item, Project, Settlement, Skip
 from annotation.permissions import Access
 from annotation.selectors.label_values import in_words
 from annotation.values import Value
 from routing.core.scores import SCORES
 from routing.core_words import said
-from routing.models import Delivery, ItemScore, Prediction, Route, Run, RunSource
+from routing.models import Delivery, ItemScore, Prediction, PromptVersion, Route, Run, RunSource
 from routing.selectors.items_table import neighbours
 from routing.selectors.visibility import Sight, hidden_columns, sight_of
+
+Row = TypeVar("Row", bound=Model)
 
 SAME_SHOWN = 20
 EVENTS_SHOWN = 50
@@ -87,7 +91,8 @@ class PredictionView:
 
     @property
     def raw_text(self) -> str:
-        return json.dumps(self.raw, indent=2, ensure_ascii=False)
+        text = json.dumps(self.raw, indent=2, ensure_ascii=False)
+        return text if len(text) <= limits.LONG_TEXT else f"{text[: limits.LONG_TEXT]}…"
 
 
 @dataclass(frozen=True)
@@ -116,10 +121,13 @@ class RouteView:
 
 @dataclass(frozen=True)
 class ItemHistory:
-    """`deliveries` are those made since the item was imported: each holds every item of its moment."""
+    """`deliveries` are those made since the item was imported: each holds every item of its moment. Of each
+    list the newest entries (annotation.limits). `data` has columns by the beginning of their names, which
+    two may share; `more_columns` are not in it.
+    """
 
     item: Item
-    data: dict[str, str]
+    data: list[tuple[str, str]]
     labels: list[LabelVersion]
     predictions: list[PredictionView]
     routes: list[RouteView]
@@ -132,6 +140,7 @@ class ItemHistory:
     next: int | None = None
     previous: int | None = None
     duplicates: list[Item] = field(default_factory=list)
+    more_columns: int = 0
 
 
 def item_history(
@@ -152,22 +161,25 @@ def item_history(
     sight = sight_of(project, access, run=run)
     names = dict(project.choices.values_list("key", "name"))
     secret = frozenset() if sight.output else hidden_columns(project)
+    known = set(project.columns)
     columns = [name for name in project.columns if name in item.data]
-    columns += [name for name in item.data if name not in project.columns]
+    columns += [name for name in item.data if name not in known]
+    shown = [name for name in columns if name not in secret]
     before, after = neighbours(sight, item, filters=filters or {}, sort=sort)
-    comments = sight.comments().filter(item=item).select_related("author", "resolved_by").order_by("pk")
-    skips = sight.skips().filter(work_item__item=item).select_related("user").order_by("pk")
+    comments = sight.comments().filter(item=item).select_related("author", "resolved_by")
+    skips = sight.skips().filter(work_item__item=item).select_related("user")
     twins = project.items.filter(content_hash=item.content_hash).exclude(pk=item.pk)
     return ItemHistory(
         item=item,
-        data={name: item.data[name] for name in columns if name not in secret},
+        data=[(name[: limits.NAME], item.data[name]) for name in shown[:MAX_COLUMNS]],
+        more_columns=max(0, len(shown) - MAX_COLUMNS),
         labels=_labels(sight, item, names),
         predictions=_predictions(item, names) if sight.output else [],
         routes=_routes(project, item) if sight.output else [],
         blind=not sight.output,
         settlements=_settlements(sight, item, names),
-        skips=list(skips),
-        comments=list(comments),
+        skips=_newest(skips),
+        comments=_newest(comments, limits.COMMENTS),
         deliveries=_deliveries(project, item) if access.allows("deliveries.view") else [],
         events=_events(sight, item, comments) if access.allows("audit.view") else [],
         next=after,
@@ -189,7 +201,7 @@ def _labels(sight: Sight, item: Item, names: Mapping[str, str]) -> list[LabelVer
             created_at=row.created_at,
             seconds=None if row.lead_time_ms is None else row.lead_time_ms / 1000,
         )
-        for row in labels.order_by("id")
+        for row in _newest(labels)
     ]
 
 
@@ -206,13 +218,13 @@ def _settlements(sight: Sight, item: Item, names: Mapping[str, str]) -> list[Set
             comment=row.comment,
             created_at=row.created_at,
         )
-        for row in rows.order_by("id")
+        for row in _newest(rows)
     ]
 
 
 def _predictions(item: Item, names: Mapping[str, str]) -> list[PredictionView]:
     scores: dict[int, list[ScoreView]] = {}
-    for score in ItemScore.objects.filter(prediction__item=item).order_by("id"):
+    for score in _newest(ItemScore.objects.filter(prediction__item=item), 10 * limits.LISTED):
         kind, _, digest = score.name.partition("#")
         title = said(SCORES.get(kind).title) if kind in SCORES else kind
         view = ScoreView(f"{title} ({digest[:6]})" if digest else title, score.value, score.reason)
@@ -221,12 +233,12 @@ def _predictions(item: Item, names: Mapping[str, str]) -> list[PredictionView]:
     frozen = RunSource.objects.filter(run__project=item.project_id).order_by("run__number")
     for source, fingerprint, number in frozen.values_list("source", "fingerprint", "run__number"):
         runs.setdefault((source, fingerprint), []).append(number)
-    rows = (
-        Prediction.objects.filter(item=item)
-        .select_related("source")
-        .prefetch_related("source__prompt_versions")
-        .order_by("source__position", "id")
-    )
+    in_force = PromptVersion.objects.filter(
+        source=OuterRef("source"), created_at__lte=OuterRef("created_at")
+    ).order_by("-number")
+    rows = _newest(Prediction.objects.filter(item=item).select_related("source"))
+    shown = Prediction.objects.filter(pk__in=[row.pk for row in rows])
+    prompts = dict(shown.values_list("pk", Subquery(in_force.values("number")[:1])))
     return [
         PredictionView(
             source=row.source.name,
@@ -242,27 +254,24 @@ def _predictions(item: Item, names: Mapping[str, str]) -> list[PredictionView]:
             finish_reason=row.finish_reason,
             latency_ms=row.latency_ms,
             model=" ".join(filter(None, (row.served_model, row.served_revision))),
-            prompt=max(
-                (v.number for v in row.source.prompt_versions.all() if v.created_at <= row.created_at),
-                default=None,
-            ),
+            prompt=prompts.get(row.pk),
             fingerprint=row.fingerprint,
             runs=runs.get((row.source_id, row.fingerprint), []),
             created_at=row.created_at,
         )
-        for row in rows
+        for row in sorted(rows, key=lambda row: (row.source.position, row.pk))
     ]
 
 
 def _routes(project: Project, item: Item) -> list[RouteView]:
-    """Of each analysed run that had the item in its pool."""
+    """Of the newest analysed runs that had the item in their pool."""
     runs = (
         project.runs.filter(certificate__isnull=False, pool_items__item=item)
         .select_related("certificate")
         .prefetch_related("run_sources__source")
-        .order_by("number")
+        .order_by("-number")[: limits.RUNS_LISTED]
     )
-    return [_route(run, item) for run in runs]
+    return [_route(run, item) for run in reversed(runs)]
 
 
 def _route(run: Run, item: Item) -> RouteView:
@@ -287,7 +296,12 @@ def _route(run: Run, item: Item) -> RouteView:
 
 def _deliveries(project: Project, item: Item) -> list[Delivery]:
     made = Delivery.objects.filter(run__project=project, created_at__gte=item.created_at)
-    return list(made.select_related("run").order_by("pk"))
+    return _newest(made.select_related("run").defer("run__invalid_reason"), limits.RUNS_LISTED)
+
+
+def _newest(rows: QuerySet[Row], most: int | None = None) -> list[Row]:
+    """The oldest of them first."""
+    return list(rows.order_by("-pk")[: most or limits.LISTED])[::-1]
 
 
 def _events(sight: Sight, item: Item, comments: Any) -> list[AuditEvent]:

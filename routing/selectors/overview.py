@@ -29,7 +29,6 @@ class Overview:
     stages: list[Stage]
     next_step: NextStep
     run: Run | None
-    runs: list[Run]
     items: int
     spend: list[Paid]
     savings: Savings | None
@@ -68,7 +67,6 @@ def overview(project: Project, access: Access) -> Overview:
         stages=stages_of(facts),
         next_step=next_step_of(facts),
         run=run,
-        runs=facts.runs if access.allows("runs.view") else [],
         items=facts.items,
         spend=spend,
         savings=savings(run, spend, with_routing=False) if run and may_look else None,

@@ -304,7 +304,7 @@ def _plan_in_words(run: Run) -> list[tuple[str, str]]:
     )
     score_title = said(SCORES.get(run.score).title) if run.score in SCORES else run.score
     terms = [
-        (_("At most so many labels may be wrong (epsilon)"), percent(run.epsilon)),
+        (_("At most so many labels may differ from people's (epsilon)"), percent(run.epsilon)),
         (_("How often that may be missed (alpha)"), percent(run.alpha)),
         (_("What it is promised of (target)"), run.get_target_display()),
         (_("Items (N)"), f"{run.pool_size:,}"),

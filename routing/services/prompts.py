@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from django.utils.translation import gettext as _
 
+from annotation import limits
 from annotation.errors import InputError
 from annotation.models import Item, Project, User
 from routing.backends import Prompt
@@ -80,15 +81,20 @@ def prompt_in_force(source: Source) -> Prompt:
 
 
 def shown_to_model(project: Project, prompt: Prompt, item: Item) -> Messages:
-    """What is sent for `item`, as it may be shown: columns that nobody may see now are left out.
+    """What is sent for `item`, as it may be shown: without columns that nobody may see now, and of
+    what is long the beginning.
 
     Raises InputError where the item cannot be sent at all.
     """
     hidden = columns_hidden_now(project)
-    if hidden.intersection(item.data):
-        data = {name: HIDDEN if name in hidden else value for name, value in item.data.items()}
-        item = Item(external_id=item.external_id, text=item.text, image_id=item.image_id, data=data)
-    return render(prompt, task_spec(project), item)
+    data = {name: HIDDEN if name in hidden else _cut(value) for name, value in item.data.items()}
+    shown = Item(external_id=item.external_id, text=_cut(item.text), image_id=item.image_id, data=data)
+    return render(prompt, task_spec(project), shown)
+
+
+def _cut(text: str) -> str:
+    """A page need not show more of it, and a template may name it often."""
+    return text if len(text) <= limits.LONG_TEXT else f"{text[: limits.LONG_TEXT]}…"
 
 
 def _lines(text: str) -> str:

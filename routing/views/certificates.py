@@ -5,6 +5,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 
 from annotation.views.access import ProjectRequest, needs
+from routing.core.losses import imported_paths
 from routing.models import Run
 from routing.selectors.run_words import limits_of, what_breaks_it
 from routing.selectors.runs import run_report
@@ -27,5 +28,6 @@ def run_certificate_page(request: ProjectRequest, number: int) -> HttpResponseBa
             "certificate": report.certificate,
             "limits": limits_of(run),
             "breaks": what_breaks_it(),
+            "own_code": imported_paths(run.loss, run.loss_params),
         },
     )

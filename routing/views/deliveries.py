@@ -3,11 +3,13 @@
 from typing import Any
 
 from django.contrib import messages
+from django.core.paginator import Paginator
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotation import limits
 from annotation.errors import HypacError
 from annotation.jobs import UNFINISHED
 from annotation.models import Job
@@ -15,7 +17,7 @@ from annotation.selectors.job_progress import job_progress
 from annotation.views.access import ProjectRequest, needs, told
 from routing.delivery import DEFAULT_FORMATS, FORMATS
 from routing.models import Delivery, DeliveryFile, Run
-from routing.selectors.deliveries import DELIVER, delivery_reports
+from routing.selectors.deliveries import DELIVER, deliveries_of, delivery_reports
 from routing.selectors.delivery_limits import format_limits
 from routing.selectors.item_filters import FILTERS
 from routing.selectors.visibility import sight_of
@@ -68,11 +70,14 @@ def deliveries(request: ProjectRequest) -> HttpResponseBase:
     deliverable = project.runs.filter(state__in=ROUTED).order_by("-number").first()
     job_unfinished = job is not None and job.state in UNFINISHED
     can_deliver = deliverable is not None and request.access.allows("deliveries.make") and not job_unfinished
+    found = Paginator(deliveries_of(project).order_by("-id"), limits.RUNS_LISTED)
+    page = found.get_page(request.GET.get("page"))
     return render(
         request,
         "routing/deliveries.html",
         {
-            "reports": delivery_reports(project),
+            "page": page,
+            "reports": delivery_reports(project, page),
             "can_deliver": can_deliver,
             # The form says of each format what it is: then the others are left to be told of.
             "file_words": BESIDE if can_deliver else FILES,

@@ -77,7 +77,7 @@ def region_figure(
             Series(_("passes its own test"), passes, "passes"),
             Series(_("does not pass"), fails, "fails"),
         ],
-        head=["u₁", _("largest u₂ that passes"), _("Errors observed"), _("Expected routing saving")],
+        head=["u₁", _("largest u₂ that passes"), _("Differences observed"), _("Expected routing saving")],
         rows=[_row(region, i, keep) for i in keep],
         notes=[_("Other rules are shown to compare with; they do not hold their stated level.")],
         square=True,

@@ -9,6 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotation import limits
 from annotation.errors import InputError
 from annotation.values import CHOICE_TYPES
 from routing.selectors.item_filters import FILTERS, NOBODY, PERSON, HiddenError, conditions, names_of_sources
@@ -151,7 +152,9 @@ def options(sight: Sight) -> dict[str, Options]:
     found: dict[str, Options] = {
         "stage": [(key, str(title)) for key, title in STAGES.items()],
         "by": [(PERSON, _("A person"))],
-        "annotator": [(str(member.user_id), member.user.get_username()) for member in people],
+        "annotator": [
+            (str(member.user_id), member.user.get_username()) for member in people[: limits.OPTIONS]
+        ],
         "flag": [("open", _("Flagged")), ("resolved", _("Flag seen to"))],
         "comment": [("any", _("With a comment"))],
         "differ": [("people", _("Between people"))],
@@ -169,7 +172,7 @@ def options(sight: Sight) -> dict[str, Options]:
                 (f"{position}:{key}", f"{name}: {title}")
                 for position, name in sources
                 for key, title in choices
-            ]
+            ][: limits.OPTIONS]
     return found
 
 

@@ -5,9 +5,10 @@ from typing import Any
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
+from annotation import limits
 from annotation.views.access import ProjectRequest, needs
 from routing.selectors.item_counts import table_total
-from routing.selectors.item_sorts import SORTS
+from routing.selectors.item_sorts import SORTS, key_of
 from routing.selectors.items_table import in_the_way, table_page
 from routing.selectors.visibility import sight_of
 from routing.services.item_changes import CHANGES, allowed
@@ -23,14 +24,9 @@ def items(request: ProjectRequest) -> HttpResponseBase:
     if request.htmx and "count" in request.GET:
         total = table_total(sight, filters=asked.filters, sort=asked.sort)
         return render(request, "routing/_items_total.html", {"total": total, "filtered": bool(asked.filters)})
-    page = table_page(
-        sight,
-        filters=asked.filters,
-        sort=asked.sort,
-        after=request.GET.get("after"),
-        before=request.GET.get("before"),
-        count=False,
-    )
+    after, before = request.GET.get("after"), request.GET.get("before")
+    lost = any(place and key_of(asked.sort, place) is None for place in (after, before))
+    page = table_page(sight, filters=asked.filters, sort=asked.sort, after=after, before=before, count=False)
     known = words.options(sight)
     chips = words.chips(asked, known)
     fields = list(words.fields(asked, known, sight))
@@ -48,7 +44,8 @@ def items(request: ProjectRequest) -> HttpResponseBase:
         "changes": [change for change in CHANGES.values() if allowed(change, request.access, sight)],
         "has_images": any(row.image for row in page.rows),
         # A page that was cut off may be followed by one without rows: other pages may have what matches.
-        "went_on": any(request.GET.get(name) for name in ("after", "before")),
+        "went_on": bool(after or before) and not lost,
+        "lost": lost,
     }
     if not (page.rows or page.cut or context["went_on"]) and chips:
         helpful = in_the_way(sight, asked.filters)
@@ -61,4 +58,4 @@ def _runs(sight: Any) -> list[int]:
     if sight.run is None:
         return []
     runs = sight.project.runs.filter(certificate__isnull=False).order_by("-number")
-    return list(runs.values_list("number", flat=True))
+    return list(runs.values_list("number", flat=True)[: limits.LISTED])

@@ -16,6 +16,7 @@ from routing.selectors.next_step import NextStep
 from routing.selectors.overview import overview as read_overview
 from routing.selectors.stages import Stage
 from routing.services.budget import stopped_at_budget
+from routing.services.run_usability import stopped_at_unusable
 
 SHOWN_STUCK = 20
 
@@ -44,6 +45,7 @@ def overview(request: ProjectRequest) -> HttpResponseBase:
         "running": [job_progress(job) for job in found.running_jobs],
         "failed": job_progress(found.failed_job) if found.failed_job else None,
         "stopped_at_budget": stopped_at_budget(found.failed_job),
+        "stopped_at_unusable": stopped_at_unusable(found.failed_job),
         "stuck": found.stuck and queue.stuck_items(project).select_related("item__image")[:SHOWN_STUCK],
         "told_before": request.GET.get("told"),
     }

@@ -46,7 +46,7 @@ def _risk(report: RunReport) -> Figure | None:
         ),
         x=Axis(_("step of the chain"), "whole", 0, last),
         y=Axis(
-            _("share of wrong labels") if report.binary else _("mean loss"),
+            _("share of labels that differ from people's") if report.binary else _("mean loss"),
             "percent" if report.binary else "number",
             0,
         ),

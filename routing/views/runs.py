@@ -4,11 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
+from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
+from annotation import limits
 from annotation.errors import HypacError
 from annotation.models import Job, User
 from annotation.views.access import ProjectRequest, needs, told
@@ -21,6 +23,7 @@ from routing.selectors.model_money import model_money
 from routing.selectors.runs import RunReport, run_progress, run_report
 from routing.services import runs as service
 from routing.services.budget import set_budget, stopped_at_budget
+from routing.services.run_usability import accept_unusable, stopped_at_unusable
 from routing.services.states import BUSY, CANCELLABLE, UNDER_WAY
 from routing.views.budget_form import BudgetForm
 from routing.views.charts import Figure
@@ -31,11 +34,11 @@ from routing.views.run_charts import run_charts
 @needs("runs.view", "GET")
 def runs(request: ProjectRequest) -> HttpResponseBase:
     found = request.access.project.runs.order_by("-number")
-    return render(
-        request,
-        "routing/runs.html",
-        {"runs": found, "open_run": next((run for run in found if run.state in UNDER_WAY), None)},
-    )
+    context = {
+        "page": Paginator(found, limits.RUNS_LISTED).get_page(request.GET.get("page")),
+        "open_run": found.filter(state__in=UNDER_WAY).first(),
+    }
+    return render(request, "routing/runs.html", context)
 
 
 @needs("runs.view", "GET")
@@ -91,6 +94,7 @@ def _live(request: ProjectRequest, found: Run, report: RunReport) -> dict[str, A
         "delivered": found.deliveries.exists(),
         "failed_job": failed if failed and "run" in failed.params else None,
         "stopped_at_budget": stopped_at_budget(failed),
+        "stopped_at_unusable": stopped_at_unusable(failed),
         "money": money,
     }
 
@@ -108,6 +112,11 @@ def run_route(request: ProjectRequest, number: int) -> HttpResponseBase:
 @needs("runs.edit", "POST")
 def run_cancel(request: ProjectRequest, number: int) -> HttpResponseBase:
     return _act(request, number, service.cancel_run, _("The run is cancelled. Labels given so far stay."))
+
+
+@needs("runs.edit", "POST")
+def run_accept_unusable(request: ProjectRequest, number: int) -> HttpResponseBase:
+    return _act(request, number, accept_unusable, _("The run goes on: people are asked next."))
 
 
 @needs("runs.edit", "POST")

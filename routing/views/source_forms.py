@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
-from django.utils.text import capfirst, format_lazy
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from annotation.errors import HypacError
@@ -14,7 +14,7 @@ from annotation.models import Project
 from annotation.views.forms import price_field
 from routing import backends
 from routing.backends.recorded import PARAMS as RECORDED
-from routing.core.costs import COSTS, PEOPLE_TOKENS, Cost, Price
+from routing.core.costs import COSTS, Cost, Price
 from routing.core_words import said
 from routing.models import ModelPrice, Source
 from routing.views import llm_fields
@@ -297,8 +297,8 @@ def counted(name: str | None = None) -> list[Cost]:
 class PeopleForm(forms.Form):
     human_cost = price_field(
         label=_("Price of one label by a person"),
-        help_text=format_lazy(
-            _("In the unit of all prices. The paper counts in tokens, and a person at {tokens}."),
-            tokens=f"{PEOPLE_TOKENS:,}",
+        help_text=_(
+            "In the same currency as the prices of the models: what you pay somebody for one label, for "
+            "example the wage of an hour divided by the labels that a person gives in it."
         ),
     )

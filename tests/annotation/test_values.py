@@ -78,6 +78,53 @@ def test_what_is_no_list_of_choices_is_told(raw, words):
     assert words in reason(SEVERAL(raw))
 
 
+class Counted(dict[str, str]):
+    """Keys that count how often they are asked, and for how many characters."""
+
+    asked = characters = 0
+
+    def get(self, text, default=None):
+        self.asked += 1
+        self.characters += len(text)
+        return super().get(text, default)
+
+
+@pytest.mark.parametrize(
+    "label", ["b" + ";" * 90, "z;" * 45 + "q"], ids=["other beginning", "same beginning"]
+)
+@pytest.mark.parametrize("answer", ["z;" * 450_000, "b;" * 450_000, "z;" * 500, "[" + "1," * 500_000 + "1]"])
+def test_a_label_of_separators_and_a_long_answer_are_little_work(label, answer):
+    keys = Counted({"a": "a", "b": "b", "z": "z", label: "k"})
+    assert reason(ValueReader("multiple_choice", keys)(answer))
+    assert keys.asked < 5_000
+    assert keys.characters <= 2 * len(answer) + 5_000 * 91  # the whole answer once, as it is and stripped
+
+
+def test_labels_of_separators_are_read_beside_others():
+    reader = ValueReader("multiple_choice", {"a": "a", "b": "b", "b;;": "c", "a; b; x": "d"})
+    assert reader("a; b; x;b;;;a") == (["a", "c", "d"], "")
+    assert reader(" b;; ,a; b") == (["a", "b", "c"], "")
+
+
+def test_a_list_of_all_spellings_is_read_however_it_is_written():
+    keys = {f"{number}{'ä' * 90}": str(number) for number in range(50)}
+    reader = ValueReader("multiple_choice", keys)
+    assert reader(json.dumps(list(keys))) == reader("; ".join(keys)) == (sorted(keys.values()), "")
+
+
+def test_heaps_of_accents_are_refused_before_they_are_put_in_order(monkeypatch):
+    heap = "a" + "\u0301\u0327" * 60
+    monkeypatch.setattr(
+        unicodedata, "normalize", lambda form, text: pytest.fail("normalised") if text == heap else text
+    )
+    for task_type in TEXTS:
+        assert "accents" in reason(ValueReader(task_type)(heap))
+
+
+def test_letters_with_many_accents_are_read():
+    assert ValueReader("short_text")("a" + "\u0301" * 30)[0] == "á" + "\u0301" * 29
+
+
 @pytest.mark.parametrize(
     ("raw", "value"),
     [("42", "42"), (" 42 ", "42"), ("+42.0", "42"), ("042", "42"), ("-0.50", "-0.5"), (".5", "0.5"),

@@ -47,6 +47,15 @@ def names(page: str) -> list[str]:
 # --- The table ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("place", [{"after": "garbage"}, {"before": '["t1"]'}, {"after": "[1,2]"}])
+def test_a_place_that_is_none_is_told_beside_the_first_page(project, owner, place) -> None:
+    make_items(project, 3)
+    page = table(owner, project, **place)
+    assert names(page) == ["t0", "t1", "t2"]
+    assert "The address names a place that is none in this order." in page
+    assert "names a place" not in table(owner, project, after="[0]")
+
+
 def test_filters_are_in_the_address_and_each_can_be_taken_away(project, owner) -> None:
     make_items(project, ["red cat", "blue cat", "red dog"])
     page = table(owner, project, q="red", stage="unlabelled", sort="-name")
