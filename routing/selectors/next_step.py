@@ -1,18 +1,20 @@
 """The one thing to do now in a project."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation import jobs
+from annotation.hooks import task_type_lacks
 from annotation.models import Job
 from annotation.queue import BatchProgress
 from annotation.selectors.job_progress import job_progress
 from routing.selectors.facts import Facts
 from routing.services.budget import stopped_at_budget
+from routing.services.run_usability import stopped_at_unusable
 from routing.services.states import State
 
 
@@ -20,7 +22,8 @@ from routing.services.states import State
 class NextStep:
     """The one thing to do now; without a `url_name` there is nothing to press, only to wait.
 
-    `method`: get or post; `fragment` names the part of the page.
+    `method`: get or post; `fragment` names the part of the page. `waited_for` is what those are told who may
+    not do it: without it the text.
     """
 
     text: str
@@ -29,6 +32,7 @@ class NextStep:
     url_kwargs: dict[str, Any] = field(default_factory=dict)
     method: str = "get"
     fragment: str = ""
+    waited_for: str = ""
 
 
 def next_step_of(facts: Facts) -> NextStep:
@@ -36,18 +40,24 @@ def next_step_of(facts: Facts) -> NextStep:
     if facts.project.archived_at is not None:
         return NextStep(_("The project is archived: it can be looked at, and nothing is to be done."))
     step, action = _wanted(facts)
-    if not step.url_name or facts.access.allows(action):
+    if (not step.url_name and not step.waited_for) or facts.access.allows(action):
         return step
     waiting = facts.state in (State.CALIBRATING, State.LABELLING) and facts.access.allows("label")
     if waiting and action != "label":
         return NextStep(_("Nothing waits for you here now."))
-    return NextStep(_("A manager has to go on: %(step)s") % {"step": step.text})
+    return NextStep(_("A manager has to go on: %(step)s") % {"step": step.waited_for or step.text})
 
 
 def _wanted(facts: Facts) -> tuple[NextStep, str]:
     here, run_here = facts.here, facts.run_here
     if facts.failed and facts.run and stopped_at_budget(facts.failed):
         text = _("The models have stopped at their budget. Raise it on the page of the run, and they go on.")
+        return NextStep(text, _("Go to the run"), "run", run_here), "runs.view"
+    if facts.failed and facts.run and stopped_at_unusable(facts.failed):
+        text = _(
+            "Many answers of the models cannot be used, and people have not been asked yet. Say on the page "
+            "of the run whether it goes on."
+        )
         return NextStep(text, _("Go to the run"), "run", run_here), "runs.view"
     if facts.failed and facts.failed.kind in _RETRIED:
         text = _("Something went wrong. What was finished is kept; look at the reason, then start it again.")
@@ -63,20 +73,8 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
         return NextStep(text, _("Try now"), "job_try_now", {**here, "job_id": late.pk}, "post"), "jobs.edit"
     if "import" in facts.jobs:
         return NextStep(_("Your data is being imported.")), "project.view"
-    if not facts.items:
-        return NextStep(_("Bring in the data."), _("Import data"), "import_upload", here), "items.import"
-    if facts.run is None and not facts.sources:
-        return (
-            NextStep(_("Say which models label, and what they cost."), _("Add a source"), "sources", here),
-            "sources.edit",
-        )
-    if facts.run is None:
-        return (
-            NextStep(
-                _("Choose how many errors you accept and how sure you want to be."), _("Plan"), "plan", here
-            ),
-            "runs.edit",
-        )
+    if not facts.items or facts.run is None:
+        return _before_a_run(facts)
     if stuck := _all_stuck(facts):
         words = ngettext(
             "%(count)s item was skipped by everybody. The run goes on once you have decided about it.",
@@ -108,6 +106,36 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
         text = _("Every item is done. Make the files.")
         return NextStep(text, _("Deliver"), "run_deliver", run_here, "post"), "deliveries.make"
     return NextStep(_WAITING.get(facts.state, lambda: _("The files are being written."))()), "project.view"
+
+
+def _before_a_run(facts: Facts) -> tuple[NextStep, str]:
+    """Data, models, a plan; first of all what the server lacks, without which no run can be planned."""
+    step, action = _to_prepare(facts)
+    if not (lacks := task_type_lacks(facts.project.task_type)):
+        return step, action
+    waited_for = _("No run of this project can be planned on this server yet.")
+    if step.url_name == "plan":
+        return NextStep(lacks, waited_for=waited_for), action
+    return replace(step, text=f"{lacks} {step.text}", waited_for=waited_for), action
+
+
+def _to_prepare(facts: Facts) -> tuple[NextStep, str]:
+    if not facts.items:
+        return NextStep(
+            _("Bring in the data."), _("Import data"), "import_upload", facts.here
+        ), "items.import"
+    if not facts.sources:
+        why = _("There is no model yet, and people are asked once a run with at least one has begun.")
+        what = _(
+            "Say which models label, and what they cost. Answers that you have already count as one: columns "
+            "of your data, or a file that you send. Having people label everything without any model is not "
+            "possible here yet."
+        )
+        step = NextStep(f"{why} {what}", _("Add a source"), "sources", facts.here, waited_for=why)
+        return step, "sources.edit"
+    text = _("Choose how many errors you accept and how sure you want to be.")
+    waited_for = _("No run has been planned yet.")
+    return NextStep(text, _("Plan"), "plan", facts.here, waited_for=waited_for), "runs.edit"
 
 
 def _all_stuck(facts: Facts) -> int:

@@ -3,36 +3,29 @@
 from django.utils.translation import gettext as _
 
 from annotation.templatetags.hypac import percent
+from routing.core.right import MEANING
+from routing.core_words import said
 from routing.models import Run
 
 
 def limits_of(run: Run) -> list[str]:
     """What nobody is promised by a certificate of this run."""
     target = {
-        Run.Target.DATASET: _(
-            "It counts what people labelled as right. Their own mistakes are not seen, and come on top."
-        ),
-        Run.Target.POOL: _(
-            "It takes what people answered for the drawn items as the truth. Their mistakes are not seen."
-        ),
+        Run.Target.DATASET: _("It says nothing of items that were added after the run had been started."),
+        Run.Target.POOL: _("It says nothing of items that were added after the run had been started."),
         Run.Target.POPULATION: _(
             "It holds for items from the same source alone, which the same models answer."
         ),
     }[Run.Target(run.target)]
-    later = (
-        []
-        if run.target == Run.Target.POPULATION
-        else [_("It says nothing of items that were added after the run had been started.")]
-    )
     return [
+        said(MEANING),
         _("It may be wrong by bad luck of the draw, but at most with probability %(alpha)s (alpha).")
         % {"alpha": percent(run.alpha, 4)},
         _(
-            "It speaks about all items together. One kind of label or a group of items may be wrong more "
-            "often."
+            "It speaks about all items together. Of one kind of label, or of a group of items, a larger "
+            "share may differ from what people would say."
         ),
         target,
-        *later,
         _("The savings are an account of prices and counts. They are not certified."),
     ]
 

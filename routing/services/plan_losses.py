@@ -37,6 +37,25 @@ NO_LOSS = gettext_lazy(
 )
 
 
+HAS_EMBEDDINGS = gettext_lazy("This server has an embedding model: runs can be planned.")
+HAS_LOSS = gettext_lazy("This server has a loss of its own: runs can be planned with it.")
+
+
+def needs_of(task_type: str) -> tuple[bool, str] | None:
+    """What runs of projects with this task type need on the server, as (whether it has that, words); None
+    where they need nothing.
+    """
+    if task_type not in (Type.LONG_TEXT, Type.CODE):
+        return None
+    if task_type == Type.LONG_TEXT and configured():
+        return True, str(HAS_EMBEDDINGS)
+    if settings.HYPAC_LOSSES:
+        return True, str(HAS_LOSS)
+    then = _("Until then no run of such a project can be planned.")
+    lacks = NO_EMBEDDINGS if task_type == Type.LONG_TEXT else NO_LOSS
+    return False, f"{lacks} {then}"
+
+
 @dataclass(frozen=True)
 class ChosenLoss:
     """A loss with the parameters that a run freezes, and made of both."""

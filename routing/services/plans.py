@@ -32,7 +32,9 @@ from routing.services.plan_fields import (
 )
 from routing.services.plan_losses import loss_of
 from routing.services.scoring import resolve_score
-from routing.services.source_warnings import recorded_warnings, usable_scores
+from routing.services.source_warnings import recorded_warnings
+from routing.services.unusable import passed_on
+from routing.services.usability import NEARLY_ALL, Looked, look_at
 from routing.services.whole import data_set_size
 
 
@@ -52,14 +54,14 @@ class Outlook:
         Source 1 on the pool, the others on the pilot and the asked items; their bands come on top.
     people_only : Decimal
         What it would cost to have people label everything.
-    at_most : Decimal
-        The whole run where nothing can be certified and people label the rest. The least is `committed`,
-        where everything else stays with the first source; what lies between depends on the thresholds.
+    at_least, at_most : Decimal
+        The whole run: `committed` and the items that no model can answer; and where nothing can be certified
+        and people label the rest. What lies between depends on the thresholds.
     plan : routing.core.plan.Plan
     people_per_item : Decimal
         How many people are asked about an item, on average.
-    scored : bool
-        Whether any answer of the first source has a usable score; where not, none of them can be kept.
+    looked : routing.services.usability.Looked
+        How many answers of each source can be used, as far as that is known.
     warnings : sentences
     """
 
@@ -73,8 +75,35 @@ class Outlook:
     at_most: Decimal
     plan: core_plan.Plan
     people_per_item: Decimal
-    scored: bool
+    looked: Looked
     warnings: tuple[str, ...]
+
+    @property
+    def labels_at_least(self) -> Decimal:
+        """Items that people label whatever the thresholds, on average: those of the calibration, and of the
+        others those for which no model has a usable answer.
+        """
+        return planner.labels_at_least(self.plan, unanswered=self.looked.nobody)
+
+    @property
+    def people_at_least(self) -> int:
+        """The same in whole items."""
+        return int(self.labels_at_least)
+
+    @property
+    def nearly_all(self) -> str:
+        """That nearly everything goes to people, in a sentence; "" where that is not known."""
+        if self.people_at_least < NEARLY_ALL * self.pool_size:
+            return ""
+        return _(
+            "Nearly everything would go to people: about %(people)s of %(items)s items, whatever the "
+            "thresholds."
+        ) % {"people": f"{self.people_at_least:,}", "items": f"{self.pool_size:,}"}
+
+    @property
+    def scored(self) -> bool:
+        """Whether any answer of the first source has a usable score; where not, none of them can be kept."""
+        return self.looked.scored
 
     @property
     def binary(self) -> bool:
@@ -88,9 +117,8 @@ class Outlook:
             return self.statistics.sentence
         return _(
             "No answer of the first source has a usable score, by which answers are routed: none "
-            "of them can be kept, and every item goes on to the next source. Name a column that "
-            "holds one, or put another source first."
-        )
+            "of them can be kept. %(then)s Name a column that holds one, or put another source first."
+        ) % {"then": passed_on(first=True)}
 
     @property
     def labels(self) -> int:
@@ -115,6 +143,10 @@ class Outlook:
         """What is spent before the thresholds are known."""
         return self.calibration_cost + self.model_cost
 
+    @property
+    def at_least(self) -> Decimal:
+        return self.model_cost + self.labels_at_least * self.plan.costs[-1]
+
 
 def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -> Outlook:
     """What a plan with these fields (see `PlanFields`) would mean, and whether its models are expected to
@@ -126,6 +158,7 @@ def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -
     wanted = PlanFields(**fields)
     plan, _ = build_plan(project=project, sources=sources, fields=wanted)
     score, score_params = score_for(project, sources[0], wanted)
+    looked = look_at(project, sources, score=score, score_params=score_params)
     statistics = planner.outlook(plan, chains=number_of_chains(plan))
     first, *later, people = plan.costs
     several = Decimal(plan.pilot) + plan.expected_labels
@@ -142,10 +175,10 @@ def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -
         at_most=models + plan.pool_size * people,
         plan=plan,
         people_per_item=_people_per_item(project),
-        scored=usable_scores(project, sources[0], score, score_params),
+        looked=looked,
         warnings=(
             *core_plan.cost_warnings(plan),
-            *recorded_warnings(project, sources),
+            *recorded_warnings(project, sources, looked),
             *_too_few_people(project),
             *_beyond(checked_budget(budget), models, project.currency),
         ),

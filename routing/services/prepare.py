@@ -23,6 +23,7 @@ from routing.services.chains import chains_to_json
 from routing.services.freeze import freeze
 from routing.services.plans import plan_of
 from routing.services.predicting import Wanted, predict_missing
+from routing.services.run_usability import refuse_unusable
 from routing.services.scoring import score_of
 from routing.services.sql import analyse_tables
 from routing.services.states import State, move
@@ -48,6 +49,7 @@ def prepare(context: JobContext) -> dict[str, object]:
         )
     for run_source in run_sources:
         score_missing(context, run_source=run_source, score=score_of(run, run_source))
+    refuse_unusable(run, run_sources)
     _fill_keys(context, run, run_sources[0])
     _build_chains(context, run, run_sources)
     _ask_people(context, run)

@@ -8,7 +8,7 @@ from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation import jobs, queue
+from annotation import jobs, limits, queue
 from annotation.errors import ConflictError, InputError
 from annotation.models import Job, Project, User
 from annotation.services import audit
@@ -24,8 +24,11 @@ from routing.services.freeze import AT_ONCE, freeze
 from routing.services.plan_fields import PlanFields
 from routing.services.plans import Outlook, build_plan, outlook, score_for, sources_of
 from routing.services.run_sources import changed_sources, fingerprint_now
+from routing.services.run_usability import accepted, record_accepted
 from routing.services.sent_answers import refuse_while_sending
 from routing.services.states import BUSY, CANCELLABLE, UNDER_WAY, State, move
+from routing.services.usability import look_at
+from routing.services.usability_words import question
 
 __all__ = ["Outlook", "analyse", "cancel_run", "outlook", "route", "start_run", "start_run_knowingly"]
 
@@ -36,12 +39,14 @@ def start_run(
     user: User | None,
     entropy: int | None = None,
     budget: Decimal | None = None,
+    accept_unusable: bool = False,
     **fields: Any,
 ) -> Run:
     """Freeze the pool, draw pilot and calibration set, store all of it, and let the models begin (job
     "prepare_run", which freezes a large pool before anything else). `fields` are those of `PlanFields`.
     `budget` is the most that the models may cost; it is no part of the plan and may be changed later
-    (`budget.set_budget`).
+    (`budget.set_budget`). Where many answers of a model cannot be used, the run stops before people are
+    asked, unless `accept_unusable` (`run_usability`).
 
     `entropy` seeds the draw; leave it out except where a run has to be repeated, in tests and
     demonstrations. Nothing that comes from a browser may set it.
@@ -53,6 +58,7 @@ def start_run(
     sources = sources_of(project)
     fingerprints = [fingerprint_now(source) for source in sources]
     score, score_params = score_for(project, sources[0], wanted)
+    looked = look_at(project, sources, score=score, score_params=score_params) if accept_unusable else None
     seed = sampling.new_entropy() if entropy is None else entropy
     if seed < 0 or seed >= 2**128:
         raise InputError(_("The entropy is a whole number of at most 128 bits."), where="entropy")
@@ -60,6 +66,11 @@ def start_run(
         Project.objects.select_for_update().get(pk=project.pk)
         _refuse_while_busy(project)
         plan, asking = build_plan(project=project, sources=sources, fields=wanted)
+        limits.refuse_more(
+            project.runs.all(),
+            limits.RUNS,
+            _("A project has at most %(most)s runs. Go on in a copy of it."),
+        )
         number = (project.runs.aggregate(last=Max("number"))["last"] or 0) + 1
         try:
             with transaction.atomic():
@@ -86,6 +97,7 @@ def start_run(
                     overlap_share=project.overlap_share,
                     consensus=project.consensus,
                     budget=budget,
+                    accepts_unusable=accept_unusable,
                     pool_size=plan.pool_size,
                     entropy=str(seed),
                     salt=sampling.make_salt(seed),
@@ -130,19 +142,26 @@ def start_run(
                 "pool_size": plan.pool_size,
                 **({"overlap": [run.overlap, plain(run.overlap_share)]} if run.overlap > 1 else {}),
                 "budget": None if budget is None else plain(budget),
+                **({"accepts_unusable": True} if accept_unusable else {}),
                 "seed": "given" if entropy is not None else "from the system",
             },
         )
+        if looked and looked.asking:
+            record_accepted(run=run, user=user, what=accepted(looked))
         _enqueue(run, user, "prepare_run", **frozen)
     return run
 
 
-def start_run_knowingly(*, project: Project, user: User, anyway: bool = False, **fields: Any) -> Run:
-    """As `start_run`, for programs: a run that can certify nothing starts only where `anyway` says so.
+def start_run_knowingly(
+    *, project: Project, user: User, anyway: bool = False, accept_unusable: bool = False, **fields: Any
+) -> Run:
+    """As `start_run`, for programs: a run that can certify nothing starts only where `anyway` says so, one
+    with a source of which many answers cannot be used only where `accept_unusable` does.
 
-    Raises InputError, its `where` "anyway", as well.
+    Raises InputError, its `where` "anyway" or "accept_unusable", as well.
     """
-    if not anyway and not outlook(project=project, **fields).statistics.certifiable:
+    seen = outlook(project=project, **fields)
+    if not anyway and not seen.statistics.certifiable:
         raise InputError(
             _(
                 "With this plan too few labels come together to certify anything: people would label every "
@@ -151,7 +170,13 @@ def start_run_knowingly(*, project: Project, user: User, anyway: bool = False, *
             ),
             where="anyway",
         )
-    return start_run(project=project, user=user, **fields)
+    if seen.looked.asking and not accept_unusable:
+        then = _(
+            "Nothing was started. Mend the source, or start the run with accept_unusable = true, which only "
+            "the start takes, or --accept-unusable on the command line."
+        )
+        raise InputError(f"{question(seen.looked.asking)} {then}", where="accept_unusable")
+    return start_run(project=project, user=user, accept_unusable=accept_unusable, **fields)
 
 
 def analyse(*, run: Run, user: User | None) -> Job:

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from annotation import jobs
 from annotation.errors import ConflictError, InputError
+from annotation.importers.budget import Budget
 from annotation.importers.lines import text_lines
 from annotation.jobs import JobContext
 from annotation.models import Item, Job, Project, StoredFile, User
@@ -124,11 +125,11 @@ def take_answers(context: JobContext) -> dict[str, Any]:
     with open_file(stored) as file:
         if total is None:
             context.progress(stage=_("Checking the file"))
-            total = sum(1 for _line in text_lines(file, stored.original_name))
+            total = sum(1 for _line in Budget(stored.size).lines(text_lines(file, stored.original_name)))
             file.seek(0)
         context.progress(total=total, stage=_("Storing predictions"))
         reading = _Reading(context, revision)
-        lines = islice(text_lines(file, stored.original_name), done, None)
+        lines = islice(Budget(stored.size).lines(text_lines(file, stored.original_name)), done, None)
         while chunk := list(islice(lines, CHUNK)):
             made = [reading.read(number, text) for number, text in chunk]
             done += len(chunk)

@@ -1,36 +1,32 @@
 """What is odd about the answers of sources, said before a draw and money are spent on them."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from annotation.models import Item, Project
-from annotation.values import ValueReader, reader_of
-from routing.backends import Answer, predict_all
-from routing.core.scores import make_score
+from annotation.models import Project
+from annotation.values import reader_of
 from routing.models import Source
 from routing.selectors.sent_answers import sent_so_far
 from routing.services.opened import open_source
-from routing.services.score_fields import score_fields
+from routing.services.unusable import passed_on
+from routing.services.usability import Looked, Usability, look_at, look_at_one
 
 LISTING = frozenset({"openai_api", "openai_batch"})
 """Backends whose server mostly has a list of its models."""
-KNOWN_BEFORE = frozenset({"recorded", "uploaded"})
-"""Backends whose answers are there before a run asks."""
-SAMPLE = 50
-LOOKED_AT = 1_000
-"""Items among which a usable score is looked for; where there is one, it is mostly at the first."""
 
 
-def recorded_warnings(project: Project, sources: Sequence[Source]) -> tuple[str, ...]:
-    """Sentences about `sources`, the cheapest place first, whose columns cannot serve. No answer is told, so
-    labels stay blind.
+def recorded_warnings(
+    project: Project, sources: Sequence[Source], looked: Looked | None = None
+) -> tuple[str, ...]:
+    """Sentences about `sources`, the cheapest place first, whose columns cannot serve; `looked` is what was
+    seen of them, if that is known. No answer is told, so labels stay blind.
     """
+    looked = looked or look_at(project, sources)
     return tuple(
         warning
-        for number, source in enumerate(sources)
-        for warning in _warnings(project, source, first=number == 0)
+        for number, (source, seen) in enumerate(zip(sources, looked.sources, strict=True))
+        for warning in _warnings(source, seen, first=number == 0)
     )
 
 
@@ -39,7 +35,7 @@ def warnings_of(source: Source) -> tuple[str, ...]:
     what it serves.
     """
     first = not source.project.sources.filter(position__lt=source.position).exists()
-    warnings = _warnings(source.project, source, first=first)
+    warnings = _warnings(source, look_at_one(source), first=first)
     if source.backend in LISTING and source.params.get("url") and not source.served:
         warnings.append(
             _(
@@ -51,60 +47,38 @@ def warnings_of(source: Source) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def usable_scores(project: Project, source: Source, name: str, params: Mapping[str, Any]) -> bool:
-    """Whether any answer of the first source has the score `name` with `params`: without one, none of its
-    answers can be used. Only recorded and uploaded answers are known before a run; others count as usable.
-    """
-    if source.backend not in KNOWN_BEFORE:
-        return True
-    backend, score = open_source(source), make_score(name, params)
-    if not backend.fields:
-        return False
-    reader, items = reader_of(project), Item.objects.filter(project=project).order_by("position")
-    for start, stop in ((0, SAMPLE), (SAMPLE, LOOKED_AT)):
-        looked_at = list(items[start:stop])
-        if not start and not looked_at:
-            return True
-        if any(score(_read(answer, reader)).usable for answer in predict_all(backend, looked_at)):
-            return True
-    return False
-
-
-def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
+def _warnings(source: Source, seen: Usability, *, first: bool) -> list[str]:
     if source.backend == "uploaded":
-        return _of_uploaded(project, source, first=first)
+        return _of_uploaded(source, seen, first=first)
     if source.backend != "recorded":
         return _without_score(source) if first else []
-    backend, reader = open_source(source), reader_of(project)
-    sample = list(Item.objects.filter(project=project).order_by("position")[:SAMPLE])
+    backend, reader = open_source(source), reader_of(source.project)
     warnings = []
-    labelled = not sample or any(
-        reader(answer.value)[0] is not None for answer in predict_all(backend, sample)
-    )
+    labelled = bool(seen.labels) or not seen.looked_at
     if not labelled:
         wanted = _("one of the project's labels") if reader.has_choices else _("an answer that can be read")
         warnings.append(
             _(
-                "%(source)s: none of the first %(count)s items has %(wanted)s in the column "
-                "%(params)r. What has none goes on to the next source."
+                "%(source)s: none of the %(count)s items looked at has %(wanted)s in the column "
+                "%(params)r. %(then)s"
             )
             % {
                 "source": source.name,
-                "count": len(sample),
+                "count": seen.looked_at,
                 "wanted": wanted,
                 "params": source.params["label_column"],
+                "then": passed_on(first=first),
             }
         )
     if first and not backend.fields:
         warnings.append(
             _(
                 "%(source)s comes first and names no column of confidences, uncertainties or "
-                "probabilities, by which its answers are routed: none of them can be used, and every "
-                "item goes on to the next source."
+                "probabilities, by which its answers are routed: none of them can be used. %(then)s"
             )
-            % {"source": source.name}
+            % {"source": source.name, "then": passed_on(first=True)}
         )
-    elif first and labelled and not usable_scores(project, source, backend.default_score, {}):
+    elif first and labelled and seen.looked_at and not seen.usable:
         warnings.append(
             _(
                 "%(source)s comes first, and none of its answers that were looked at has a usable "
@@ -115,24 +89,25 @@ def _warnings(project: Project, source: Source, *, first: bool) -> list[str]:
     return warnings
 
 
-def _of_uploaded(project: Project, source: Source, *, first: bool) -> list[str]:
+def _of_uploaded(source: Source, seen: Usability, *, first: bool) -> list[str]:
     """Of answers that were sent in: how many are missing, and whether they can be routed by."""
-    backend, sent = open_source(source), sent_so_far(source)
+    sent = sent_so_far(source)
     warnings = []
     if sent.missing:
         warnings.append(
             _(
                 "%(source)s: no answer was sent for %(missing)s of %(count)s items under the revision "
-                "%(revision)s. What has none goes on to the next source, in every run under it."
+                "%(revision)s, and none can follow in a run under it. %(then)s"
             )
             % {
                 "source": source.name,
                 "missing": sent.missing,
                 "count": sent.items,
                 "revision": sent.revision,
+                "then": passed_on(first=first),
             }
         )
-    if first and sent.answers and not usable_scores(project, source, backend.default_score, {}):
+    if first and sent.answers and not seen.usable:
         warnings.append(
             _(
                 "%(source)s comes first, and none of its answers that were looked at has a usable "
@@ -150,13 +125,8 @@ def _without_score(source: Source) -> list[str]:
     return [
         _(
             "%(source)s comes first, and as it is set it says nothing of how unsure it is: none of "
-            "its answers can be used, and every item goes on to the next source. Ask for the "
-            "probabilities of its tokens, for several answers, or how sure it is."
+            "its answers can be used. %(then)s Ask for the probabilities of its tokens, for several "
+            "answers, or how sure it is."
         )
-        % {"source": source.name}
+        % {"source": source.name, "then": passed_on(first=True)}
     ]
-
-
-def _read(answer: Answer, reader: ValueReader) -> dict[str, object]:
-    """What scores read, of an answer that is not stored yet."""
-    return score_fields(answer.raw, reader(answer.value)[0], answer.reason, answer.finish_reason, reader)

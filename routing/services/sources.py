@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Max, Q, RestrictedError
 from django.utils.translation import gettext as _
 
+from annotation import limits
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User
 from annotation.secrets import decrypt, encrypt
@@ -111,6 +112,12 @@ def save_source(
             changed = asked_anew or (source.backend, source.params) != (backend, params)
             if changed:
                 _refuse_in_use(source, fingerprint="" if asked_anew else fingerprint)
+        if source is None:
+            limits.refuse_more(
+                Source.objects.filter(project=project),
+                limits.SOURCES,
+                _("A project has at most %(most)s sources. Remove one that no run uses."),
+            )
         target = source or Source(project=project)
         target.name, target.backend, target.params = name.strip(), backend, params
         target.cost_per_label = cost_per_label

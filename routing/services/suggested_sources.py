@@ -18,6 +18,8 @@ from annotation.values import reader_of
 from routing.backends.cells import decimal_cell
 from routing.models import Source
 from routing.services.sources import save_source
+from routing.services.states import OPEN
+from routing.services.unusable import EXAMPLES, SHOWN
 
 SAMPLE = 200
 """Items that are looked at."""
@@ -65,20 +67,35 @@ class SuggestedSource:
         return "confidence_column" in self.params or "uncertainty_column" in self.params
 
 
+@dataclass(frozen=True)
+class NotOffered:
+    """A column of answers, it seems, of which `unknown` of `looked_at` values are no labels."""
+
+    column: str
+    unknown: int
+    looked_at: int
+    examples: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        shown = f" ({', '.join(f'“{one}”' for one in self.examples)})" if self.examples else ""
+        return _(
+            "“%(column)s” is not offered: %(unknown)s of %(count)s values looked at are no labels of this "
+            "project%(examples)s. Correct the file and import it again; or press “Add a model”, choose "
+            "“Answers that came with the data” and name the column: then these values cannot be used."
+        ) % {
+            "column": self.column,
+            "unknown": self.unknown,
+            "count": self.looked_at,
+            "examples": shown,
+        }
+
+
 def suggested_sources(project: Project) -> list[SuggestedSource]:
     """Those whose columns no source of the project reads yet, the cheapest first; one that says how sure it
     is comes before those that do not.
     """
-    used = {
-        column
-        for params in Source.objects.filter(project=project).values_list("params", flat=True)
-        for column in params.values()
-        if isinstance(column, str)
-    }
-    groups = _groups(name for name in project.columns if name not in used)
-    if not groups:
-        return []
-    rows = list(project.items.order_by("position").values_list("data", flat=True)[:SAMPLE])
+    groups, rows = _unread(project)
     found = [
         suggestion
         for name, params in groups.items()
@@ -87,6 +104,36 @@ def suggested_sources(project: Project) -> list[SuggestedSource]:
     return sorted(
         found, key=lambda one: (not one.has_score, one.cost is None, one.cost or 0, one.name.casefold())
     )
+
+
+def not_offered(project: Project) -> list[NotOffered]:
+    """Columns that read like the answers of a model, of whose values too many are no labels."""
+    groups, rows = _unread(project)
+    read, found = reader_of(project), []
+    examples = not project.runs.filter(state__in=OPEN).exists()
+    for params in groups.values():
+        given = _given(params, rows)
+        unknown = [cell for cell in given if read(cell)[0] is None]
+        # Without a label, and without a confidence beside it, a column is about something else.
+        related = len(params) > 1 or len(unknown) < len(given)
+        if given and related and not _readable(len(given) - len(unknown), len(given)):
+            shown = [cell[:SHOWN] for cell in dict.fromkeys(unknown)][:EXAMPLES] if examples else []
+            found.append(NotOffered(params["label_column"], len(unknown), len(given), tuple(shown)))
+    return found
+
+
+def _unread(project: Project) -> tuple[dict[str, dict[str, str]], list[Mapping[str, Any]]]:
+    """Groups of columns that no source of the project reads yet, and the items that are looked at."""
+    used = {
+        column
+        for params in Source.objects.filter(project=project).values_list("params", flat=True)
+        for column in params.values()
+        if isinstance(column, str)
+    }
+    groups = _groups(name for name in project.columns if name not in used)
+    if not groups:
+        return {}, []
+    return groups, list(project.items.order_by("position").values_list("data", flat=True)[:SAMPLE])
 
 
 def add_suggested(*, project: Project, user: User, prices: Mapping[str, Decimal | None]) -> list[Source]:
@@ -160,9 +207,9 @@ def _suggestion(
     project: Project, name: str, params: dict[str, str], rows: Sequence[Mapping[str, Any]]
 ) -> SuggestedSource | None:
     read = reader_of(project)
-    given = [str(cell) for row in rows if (cell := row.get(params["label_column"])) not in (None, "")]
+    given = _given(params, rows)
     answers = sum(read(cell)[0] is not None for cell in given)
-    if not given or answers < READABLE * len(given):
+    if not given or not _readable(answers, len(given)):
         return None
     kept = dict(params)
     for role in ("confidence_column", "uncertainty_column"):
@@ -181,6 +228,14 @@ def _suggestion(
         answers=answers,
         looked_at=len(rows),
     )
+
+
+def _given(params: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [str(cell) for row in rows if (cell := row.get(params["label_column"])) not in (None, "")]
+
+
+def _readable(answers: int, given: int) -> bool:
+    return answers >= READABLE * given
 
 
 def _title(name: str) -> str:

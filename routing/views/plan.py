@@ -12,6 +12,7 @@ from routing.models import Source
 from routing.selectors.effort import hours_of
 from routing.services.runs import Outlook, outlook, start_run
 from routing.services.states import UNDER_WAY
+from routing.services.usability_words import in_words, question
 from routing.views.plan_form import PlanForm, suggested_m
 
 
@@ -27,11 +28,14 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
         values = form.values()
         try:
             seen = outlook(project=project, **values)
-            if "look" not in request.POST:
-                if form.cleaned_data["anyway"] or seen.statistics.certifiable:
-                    run = start_run(project=project, user=request.user, **values)
-                    return redirect("run", project.slug, run.number)
-                form.ask_whether_anyway()
+            if "look" not in request.POST and _confirmed(form, seen):
+                run = start_run(
+                    project=project,
+                    user=request.user,
+                    accept_unusable=form.cleaned_data["accept_unusable"],
+                    **values,
+                )
+                return redirect("run", project.slug, run.number)
         except HypacError as error:
             values = None  # what is wrong stands beside its field
             add_error(form, error)
@@ -49,6 +53,17 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
             **(_outlook(request, values, form.seconds_per_label) if ready and values else {}),
         },
     )
+
+
+def _confirmed(form: PlanForm, seen: Outlook) -> bool:
+    """Whether nothing is left to be confirmed; the form asks for what is."""
+    anyway = form.cleaned_data["anyway"] or seen.statistics.certifiable
+    accepted = form.cleaned_data["accept_unusable"] or not seen.looked.asking
+    if not anyway:
+        form.ask_whether_anyway()
+    if not accepted:
+        form.ask_whether_unusable(question(seen.looked.asking))
+    return anyway and accepted
 
 
 @needs("runs.edit", "GET")
@@ -78,8 +93,10 @@ def _outlook(
         return {"problems": [(label, error.message)]}
     return {
         "outlook": found,
+        "usable": [(seen, in_words(seen)) for seen in found.looked.sources],
         "hours": hours_of(
             labels=found.plan.expected_labels,
+            least=found.labels_at_least,
             items=found.pool_size,
             people_per_item=found.people_per_item,
             seconds=seconds,

@@ -19,7 +19,7 @@ from routing.views.budget_form import budget_field
 
 MENUS = ("target", "rule", "bound", "loss", "score")
 # Of the page alone.
-NOT_IN_PLANS = ("anyway", "seconds")
+NOT_IN_PLANS = ("anyway", "accept_unusable", "seconds")
 
 
 def _described(name: str, **attrs: Any) -> dict[str, Any]:
@@ -90,11 +90,11 @@ def _no_number(name: str) -> NoReturn:
 class PlanForm(forms.Form):
     epsilon = _share(
         "epsilon",
-        label=_("At most this share of wrong labels"),
+        label=_("At most this share of labels that differ from a person's"),
         initial=Decimal("0.05"),
         help_text=_(
-            "0.05 means that at most 5 % of the delivered labels may be wrong. The lower it is, the more "
-            "items go to people."
+            "0.05 means that at most 5 % of the delivered labels may differ from the label that a person "
+            "would give. The lower it is, the more items go to people."
         ),
     )
     alpha = _share(
@@ -102,8 +102,8 @@ class PlanForm(forms.Form):
         label=_("Accepted risk that this does not hold"),
         initial=Decimal("0.05"),
         help_text=_(
-            "0.05: of a hundred such draws at most five may lead to a wrong promise. The lower it is, the "
-            "more labels the calibration needs."
+            "0.05: of a hundred such draws at most five may lead to a promise that does not hold. The lower "
+            "it is, the more labels the calibration needs."
         ),
     )
     target = forms.CharField(label=_("What the promise is about"), initial=DEFAULT_TARGET, required=False)
@@ -157,6 +157,12 @@ class PlanForm(forms.Form):
         widget=forms.CheckboxInput(attrs={"required": True}),
     )
 
+    accept_unusable = forms.BooleanField(
+        label=_("Start all the same, with the answers as they are"),
+        required=False,  # asked for only where many answers cannot be used
+        widget=forms.CheckboxInput(attrs={"required": True}),
+    )
+
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.project = project
@@ -169,14 +175,14 @@ class PlanForm(forms.Form):
         columns = [("", _("One share for all items")), *((name, name) for name in offered)]
         self.fields["p_column"].choices = columns  # type: ignore[attr-defined]
 
-    def _about_seconds(self) -> str:
+    def _about_seconds(self) -> Any:
         """Whether it was measured here, since the hours are worth no more than that."""
         about: Any = _("An assumption: too few labels have been timed here.")
         if self.effort.labels:
             about = format_lazy(
                 _("Measured here: the median of the newest {count} labels."), count=number(self.effort.labels)
             )
-        return f"{about} {_('For the hours alone; the plan does not depend on it.')}"
+        return format_lazy("{} {}", about, _("For the hours alone; the plan does not depend on it."))
 
     @property
     def seconds_per_label(self) -> int:
@@ -220,6 +226,9 @@ class PlanForm(forms.Form):
                 "higher risk; otherwise confirm that you want this."
             ),
         )
+
+    def ask_whether_unusable(self, question: str) -> None:
+        self.add_error("accept_unusable", format_lazy("{} {}", _("Nothing was started."), question))
 
 
 def suggested_m(project: Project) -> int:

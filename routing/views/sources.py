@@ -1,5 +1,6 @@
 """The models of a project and their prices; people come last and have a price, too."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -9,6 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
 from annotation.errors import HypacError
+from annotation.models import Project
 from annotation.services.projects import update_project
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.forms import add_error
@@ -17,7 +19,9 @@ from routing.selectors.tries import cost_of_tries
 from routing.services.prompts import PROMPTED
 from routing.services.source_warnings import warnings_of
 from routing.services.sources import available_models, delete_source, move_source, save_source
-from routing.services.suggested_sources import add_suggested, suggested_sources
+from routing.services.suggested_sources import add_suggested, not_offered, suggested_sources
+from routing.services.usability import Usability, look_at, look_at_one
+from routing.services.usability_words import in_words
 from routing.views.llm_fields import PARAMS, preset_values
 from routing.views.source_forms import BACKENDS, PeopleForm, SourceForm, charged
 from routing.views.suggested_form import SuggestedForm
@@ -62,22 +66,32 @@ def source_suggested(request: ProjectRequest) -> HttpResponseBase:
 
 def _list(request: ProjectRequest, people: PeopleForm, suggested: SuggestedForm) -> HttpResponseBase:
     project = request.access.project
-    rows = Source.objects.filter(project=project).order_by("position")
+    rows = list(Source.objects.filter(project=project).order_by("position"))
     return render(
         request,
         "routing/sources.html",
         {
             "sources": rows,
+            "usable": _usable(project, rows),
             "backend_names": dict(BACKENDS),
             "described": {source.pk: _described(source) for source in rows},
             "prompted": PROMPTED,
             "charges": {source.pk: charged(source) for source in rows},
             "people": people,
             "suggested": suggested,
+            "not_offered": not_offered(project),
             "cost_of_tries": cost_of_tries(project),
             "step": "sources",
         },
     )
+
+
+def _usable(project: Project, sources: Sequence[Source]) -> list[tuple[Usability, str]]:
+    """How many of their answers can be used, with words; nothing where one of them cannot be opened now."""
+    try:
+        return [(seen, in_words(seen)) for seen in look_at(project, sources).sources]
+    except HypacError:
+        return []
 
 
 @needs("sources.edit", "GET", "POST")
@@ -136,8 +150,23 @@ def _edit(request: ProjectRequest, source: Source | None) -> HttpResponseBase:
     return render(
         request,
         "routing/source_form.html",
-        {"form": form, "source": source, "step": "sources", "has_models": models, "has_columns": columns},
+        {
+            "form": form,
+            "source": source,
+            "usable": _usable_of(source) if source else [],
+            "step": "sources",
+            "has_models": models,
+            "has_columns": columns,
+        },
     )
+
+
+def _usable_of(source: Source) -> list[tuple[Usability, str]]:
+    try:
+        seen = look_at_one(source)
+    except HypacError:
+        return []
+    return [(seen, in_words(seen))]
 
 
 def _likely(models: list[str], columns: list[str]) -> str:

@@ -65,5 +65,5 @@ def test_runs_and_imports_are_both_named_where_both_are_the_reason() -> None:
     world.complete(m=20)
     told = refusal(world.project, "population")
     assert told.message.startswith("Earlier runs have drawn, used or routed every item without a label.")
-    bring(world.project, [task(1, choice("cat", completed_by=1)), task(2)])
+    bring(world.project, [task(1001, choice("cat", completed_by=1)), task(1002)])
     assert "and the others came with an import" in refusal(world.project, "population").message

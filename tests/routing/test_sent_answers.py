@@ -68,7 +68,12 @@ def test_twice_in_one_file_counts_once_and_contradicts_itself_never(source) -> N
         ({"external_id": "t1", "label": "emu"}, "line 2, field “label”", "no label of the project"),
         ({"external_id": "t1"}, "line 2, field “label”", "missing"),
         ({"label": "cat"}, "line 2, field “external_id”", "missing"),
-        ({"external_id": 1, "label": "cat"}, "line 2, field “external_id”", "missing"),
+        (
+            {"external_id": 5, "label": "cat"},
+            "line 2, field “external_id”",
+            'has to be text, in quotation marks: "5"',
+        ),
+        ({"external_id": [], "label": "cat"}, "line 2, field “external_id”", "no text"),
         ({"external_id": "t1", "label": "cat", "confidence": 1.5}, "line 2, field “confidence”", "0 to 1"),
         ({"external_id": "t1", "label": "cat", "confidence": True}, "line 2, field “confidence”", "0 to 1"),
         ({"external_id": "t1", "label": "cat", "tokens_in": -1}, "line 2, field “tokens_in”", "whole"),

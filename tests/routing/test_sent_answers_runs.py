@@ -90,7 +90,7 @@ def test_it_is_too_late_for_every_item_of_a_pool_once_a_run_has_begun(monkeypatc
     source = world.project.sources.get()
     lines = [{"external_id": f"t{n}", "label": "cat", "confidence": 0.5} for n in range(300)]
     monkeypatch.setattr(runs, "AT_ONCE", 0)  # a large pool, which the job of the run freezes
-    run = world.start(m=60)
+    run = world.start(m=60, accept_unusable=True)
     assert not run.pool_items.exists()
     late = [counts(sent(source, lines))]
     world.do("prepare_run")

@@ -46,9 +46,7 @@ def sent_from(line: Mapping[str, Any], reader: ValueReader) -> Sent:
             _("No field of an answer; the fields are %(names)s.") % {"names": ", ".join(FIELDS)},
             where=unknown[0][:40],
         )
-    external_id = line.get("external_id")
-    if not isinstance(external_id, str) or not external_id:
-        raise InputError(_("It is missing: it names the item, as text."), where="external_id")
+    external_id = item_named(line, "external_id")
     if "label" not in line:
         raise InputError(_("It is missing; null says that the model gave none."), where="label")
     label, reason = line["label"], _text(line, "reason")
@@ -69,6 +67,19 @@ def sent_from(line: Mapping[str, Any], reader: ValueReader) -> Sent:
     if finish := _text(line, "finish_reason").strip().lower()[:40]:
         answer["finish_reason"] = finish
     return Sent(external_id, answer)
+
+
+def item_named(line: Mapping[str, Any], name: str) -> str:
+    """The name of the item in the field `name`. Raises InputError."""
+    given = line.get(name)
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        words = _('It is a number and has to be text, in quotation marks: "%(value)s".')
+        raise InputError(words % {"value": json.dumps(given)[:40]}, where=name)
+    if given is not None and not isinstance(given, str):
+        raise InputError(_("It is no text; it names the item, as text in quotation marks."), where=name)
+    if not given:
+        raise InputError(_("It is missing: it names the item, as text."), where=name)
+    return given
 
 
 def answer_in(stored: Mapping[str, Any]) -> Answer:

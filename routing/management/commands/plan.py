@@ -8,10 +8,12 @@ from django.core.management.base import CommandError
 
 from annotation.management.scripts import ScriptCommand, add_project, add_waiting, decimal_of, job_content
 from annotation.models import Job, Project
+from routing.api.usability import usability_content
 from routing.management.runs import run_content
 from routing.services.new_items import has_new_items, undelivered_run
 from routing.services.runs import Outlook, outlook, start_run_knowingly
 from routing.services.states import UNDER_WAY, State
+from routing.services.usability_words import in_words
 
 NUMBERS = ("epsilon", "alpha", "p", "split_share", "budget")
 TEXTS = ("p_column", "target", "rule", "bound", "loss", "score")
@@ -38,6 +40,11 @@ class Command(ScriptCommand):
             "--anyway", action="store_true", help="start it also where it can certify nothing"
         )
         parser.add_argument(
+            "--accept-unusable",
+            action="store_true",
+            help="start it also where many answers of a model cannot be used",
+        )
+        parser.add_argument(
             "--unless-under-way",
             action="store_true",
             help="where a run is not finished yet, start none and tell of that one",
@@ -60,12 +67,16 @@ class Command(ScriptCommand):
         fields = _fields(options)
         if not options["start"]:
             seen = outlook(project=access.project, **fields)
-            self.tell(_content(seen), "\n".join([seen.sentence, *seen.warnings]))
+            self.tell(_content(seen), "\n".join(_lines(seen)))
             return
         if self.starts_none(access.project, options):
             return
         run = start_run_knowingly(
-            project=access.project, user=access.user, anyway=options["anyway"], **fields
+            project=access.project,
+            user=access.user,
+            anyway=options["anyway"],
+            accept_unusable=options["accept_unusable"],
+            **fields,
         )
         job = Job.objects.get(project=access.project, kind="prepare_run", params__run=run.pk)
         self.follow(job, options, beside=run_content(run))
@@ -110,15 +121,25 @@ def _fields(options: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
+def _lines(seen: Outlook) -> list[str]:
+    return list(
+        filter(None, [seen.nearly_all, seen.sentence, *map(in_words, seen.looked.sources), *seen.warnings])
+    )
+
+
 def _content(seen: Outlook) -> dict[str, Any]:
     return {
-        "sentence": seen.sentence,
+        "sentence": " ".join(filter(None, [seen.nearly_all, seen.sentence])),
         "certifiable": seen.statistics.certifiable and seen.scored,
         "pool_size": seen.pool_size,
         "expected_labels": seen.statistics.expected_human_labels,
         "currency": seen.currency,
-        "at_least": seen.committed,
+        "at_least": seen.at_least,
         "at_most": seen.at_most,
         "people_only": seen.people_only,
+        "people_at_least": seen.people_at_least,
+        "nearly_all_to_people": bool(seen.nearly_all),
+        "usability": [usability_content(source) for source in seen.looked.sources],
+        "asks_to_accept_unusable": bool(seen.looked.asking),
         "warnings": seen.warnings,
     }
