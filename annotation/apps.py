@@ -9,12 +9,13 @@ class AnnotationConfig(AppConfig):
     def ready(self) -> None:
         from django.db.models.signals import post_migrate
 
-        from annotation import append_only, checks, jobs  # noqa: F401 - `checks` registers itself
+        from annotation import append_only, checks, converters, jobs  # noqa: F401 - `checks` registers itself
         from annotation.services import fetching, project_removal, withdrawal
         from annotation.services.events import import_finished
         from annotation.services.import_job import run_import
         from annotation.services.import_undo import undo_import
 
+        converters.register()
         append_only.register("annotation_label", "annotation_settlement", "annotation_auditevent")
         jobs.register("import", run_import, title=gettext_noop("The import"), finished=import_finished)
         jobs.register(fetching.KIND, fetching.run_fetch, title=gettext_noop("Reading from a store"))

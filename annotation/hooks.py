@@ -42,7 +42,10 @@ JobPage = Callable[[Job, Access], tuple[str, str] | None]
 ProjectDuplicated = Callable[[Project, Project, User], None]
 # What else goes with a project that is deleted, as (words, how many).
 ProjectContents = Callable[[Project], list[tuple[str, int]]]
-# What a leader does next in the project, as (words, address); None where there is nothing to tell.
+# What runs of projects with this task type need on the server, as (whether it has that, words); None where
+# they need nothing.
+TaskTypeNeeds = Callable[[str], tuple[bool, str] | None]
+# What is to be done next in the project, as (words, address); None where there is nothing to tell.
 NextStep = Callable[[Access], tuple[str, str] | None]
 
 
@@ -61,6 +64,7 @@ class Hooks:
     job_page: list[JobPage] = field(default_factory=list)
     project_duplicated: list[ProjectDuplicated] = field(default_factory=list)
     project_contents: list[ProjectContents] = field(default_factory=list)
+    task_type_needs: list[TaskTypeNeeds] = field(default_factory=list)
     next_step: list[NextStep] = field(default_factory=list)
 
 
@@ -115,6 +119,16 @@ def project_duplicated(project: Project, copy: Project, actor: User) -> None:
 
 def project_contents(project: Project) -> list[tuple[str, int]]:
     return [entry for ask in hooks.project_contents for entry in ask(project)]
+
+
+def task_type_needs(task_type: str) -> tuple[bool, str] | None:
+    return next((needs for ask in hooks.task_type_needs if (needs := ask(task_type))), None)
+
+
+def task_type_lacks(task_type: str) -> str:
+    """What this server lacks for runs of projects with this task type, in a sentence; "" for nothing."""
+    there, words = task_type_needs(task_type) or (True, "")
+    return "" if there else words
 
 
 def next_step(access: Access) -> tuple[str, str] | None:

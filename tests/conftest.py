@@ -47,6 +47,7 @@ def _prepare() -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     # All tests ask from one address, and often. Those of a limit set it themselves.
     settings.HYPAC_API_RATES = dict.fromkeys(settings.HYPAC_API_RATES, "")
+    settings.HYPAC_LOGIN_RATES = dict.fromkeys(settings.HYPAC_LOGIN_RATES, "")
 
 
 _prepare()

@@ -5,12 +5,15 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from django.utils import timezone
 from PIL import Image
 
 from annotation import jobs
-from annotation.models import Item, Job, Membership, Project, User
+from annotation.models import Invitation, Item, Job, Membership, Project, User
+from annotation.services.addressed import invite_person
 from annotation.services.files import store_file
 from annotation.services.items import text_hash
+from annotation.services.members import create_account
 from annotation.services.project_removal import KIND
 from annotation.services.projects import ChoiceSpec, create_project
 
@@ -36,6 +39,23 @@ def add_member(project: Project, role: str = "annotator", user: User | None = No
     user = user or make_user(f"{role}{next(_numbers)}")
     Membership.objects.create(project=project, user=user, role=role)
     return user
+
+
+def made_account(project: Project, username: str = "made", role: str = "annotator") -> tuple[User, str]:
+    """An account that an owner made in the project, and its first password."""
+    membership, password = create_account(
+        project=project, actor=project.created_by, username=username, role=role
+    )
+    return membership.user, password
+
+
+def invited_unchosen(project: Project, made: User, *, role: str) -> Invitation:
+    """Invited by name before somebody else set the password, which its holder has not chosen anew yet."""
+    stored = User.objects.filter(pk=made.pk)
+    stored.update(password_chosen_at=timezone.now())
+    invitation = invite_person(project=project, actor=project.created_by, username=made.username, role=role)
+    stored.update(password_chosen_at=None)
+    return invitation
 
 
 def make_items(project: Project, texts: int | Sequence[str] = 3, **fields: Any) -> list[Item]:

@@ -11,7 +11,7 @@ from annotation.views.api_docs import api_docs
 urlpatterns = [
     path("", root.Root.as_view(), name="api_root"),
     path("tokens/", tokens.TokenList.as_view(), name="api_tokens"),
-    path("tokens/<int:token_id>/", tokens.TokenDetail.as_view(), name="api_token"),
+    path("tokens/<row:token_id>/", tokens.TokenDetail.as_view(), name="api_token"),
     path("docs/", api_docs, name="api_docs"),
     path("schema/", root.Schema.as_view(), name="api_schema"),
     *urls.urlpatterns,

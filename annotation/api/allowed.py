@@ -1,25 +1,44 @@
 """Refusals by a list of what is allowed say what is on it: values of a field, media types, methods."""
 
+from collections.abc import Iterator
 from typing import Any
 
+from django.core.validators import MaxValueValidator, MinValueValidator
 from rest_framework import serializers
 from rest_framework.exceptions import APIException, MethodNotAllowed, NotAcceptable, UnsupportedMediaType
+
+from annotation.converters import LARGEST
 
 ANY = "*/*"
 
 
-def name_choices(field: Any) -> None:
-    """Let each choice in a serializer, however deep, name what there is to choose from where it refuses."""
+def within(field: Any) -> Iterator[Any]:
+    """The field, and all that are in it, however deep."""
+    yield field
     if isinstance(field, serializers.Serializer):
         for inner in field.fields.values():
-            name_choices(inner)
+            yield from within(inner)
     elif isinstance(field, serializers.ListSerializer | serializers.ListField | serializers.DictField):
-        name_choices(field.child)
-    elif isinstance(field, serializers.ChoiceField):
-        names = ", ".join(str(name) for name in field.choices if name != "")
-        # The message is a format: what is sent takes the place of `input`.
-        known = names.replace("{", "{{").replace("}", "}}")
-        field.error_messages["invalid_choice"] = f"There is no “{{input}}”; choose one of {known}."
+        yield from within(field.child)
+
+
+def name_choices(serializer: Any) -> None:
+    """Let each choice in a serializer name what there is to choose from where it refuses."""
+    for field in within(serializer):
+        if isinstance(field, serializers.ChoiceField):
+            names = ", ".join(str(name) for name in field.choices if name != "")
+            # The message is a format: what is sent takes the place of `input`.
+            known = names.replace("{", "{{").replace("}", "}}")
+            field.error_messages["invalid_choice"] = f"There is no “{{input}}”; choose one of {known}."
+
+
+def bound_numbers(serializer: Any) -> None:
+    """Let each whole number in a serializer refuse what no database holds."""
+    for field in within(serializer):
+        if isinstance(field, serializers.IntegerField):
+            most = [MaxValueValidator(LARGEST)] if field.max_value is None else []
+            least = [MinValueValidator(-LARGEST)] if field.min_value is None else []
+            field.validators = [*field.validators, *most, *least]
 
 
 def what_is_allowed(error: APIException, context: dict[str, Any]) -> str:

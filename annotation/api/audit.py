@@ -31,6 +31,10 @@ class AuditBody(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
 
+class AuditPages(NewestFirst):
+    long = ("data",)
+
+
 class AuditList(ProjectView):
     actions = {"GET": "audit.view"}
 
@@ -41,7 +45,7 @@ class AuditList(ProjectView):
         conditions = {"action": "action", "actor": "actor__username", "since": "created_at__gte"}
         wanted = {conditions[name]: asked[name] for name in conditions if name in asked}
         events = self.access.project.audit_events.filter(**wanted).select_related("actor")
-        return self.paged(NewestFirst(), events, _content)
+        return self.paged(AuditPages(), events, _content)
 
 
 def _content(event: AuditEvent) -> dict[str, Any]:

@@ -1,11 +1,16 @@
-"""Logging in with a token: `Authorization: Token <token>`. The settings name it, so it imports no views."""
+"""Logging in with a token, `Authorization: Token <token>`, or by a session. The settings name it, so it
+imports no views.
+"""
 
 import binascii
+from copy import copy
 from typing import Any
 
+from django.http import QueryDict
 from django.utils.translation import gettext as _
 from knox import auth
 from knox.crypto import hash_token
+from rest_framework import authentication
 from rest_framework.authentication import get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
@@ -39,6 +44,17 @@ class TokenAuthentication(auth.TokenAuthentication):
             raise AuthenticationFailed(_("This token does not hold: it is wrong, expired or revoked."))
         note_use(known)
         return known.user, known
+
+
+class SessionAuthentication(authentication.SessionAuthentication):
+    """The token against forged requests comes as the header X-CSRFToken: the body is not looked into for it,
+    as views may read it as it comes.
+    """
+
+    def enforce_csrf(self, request: Request) -> None:
+        bare = copy(request._request)
+        bare.POST = QueryDict()
+        super().enforce_csrf(bare)  # type: ignore[arg-type]  # it only hands it on to Django
 
 
 def shows_token(request: Any) -> bool:

@@ -3,22 +3,26 @@
 Errors are `application/problem+json` (annotation.api.problems).
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from typing import Any, ClassVar, cast
 
 from django.db.models import QuerySet
 from django.http import Http404
 from django.utils.translation import gettext as _
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
+from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
-from annotation.api.allowed import name_choices
+from annotation import limits
+from annotation.api.allowed import bound_numbers, name_choices
 from annotation.api.idempotency import Answered, Keyed, take_up
+from annotation.api.places import opened, sealed
 from annotation.api.problems import PROBLEM, problem_response
 from annotation.api.schema import HypacSchema
 from annotation.api.strict import other_types
@@ -48,6 +52,11 @@ class ApiView(APIView):
     def token(self) -> ApiToken | None:
         """The token that the program showed; None for a session."""
         return self.request.auth if isinstance(self.request.auth, ApiToken) else None
+
+    @property
+    def method(self) -> str:
+        """What is asked for, for all that may be allowed or not: HEAD is GET whose answer stays away."""
+        return "GET" if self.request.method == "HEAD" else str(self.request.method)
 
     def get_exception_handler(self) -> Any:
         return problem_response
@@ -99,6 +108,7 @@ class ApiView(APIView):
         if wrong := other_types(serializer, self.request.data):
             raise serializers.ValidationError(wrong)
         name_choices(serializer)
+        bound_numbers(serializer)
         serializer.is_valid(raise_exception=True)
         return cast(dict[str, Any], serializer.validated_data)
 
@@ -116,6 +126,7 @@ class ApiView(APIView):
         }
         serializer = serializer_class(data=data)
         name_choices(serializer)
+        bound_numbers(serializer)
         serializer.is_valid(raise_exception=True)
         return cast(dict[str, Any], serializer.validated_data)
 
@@ -127,7 +138,7 @@ class ApiView(APIView):
         return pages.get_paginated_response([content(row) for row in page])
 
     def _look_at_token(self) -> None:
-        token, method = self.token, str(self.request.method)
+        token, method = self.token, self.method
         if token and method in self.by_session:
             raise NotAllowedError(_("Only somebody who is logged in at the site can do this, not a token."))
         if token and method in self.by_whole_token and (token.role or token.project_id):
@@ -135,7 +146,7 @@ class ApiView(APIView):
 
     def _refuse_unknown_query(self) -> None:
         """Query parameters that the method's schema does not name, also where it reads none."""
-        sent, method = self.request.query_params, str(self.request.method)
+        sent, method = self.request.query_params, self.method
         schema = getattr(getattr(self, method.lower(), None), "kwargs", {}).get("schema")
         if sent and schema is not None:
             described = cast(HypacSchema, schema())
@@ -149,6 +160,40 @@ class KeysetPages(CursorPagination):
     page_size = 50
     page_size_query_param = "page_size"
     max_page_size = 1000
+    # Columns with texts that may be long, by their paths: a page with more of them ends earlier.
+    long: ClassVar[tuple[str, ...]] = ()
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any] | None:
+        self._request = request
+        if not self.long:
+            return super().paginate_queryset(queryset, request, view=view)
+        # How long they are is asked first: the texts of a thousand rows may be more than fits into memory.
+        light = queryset.select_related(None).prefetch_related(None).only("pk", self._key)
+        light = light.annotate(characters=limits.characters_of(self.long))
+        page = self._end_earlier(super().paginate_queryset(light, request, view=view) or [])
+        rows = queryset.in_bulk([row.pk for row in page])
+        return [rows[row.pk] for row in page if row.pk in rows]
+
+    @property
+    def _key(self) -> str:
+        return str(type(self).ordering).removeprefix("-")
+
+    def _end_earlier(self, page: list[Any]) -> list[Any]:
+        """Without what is too much; a page that is read backwards loses its first rows."""
+        back = bool(self.cursor and self.cursor.reverse)
+        rows = page[::-1] if back else page
+        so_far = list(accumulate(row.characters for row in rows))
+        kept = max(1, bisect_right(so_far, limits.PAGE_CHARACTERS))
+        if kept >= len(rows):
+            return page
+        beyond = str(getattr(rows[kept], self._key))
+        # What the addresses of the pages beside it are made from.
+        self.page = rows[:kept][::-1] if back else rows[:kept]
+        if back:
+            self.has_previous, self.previous_position = True, beyond
+        else:
+            self.has_next, self.next_position = True, beyond
+        return list(self.page)
 
     def get_page_size(self, request: Request) -> int | None:
         """Also of lists that read no query of their own: what cannot be is refused, not passed over."""
@@ -157,17 +202,13 @@ class KeysetPages(CursorPagination):
             raise InputError(_("A page has 1 to 1,000 rows."), where="page_size")
         return super().get_page_size(request)
 
+    def encode_cursor(self, cursor: Cursor) -> str:
+        place = sealed(self._request, list(cursor))
+        return replace_query_param(str(self.base_url), self.cursor_query_param, place)
+
     def decode_cursor(self, request: Request) -> Cursor | None:
-        """A cursor that somebody made up is answered by 404, as one that cannot be decoded."""
-        if request.query_params.get(self.cursor_query_param) == "":
-            raise InputError(str(self.invalid_cursor_message), where="cursor")
-        cursor: Cursor | None = super().decode_cursor(request)
-        if cursor is None or cursor.position is None:
-            return cursor
-        position = str(cursor.position)
-        if not (position.isascii() and position.isdigit() and len(position) < 19):
-            raise NotFound(self.invalid_cursor_message)
-        return cursor
+        place = opened(request, self.cursor_query_param)
+        return None if place is None else Cursor(*place)
 
 
 class ProjectView(ApiView):
@@ -183,7 +224,7 @@ class ProjectView(ApiView):
         access = access_to(cast(User, request.user), kwargs["slug"], self.token)
         if access is None:
             raise Http404("There is no such project, or you are no member of it.")
-        action = self.actions.get("GET" if request.method == "HEAD" else str(request.method))
+        action = self.actions.get(self.method)
         if action and access.closed(action):
             raise NotAllowedError(_("This project is archived: nothing in it can be changed."))
         if action and not access.allows(action):

@@ -150,7 +150,7 @@ def connection_content(connection: Connection) -> dict[str, Any]:
 
 
 _ALL = "projects/<slug:slug>/connections/"
-_ONE = f"{_ALL}<int:connection_id>/"
+_ONE = f"{_ALL}<row:connection_id>/"
 urlpatterns = [
     path(_ALL, ConnectionList.as_view(), name="api_connections"),
     path(_ONE, ConnectionDetail.as_view(), name="api_connection"),

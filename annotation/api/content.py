@@ -7,10 +7,11 @@ from typing import Any
 from django.urls import reverse
 from rest_framework import serializers
 
+from annotation.converters import LARGEST
 from annotation.models import Item, Label
 from annotation.queue import Task
 
-MAX_ID = 2**63 - 1
+MAX_ID = LARGEST
 
 
 class Nothing(serializers.Serializer[Any]):
@@ -20,7 +21,9 @@ class Nothing(serializers.Serializer[Any]):
 class ItemBody(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     text = serializers.CharField(allow_blank=True, help_text="Empty where the item is an image.")
-    image = serializers.CharField(allow_null=True, help_text="Path of the image on this site.")
+    image = serializers.CharField(
+        allow_null=True, help_text="Path of its bytes on this site; their SHA-256 is the last part."
+    )
 
 
 class LabelBody(serializers.Serializer[Any]):
@@ -51,7 +54,7 @@ def item_content(item: Item, slug: str) -> dict[str, Any]:
     return {
         "id": item.pk,
         "text": item.text,
-        "image": reverse("image", kwargs={"slug": slug, "sha256": image.sha256}) if image else None,
+        "image": reverse("api_image", kwargs={"slug": slug, "sha256": image.sha256}) if image else None,
     }
 
 

@@ -16,7 +16,7 @@ from annotation.api.connections import find_connection
 from annotation.api.content import MAX_ID
 from annotation.api.items import Columns, mapping_of
 from annotation.api.jobs import JobProblemBody
-from annotation.api.uploads import RawParser, received
+from annotation.api.uploads import TakesStream, received
 from annotation.errors import InputError
 from annotation.hooks import hidden_columns
 from annotation.models import StoredFile
@@ -108,12 +108,12 @@ class NewImport(Columns):
         return super().validate(attrs)
 
 
-class FileList(ProjectView):
-    takes_files = True
+class FileList(TakesStream, ProjectView):
     actions = {"POST": "items.import"}
+    stream_type = ANY
 
     def get_parsers(self) -> list[Any]:
-        return [MultiPartParser(), RawParser(ANY)]
+        return [MultiPartParser(), *super().get_parsers()]
 
     @extend_schema(
         request={"multipart/form-data": FileForm, "application/octet-stream": OpenApiTypes.BINARY},
@@ -175,6 +175,7 @@ class ImportList(ProjectView):
             "format_name": body.get("format", ""),
             "text_format": body.get("text_format", ""),
             "keep_labels": body.get("keep_labels", False),
+            "add_duplicates": body["add_duplicates"],
         }
         if "connection" in body:
             connection = find_connection(self, body["connection"])

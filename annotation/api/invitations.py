@@ -1,4 +1,4 @@
-"""Links with which people join a project by themselves."""
+"""Invitations of a project: links with which people join by themselves, and those that name somebody."""
 
 from typing import Any
 
@@ -29,6 +29,9 @@ class NewInvitation(serializers.Serializer[Any]):
 
 class InvitationBody(serializers.Serializer[Any]):
     id = serializers.IntegerField()
+    username = serializers.CharField(
+        allow_null=True, help_text="Of the person to whom it is addressed; null: whoever has the link."
+    )
     role = serializers.ChoiceField(choices=Membership.Role.choices)
     state = serializers.ChoiceField(choices=list(service.STATES_IN_WORDS))
     note = serializers.CharField(allow_blank=True)
@@ -50,8 +53,8 @@ class InvitationList(ProjectView):
     @extend_schema(parameters=[PageQuery], responses=page_of(InvitationBody))
     def get(self, request: Request, slug: str) -> Response:
         """Newest first, without their links."""
-        rows = self.access.project.invitations.select_related("project", "created_by")
-        return self.paged(NewestFirst(), rows, _content)
+        rows = self.access.project.invitations.select_related("project", "created_by", "user")
+        return self.paged(NewestFirst(), rows, invitation_content)
 
     @extend_schema(request=NewInvitation, responses={201: MadeInvitation})
     def post(self, request: Request, slug: str) -> Response:
@@ -64,27 +67,34 @@ class InvitationList(ProjectView):
             project=self.access.project, actor=self.access.user, **body
         )
         link = request.build_absolute_uri(reverse("join_link", args=[token]))
-        return Response(
-            {**_content(invitation), "link": link}, status=201, headers={"Cache-Control": "no-store, private"}
-        )
+        return Response({**invitation_content(invitation), "link": link}, status=201)
 
 
 class InvitationDetail(ProjectView):
-    actions = {"DELETE": "members.edit"}
+    actions = {"GET": "members.edit", "DELETE": "members.edit"}
+
+    @extend_schema(responses=InvitationBody)
+    def get(self, request: Request, slug: str, invitation_id: int) -> Response:
+        """What became of it."""
+        return Response(invitation_content(self._find(invitation_id)))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, invitation_id: int) -> Response:
-        """Take the link back; who has joined with it stays."""
-        invitation = self.access.project.invitations.filter(pk=invitation_id).first()
-        if invitation is None:
-            raise Http404
-        service.revoke_invitation(invitation=invitation, actor=self.access.user)
+        """Take it back; who has joined with it stays."""
+        service.revoke_invitation(invitation=self._find(invitation_id), actor=self.access.user)
         return Response(status=204)
 
+    def _find(self, invitation_id: int) -> Invitation:
+        found = self.access.project.invitations.filter(pk=invitation_id).first()
+        if found is None:
+            raise Http404
+        return found
 
-def _content(invitation: Invitation) -> dict[str, Any]:
+
+def invitation_content(invitation: Invitation) -> dict[str, Any]:
     return {
         "id": invitation.pk,
+        "username": invitation.user.get_username() if invitation.user else None,
         "role": invitation.role,
         "state": service.state_of(invitation),
         "note": invitation.note,

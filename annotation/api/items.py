@@ -5,7 +5,7 @@ that a source or a run reads are missing at all times.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -15,16 +15,17 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from annotation import limits
 from annotation.api.background import JobBody, accepted
 from annotation.api.base import KeysetPages, ProjectView
 from annotation.api.content import MAX_ID, ItemBody, item_content
 from annotation.api.schema import PageQuery, page_of
 from annotation.api.streams import NDJSON, NdjsonRenderer, ndjson
-from annotation.api.uploads import RawParser, received, stored_lines
+from annotation.api.uploads import TakesStream, received, stored_lines
 from annotation.hooks import model_columns
 from annotation.models import Item, Project
 from annotation.selectors.data_out import in_pages, items_of
-from annotation.services.imports import MAX_FIELDS, Mapping, start_import
+from annotation.services.imports import Mapping, start_import
 
 JSONL = "jsonl"
 
@@ -38,10 +39,15 @@ class Columns(serializers.Serializer[Any]):
         child=serializers.CharField(trim_whitespace=False),
         required=False,
         default=list,
-        max_length=MAX_FIELDS,
+        max_length=limits.ITEM_FIELDS,
         help_text="Several columns that are shown, in this order, in place of one text.",
     )
     text_format = serializers.ChoiceField(required=False, choices=Project.TextFormat.choices)
+    add_duplicates = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Whether rows whose content is in the project under other names are added once more.",
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["text_column"] and attrs["field_columns"]:
@@ -81,20 +87,26 @@ class ItemPages(KeysetPages):
 
     ordering = "position"
     page_size = 100
+    long: ClassVar[tuple[str, ...]] = ("text",)
 
 
-class ItemList(ProjectView):
-    takes_files = True
+class ItemPagesWithColumns(ItemPages):
+    long = ("text", "data", "typed")
+
+
+def _pages(asked: dict[str, Any]) -> ItemPages:
+    return ItemPagesWithColumns() if asked["columns"] else ItemPages()
+
+
+class ItemList(TakesStream, ProjectView):
     actions = {"GET": "items.view", "POST": "items.import"}
-
-    def get_parsers(self) -> list[Any]:
-        return [RawParser(NDJSON)]
 
     @extend_schema(parameters=[ItemQuery], responses=page_of(ListedItem))
     def get(self, request: Request, slug: str) -> Response:
         """In the order of import."""
-        found, content = _asked(self, self.query(ItemQuery))
-        return self.paged(ItemPages(), found, content)
+        asked = self.query(ItemQuery)
+        found, content = _asked(self, asked)
+        return self.paged(_pages(asked), found, content)
 
     @extend_schema(request={NDJSON: OpenApiTypes.BINARY}, parameters=[Columns], responses={202: JobBody})
     def post(self, request: Request, slug: str) -> Response:
@@ -112,6 +124,7 @@ class ItemList(ProjectView):
                 mapping=mapping_of(asked),
                 format_name=JSONL,
                 text_format=asked.get("text_format", ""),
+                add_duplicates=asked["add_duplicates"],
             )
         )
 
@@ -128,7 +141,7 @@ class ItemLines(ProjectView):
 
         def pages() -> Iterator[Sequence[dict[str, Any]]]:
             found, content = _asked(self, asked)
-            yield from in_pages(found, "position", content)
+            yield from in_pages(found, "position", content, long=_pages(asked).long)
 
         return ndjson(pages, name=f"{slug}-items.ndjson")
 

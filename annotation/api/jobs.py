@@ -53,6 +53,12 @@ class OldestFirst(KeysetPages):
     ordering = "id"
 
 
+class OldestItemsFirst(OldestFirst):
+    """Of rows that each show their item."""
+
+    long = ("item__text",)
+
+
 class JobView(ProjectView):
     """A job by its id."""
 

@@ -40,6 +40,10 @@ class ListedLabel(LabelBody):
     supersedes = serializers.IntegerField(allow_null=True, help_text="Id of the label that it corrects.")
 
 
+class LabelPages(OldestFirst):
+    long = ("value",)
+
+
 class LabelList(ProjectView):
     # Which of them each role sees, `labels_for` says.
     actions = {"GET": "project.view"}
@@ -52,7 +56,7 @@ class LabelList(ProjectView):
         asked = self.query(LabelQuery)
         wanted = {name: asked[name] for name in ("annotator", "external_id", "since") if name in asked}
         found = labels_for(self.access, **wanted)
-        return self.paged(OldestFirst(), found, _told_to(self.access))
+        return self.paged(LabelPages(), found, _told_to(self.access))
 
 
 class LabelLines(ProjectView):
@@ -67,7 +71,8 @@ class LabelLines(ProjectView):
 
         def pages() -> Iterator[Sequence[dict[str, Any]]]:
             # Asked again inside: what is hidden has to be of the same moment as the labels.
-            yield from in_pages(labels_for(self.access, **asked), "id", _told_to(self.access))
+            found = labels_for(self.access, **asked)
+            yield from in_pages(found, "id", _told_to(self.access), long=LabelPages.long)
 
         return ndjson(pages, name=f"{slug}-labels.ndjson")
 

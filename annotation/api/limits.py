@@ -8,6 +8,8 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 
+from annotation.addresses import network_of
+
 
 class _Limit(SimpleRateThrottle):
     def get_rate(self) -> str | None:
@@ -38,15 +40,10 @@ class ApiLimit(_Limit):
     def allow_request(self, request: Request, view: Any) -> bool:
         if request.user and request.user.is_authenticated:
             return self.hits(getattr(view, "limit", "user"), request.user.pk)
-        return self.hits("anonymous", _address(request))
+        return self.hits("anonymous", network_of(request))
 
 
 class WrongTokens(_Limit):
     def count(self, request: Request) -> float | None:
         """Count a wrong token; the seconds to wait where its address has sent too many, else None."""
-        return None if self.hits("wrong_tokens", _address(request)) else self.wait() or 60
-
-
-def _address(request: Request) -> str:
-    """As the server sees it: a header that the asker writes would be no limit."""
-    return str(request.META.get("REMOTE_ADDR", ""))
+        return None if self.hits("wrong_tokens", network_of(request)) else self.wait() or 60

@@ -11,11 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.api.base import ProjectView
+from annotation.api.invitations import InvitationBody, invitation_content
 from annotation.api.jobs import OldestFirst
 from annotation.api.schema import PageQuery, page_of
 from annotation.models import Membership
 from annotation.selectors.people import Work, person
 from annotation.services import members as service
+from annotation.services.addressed import invite_person
 
 
 class MemberQuery(PageQuery):
@@ -87,16 +89,16 @@ class MemberList(ProjectView):
         rows = self.access.project.memberships.filter(**wanted).select_related("user")
         return self.paged(OldestFirst(), rows, _content)
 
-    @extend_schema(request=NewMember, responses={201: MemberBody})
+    @extend_schema(request=NewMember, responses={201: InvitationBody})
     def post(self, request: Request, slug: str) -> Response:
-        """Let somebody who has an account take part; as owner or manager by a session only. For others there
-        are invitations.
+        """Invite somebody who has an account; as owner or manager by a session only. They take part once they
+        have accepted (`POST /api/v1/invitations/<id>/accept/`). For others there are links.
         """
         body = self.parsed(NewMember)
         self.refuse_to_hand_on(body["role"])
-        membership = service.add_member(project=self.access.project, actor=self.access.user, **body)
-        place = reverse("api_member", kwargs={"slug": slug, "user_id": membership.user_id})
-        return Response(_content(membership), status=201, headers={"Location": place})
+        invitation = invite_person(project=self.access.project, actor=self.access.user, **body)
+        place = reverse("api_invitation", kwargs={"slug": slug, "invitation_id": invitation.pk})
+        return Response(invitation_content(invitation), status=201, headers={"Location": place})
 
 
 class MemberDetail(ProjectView):

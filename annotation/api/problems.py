@@ -15,9 +15,14 @@ from rest_framework.views import set_rollback
 
 from annotation.api.allowed import what_is_allowed
 from annotation.errors import ConflictError, HypacError, NotAllowedError
+from annotation.services.attempts import TooManyAttemptsError
 
 PROBLEM = "application/problem+json"
-STATUS_OF_ERROR: dict[type[HypacError], int] = {ConflictError: 409, NotAllowedError: 403}
+STATUS_OF_ERROR: dict[type[HypacError], int] = {
+    ConflictError: 409,
+    NotAllowedError: 403,
+    TooManyAttemptsError: 429,
+}
 # Names of keys that a client sent can be long; of each path so much is told.
 MAX_PATH = 200
 
@@ -30,6 +35,9 @@ class Problem(serializers.Serializer[Any]):
     status = serializers.IntegerField()
     detail = serializers.CharField(help_text="What happened, where, and what to do.")
     field = serializers.CharField(required=False, help_text="The first field at fault, by its path.")
+    request_id = serializers.CharField(
+        required=False, help_text="Of an error of the server: the lines of its log about it have it, too."
+    )
     errors = serializers.DictField(  # type: ignore[assignment]
         child=serializers.ListField(child=serializers.CharField()),
         required=False,
@@ -76,10 +84,10 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
             if isinstance(error, NotAuthenticated):
                 detail = "Nobody is logged in. Send a token (“Authorization: Token ...”), or log in."
             headers["WWW-Authenticate"] = getattr(error, "auth_header", "")
-        if wait := getattr(error, "wait", None):
-            headers["Retry-After"] = str(max(1, round(wait)))
     else:
         return None
+    if wait := getattr(error, "wait", None):
+        headers["Retry-After"] = str(max(1, round(wait)))
     set_rollback()
     return Response(problem(status, detail, **members), status=status, headers=headers, content_type=PROBLEM)
 

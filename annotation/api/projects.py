@@ -15,12 +15,14 @@ from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from annotation import limits
 from annotation.api.base import ApiView, ProjectView
 from annotation.api.content import Nothing
 from annotation.api.jobs import NewestFirst
 from annotation.api.problems import PROBLEM, Problem
 from annotation.api.schema import PageQuery, page_of
 from annotation.errors import NotAllowedError
+from annotation.hooks import task_type_lacks
 from annotation.models import MAX_OVERLAP, Membership, Project, User
 from annotation.permissions import Access
 from annotation.selectors.projects import projects_of
@@ -59,7 +61,9 @@ class Settings(serializers.Serializer[Any]):
     """What `create_project` and `update_project` take; what is allowed they say themselves."""
 
     name = serializers.CharField(max_length=200)
-    guidelines = serializers.CharField(required=False, allow_blank=True, help_text="Markdown.")
+    guidelines = serializers.CharField(
+        required=False, allow_blank=True, max_length=limits.GUIDELINES, help_text="Markdown."
+    )
     currency = serializers.CharField(required=False, max_length=12)
     human_cost = serializers.DecimalField(
         required=False, max_digits=14, decimal_places=6, min_value=Decimal(0)
@@ -74,7 +78,13 @@ class Settings(serializers.Serializer[Any]):
 
 
 class NewProject(Settings):
-    task_type = serializers.CharField(required=False, max_length=30)
+    task_type = serializers.CharField(
+        required=False,
+        max_length=30,
+        help_text="What is asked for each item; single_choice by default. A run of long_text needs an "
+        "embedding model on the server (HYPAC_EMBEDDINGS_URL), one of code a loss of its own (HYPAC_LOSSES): "
+        "`task_type_lacks` of the answer tells whether this server has it.",
+    )
     choices = serializers.ListField(child=ChoiceBody(), required=False, max_length=MAX_CHOICES)
     label_config = serializers.CharField(
         required=False,
@@ -113,6 +123,9 @@ class ProjectBody(ProjectSummary):
     overlap_share = serializers.DecimalField(max_digits=5, decimal_places=4)
     consensus = serializers.ChoiceField(choices=Project.Consensus.choices)
     choices = ChoiceBody(many=True)
+    task_type_lacks = serializers.CharField(
+        allow_blank=True, help_text="What this server lacks for runs of such a project; empty for nothing."
+    )
 
 
 class ProjectQuery(PageQuery):
@@ -285,6 +298,7 @@ def _settings(project: Project) -> dict[str, Any]:
         "overlap_share": str(project.overlap_share),
         "consensus": project.consensus,
         "choices": _choices(project),
+        "task_type_lacks": task_type_lacks(project.task_type),
     }
 
 

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from annotation.api.base import ProjectView
 from annotation.api.content import MAX_ID, ItemBody, Nothing, item_content
-from annotation.api.jobs import OldestFirst
+from annotation.api.jobs import OldestItemsFirst
 from annotation.api.schema import PageQuery, page_of
 from annotation.models import Comment, Label, Settlement, WorkItem
 from annotation.queue.values import MAX_COMMENT
@@ -78,7 +78,7 @@ class ReviewList(ProjectView):
     def get(self, request: Request, slug: str) -> Response:
         """Items that everybody who was asked has answered, and answered differently."""
         names = self.query(ReviewQuery)["names"]
-        pages = OldestFirst()
+        pages = OldestItemsFirst()
         work = disagreements(self.access.project, self.access.user)
         page = pages.paginate_queryset(work, request, view=self) or []
         return pages.get_paginated_response([_dispute(found, slug, names) for found in with_answers(page)])
@@ -120,7 +120,7 @@ class FlagList(ProjectView):
         """Flags that nobody has resolved. One that was set while labelling for a run appears once that is
         analysed.
         """
-        return self.paged(OldestFirst(), open_flags(self.access.project), lambda flag: _flag(flag, slug))
+        return self.paged(OldestItemsFirst(), open_flags(self.access.project), lambda flag: _flag(flag, slug))
 
 
 class FlagResolve(ProjectView):

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from django.urls import reverse
+from django.urls import Resolver404, resolve, reverse
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from drf_spectacular.generators import SchemaGenerator
@@ -32,6 +32,7 @@ class OnceGenerator(SchemaGenerator):
 
 class Links(serializers.Serializer[Any]):
     projects = serializers.URLField()
+    invitations = serializers.URLField()
     tokens = serializers.URLField()
     schema = serializers.URLField()
     docs = serializers.URLField()
@@ -43,6 +44,7 @@ class Root(ApiView):
         """Where to begin."""
         places = {
             "projects": "api_projects",
+            "invitations": "api_own_invitations",
             "tokens": "api_tokens",
             "schema": "api_schema",
             "docs": "api_docs",
@@ -62,13 +64,22 @@ class Schema(SpectacularAPIView):
 
 
 class NothingHere(ApiView):
-    """What no other address below /api/v1/ matches; also for those who are not logged in."""
+    """What no other address for programs matches, by any method; also for those who are not logged in."""
 
     permission_classes = [AllowAny]
     authentication_classes = []
 
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        return super().perform_content_negotiation(request, force=True)
+
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
+        if meant := _with_or_without_slash(request.path_info):
+            words = _("There is nothing at this address. Perhaps you mean %(address)s.")
+            raise NotFound(words % {"address": meant})
+        if request.path_info.endswith("/"):
+            words = _("There is nothing at this address. Those of the API are listed at %(address)s.")
+            raise NotFound(words % {"address": reverse("api_docs")})
         raise NotFound(_("There is nothing at this address. Those of the API end with a slash."))
 
     @extend_schema(exclude=True)
@@ -76,3 +87,15 @@ class NothingHere(ApiView):
         raise NotFound
 
     post = put = patch = delete = get
+
+
+def _with_or_without_slash(path: str) -> str:
+    """The address that differs by the slash at its end, where there is one. Nobody is sent there by a
+    redirect: many programs then ask by GET, and without the body.
+    """
+    other = path.removesuffix("/") if path.endswith("/") else f"{path}/"
+    try:
+        found = resolve(other).func
+    except Resolver404:
+        return ""
+    return "" if getattr(found, "cls", None) is NothingHere else other

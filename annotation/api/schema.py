@@ -7,11 +7,13 @@ from functools import cache
 from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver
+from drf_spectacular.authentication import SessionScheme as BuiltInSessionScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from rest_framework import serializers
 
 from annotation.api.problems import Problem
+from annotation.converters import LARGEST
 
 PREFIX = "/api/v1/"
 OF_A_PROJECT = f"{PREFIX}projects/{{slug}}/"
@@ -84,6 +86,13 @@ class HypacSchema(AutoSchema):
                 names.add(parameter.name)
         return names
 
+    def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
+        """With the bounds that every whole number has which is sent in."""
+        schema = super()._map_serializer_field(field, direction, bypass_extensions)
+        if direction == "request" and isinstance(field, serializers.IntegerField):
+            return {"maximum": LARGEST, "minimum": -LARGEST, **schema}
+        return schema
+
     def _get_parameters(self) -> list[dict[str, Any]]:
         parameters: list[dict[str, Any]] = super()._get_parameters()
         return [*parameters, _KEY_HEADER] if self.method in WRITES else parameters
@@ -94,11 +103,15 @@ class HypacSchema(AutoSchema):
         codes = [400, 406, 429]
         if self.get_auth():
             codes += [401, 403]
-        if "{" in self.path or "cursor" in self.query_names():
+        if "{" in self.path:
             codes.append(404)
         if self.method in WRITES:
             codes += [409, 413, 415, 422]
         return {**bodies, **{str(code): _PROBLEM for code in sorted(codes) if str(code) not in bodies}}
+
+
+class SessionScheme(BuiltInSessionScheme):
+    target_class = "annotation.api.authentication.SessionAuthentication"
 
 
 class TokenScheme(OpenApiAuthenticationExtension):

@@ -1,10 +1,11 @@
-"""Answers of any length: NDJSON, a JSON object on each line, in constant memory."""
+"""Answers that are no JSON: files, and NDJSON of any length, an object on each line, in constant memory."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from django.http import StreamingHttpResponse
+from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import JSONRenderer
 from rest_framework.utils.encoders import JSONEncoder
 
@@ -20,6 +21,16 @@ class NdjsonRenderer(JSONRenderer):
     format = "ndjson"
 
 
+class AnyType(BaseContentNegotiation):
+    """A file has the type that it has; only errors are rendered."""
+
+    def select_parser(self, request: Any, parsers: Any) -> Any:
+        return parsers[0] if parsers else None
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
 def ndjson(pages: Callable[[], Iterator[Sequence[dict[str, Any]]]], *, name: str) -> StreamingHttpResponse:
     """The rows of all pages, read from one snapshot of the database while they are sent.
 
@@ -28,10 +39,7 @@ def ndjson(pages: Callable[[], Iterator[Sequence[dict[str, Any]]]], *, name: str
     return StreamingHttpResponse(
         _lines(pages),
         content_type=NDJSON,
-        headers={
-            "Content-Disposition": f'attachment; filename="{name}"',
-            "Cache-Control": "private, no-store",
-        },
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
 
 

@@ -37,6 +37,16 @@ class RawParser(BaseParser):
         raise InputError(_("This body is read as it comes."))
 
 
+class TakesStream:
+    """Of a view that reads its body with `received`: however large a file may be, the body may be as well."""
+
+    takes_files = True
+    stream_type = NDJSON
+
+    def get_parsers(self) -> list[Any]:
+        return [RawParser(self.stream_type)]
+
+
 def in_pieces(request: Request) -> bool:
     """Whether nobody has told how long the body is: it ends where the server says (a chunked body)."""
     return not request.META.get("CONTENT_LENGTH") and bool(request.META.get("wsgi.input_terminated"))

@@ -5,12 +5,14 @@ from django.urls import path
 from annotation.api import (
     agreement,
     audit,
+    images,
     imports,
     invitations,
     items,
     jobs,
     labels,
     members,
+    own_invitations,
     projects,
     queue,
     reviews,
@@ -18,9 +20,20 @@ from annotation.api import (
 )
 
 P = "projects/<slug:slug>/"
-JOB = f"{P}jobs/<int:job_id>/"
+JOB = f"{P}jobs/<row:job_id>/"
 
 urlpatterns = [
+    path("invitations/", own_invitations.OwnInvitationList.as_view(), name="api_own_invitations"),
+    path(
+        "invitations/<row:invitation_id>/accept/",
+        own_invitations.OwnInvitationAccept.as_view(),
+        name="api_own_invitation_accept",
+    ),
+    path(
+        "invitations/<row:invitation_id>/decline/",
+        own_invitations.OwnInvitationDecline.as_view(),
+        name="api_own_invitation_decline",
+    ),
     path("projects/", projects.ProjectList.as_view(), name="api_projects"),
     path(P, projects.ProjectDetail.as_view(), name="api_project"),
     path(f"{P}archive/", projects.ProjectArchive.as_view(), name="api_project_archive"),
@@ -28,16 +41,17 @@ urlpatterns = [
     path(f"{P}duplicate/", projects.ProjectDuplicate.as_view(), name="api_project_duplicate"),
     path(f"{P}choices/", projects.ProjectChoices.as_view(), name="api_choices"),
     path(f"{P}members/", members.MemberList.as_view(), name="api_members"),
-    path(f"{P}members/<int:user_id>/", members.MemberDetail.as_view(), name="api_member"),
+    path(f"{P}members/<row:user_id>/", members.MemberDetail.as_view(), name="api_member"),
     path(f"{P}invitations/", invitations.InvitationList.as_view(), name="api_invitations"),
     path(
-        f"{P}invitations/<int:invitation_id>/", invitations.InvitationDetail.as_view(), name="api_invitation"
+        f"{P}invitations/<row:invitation_id>/", invitations.InvitationDetail.as_view(), name="api_invitation"
     ),
     path(f"{P}files/", imports.FileList.as_view(), name="api_files"),
-    path(f"{P}files/<int:file_id>/preview/", imports.FilePreview.as_view(), name="api_file_preview"),
+    path(f"{P}files/<row:file_id>/preview/", imports.FilePreview.as_view(), name="api_file_preview"),
     path(f"{P}imports/", imports.ImportList.as_view(), name="api_imports"),
     path(f"{P}items/", items.ItemList.as_view(), name="api_items"),
     path(f"{P}items.ndjson", items.ItemLines.as_view(), name="api_item_lines"),
+    path(f"{P}images/<str:sha256>/", images.ItemImage.as_view(), name="api_image"),
     path(f"{P}labels/", labels.LabelList.as_view(), name="api_labels"),
     path(f"{P}labels.ndjson", labels.LabelLines.as_view(), name="api_label_lines"),
     path(f"{P}jobs/", jobs.JobList.as_view(), name="api_jobs"),
@@ -59,10 +73,10 @@ urlpatterns = [
     path(f"{P}queue/undo/", queue.Undo.as_view(), name="api_queue_undo"),
     path(f"{P}queue/correct/", queue.Correct.as_view(), name="api_queue_correct"),
     path(f"{P}work/", work.StuckList.as_view(), name="api_work"),
-    path(f"{P}work/<int:work_item_id>/decide/", work.WorkDecide.as_view(), name="api_work_decide"),
+    path(f"{P}work/<row:work_item_id>/decide/", work.WorkDecide.as_view(), name="api_work_decide"),
     path(f"{P}reviews/", reviews.ReviewList.as_view(), name="api_reviews"),
     path(f"{P}flags/", reviews.FlagList.as_view(), name="api_flags"),
-    path(f"{P}flags/<int:comment_id>/resolve/", reviews.FlagResolve.as_view(), name="api_flag_resolve"),
+    path(f"{P}flags/<row:comment_id>/resolve/", reviews.FlagResolve.as_view(), name="api_flag_resolve"),
     path(f"{P}agreement/", agreement.AgreementDetail.as_view(), name="api_agreement"),
     path(f"{P}audit/", audit.AuditList.as_view(), name="api_audit"),
 ]

@@ -247,11 +247,11 @@ def delivery_content(delivery: WebhookDelivery) -> dict[str, Any]:
 
 def _with_secret(webhook: Webhook, secret: str, *, status: int = 200) -> Response:
     content = {**webhook_content(webhook), "secret": secret}
-    return Response(content, status=status, headers={"Cache-Control": "no-store, private"})
+    return Response(content, status=status)
 
 
-_HOOK = "projects/<slug:slug>/webhooks/<int:webhook_id>/"
-_SENT = f"{_HOOK}deliveries/<int:sent_id>/"
+_HOOK = "projects/<slug:slug>/webhooks/<row:webhook_id>/"
+_SENT = f"{_HOOK}deliveries/<row:sent_id>/"
 urlpatterns = [
     path("projects/<slug:slug>/webhooks/", WebhookList.as_view(), name="api_webhooks"),
     path(_HOOK, WebhookDetail.as_view(), name="api_webhook"),

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from annotation import queue
 from annotation.api.base import ProjectView
 from annotation.api.content import ItemBody, item_content
-from annotation.api.jobs import OldestFirst
+from annotation.api.jobs import OldestItemsFirst
 from annotation.api.schema import PageQuery, page_of
 from annotation.models import WorkItem
 
@@ -42,7 +42,7 @@ class StuckList(ProjectView):
     def get(self, request: Request, slug: str) -> Response:
         """Items that everybody who may label them has skipped, or answered already."""
         rows = queue.stuck_items(self.access.project).select_related("item__image", "batch")
-        return self.paged(OldestFirst(), rows, lambda row: _stuck(row, slug))
+        return self.paged(OldestItemsFirst(), rows, lambda row: _stuck(row, slug))
 
 
 class WorkDecide(ProjectView):

@@ -33,6 +33,7 @@ def fetch(
     format_name: str = "",
     text_format: str = "",
     keep_labels: bool = False,
+    add_duplicates: bool = False,
 ) -> Job:
     """Start the job (kind "fetch") that stores an object as a file of the project; its `result` has the id as
     `file`. With a `mapping` it then starts the import, whose job its `result` names as `import`.
@@ -50,6 +51,7 @@ def fetch(
             "format": format_name,
             "text_format": text_format,
             "keep_labels": keep_labels,
+            "add_duplicates": add_duplicates,
             "mapping": None
             if mapping is None
             else {
@@ -122,6 +124,7 @@ def _import(context: JobContext, project: Project, stored: StoredFile) -> Job:
             format_name=context.params["format"],
             text_format=context.params["text_format"],
             keep_labels=context.params["keep_labels"],
+            add_duplicates=context.params.get("add_duplicates", False),
             fetched_by=context.job,
         )
     except UnderWayError:

@@ -49,5 +49,5 @@ def money_of(run: Run) -> dict[str, Any]:
 
 
 urlpatterns = [
-    path("projects/<slug:slug>/runs/<int:number>/budget/", RunBudget.as_view(), name="api_run_budget")
+    path("projects/<slug:slug>/runs/<row:number>/budget/", RunBudget.as_view(), name="api_run_budget")
 ]

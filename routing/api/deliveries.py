@@ -8,7 +8,6 @@ from django.urls import path, reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -16,6 +15,7 @@ from annotation.api.background import JobBody, accepted
 from annotation.api.base import KeysetPages, ProjectView
 from annotation.api.content import MAX_ID
 from annotation.api.schema import PageQuery, page_of
+from annotation.api.streams import AnyType
 from annotation.models import User
 from routing.api.runs import RunView
 from routing.delivery import DEFAULT_FORMATS, FORMATS
@@ -146,16 +146,6 @@ class DeliveryDetail(DeliveryView):
         return Response(_content(request, report))
 
 
-class AnyType(BaseContentNegotiation):
-    """A file has the type that it has; only errors are rendered."""
-
-    def select_parser(self, request: Any, parsers: Any) -> Any:
-        return parsers[0] if parsers else None
-
-    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
-        return renderers[0], renderers[0].media_type
-
-
 class DeliveryContent(DeliveryView):
     content_negotiation_class = AnyType
 
@@ -227,9 +217,9 @@ def _content(request: Request, report: DeliveryReport) -> dict[str, Any]:
 
 _ALL = "projects/<slug:slug>/deliveries/"
 urlpatterns = [
-    path("projects/<slug:slug>/runs/<int:number>/deliveries/", RunDeliveries.as_view(), name="api_deliver"),
+    path("projects/<slug:slug>/runs/<row:number>/deliveries/", RunDeliveries.as_view(), name="api_deliver"),
     path(_ALL, DeliveryList.as_view(), name="api_deliveries"),
-    path(f"{_ALL}<int:delivery_id>.zip", DeliveryArchive.as_view(), name="api_delivery_zip"),
-    path(f"{_ALL}<int:delivery_id>/", DeliveryDetail.as_view(), name="api_delivery"),
-    path(f"{_ALL}<int:delivery_id>/files/<path:name>", DeliveryContent.as_view(), name="api_delivery_file"),
+    path(f"{_ALL}<row:delivery_id>.zip", DeliveryArchive.as_view(), name="api_delivery_zip"),
+    path(f"{_ALL}<row:delivery_id>/", DeliveryDetail.as_view(), name="api_delivery"),
+    path(f"{_ALL}<row:delivery_id>/files/<path:name>", DeliveryContent.as_view(), name="api_delivery_file"),
 ]

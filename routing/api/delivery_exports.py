@@ -53,7 +53,7 @@ class DeliveryExport(DeliveryView):
 
 urlpatterns = [
     path(
-        "projects/<slug:slug>/deliveries/<int:delivery_id>/export/",
+        "projects/<slug:slug>/deliveries/<row:delivery_id>/export/",
         DeliveryExport.as_view(),
         name="api_delivery_export",
     ),

@@ -74,7 +74,7 @@ class ChangeUndo(ProjectView):
 urlpatterns = [
     path("projects/<slug:slug>/table/changes/", Changes.as_view(), name="api_item_changes"),
     path(
-        "projects/<slug:slug>/table/changes/<int:job_id>/undo/",
+        "projects/<slug:slug>/table/changes/<row:job_id>/undo/",
         ChangeUndo.as_view(),
         name="api_item_change_undo",
     ),

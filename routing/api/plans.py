@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from annotation.api.base import ProjectView
 from routing.api.bodies import decimal_number, map_of
+from routing.api.usability import UsabilityBody, usability_content
 from routing.selectors.plan_options import Option, plan_options
 from routing.services.plan_fields import columns_of_probabilities
 from routing.services.runs import Outlook, outlook
@@ -49,7 +50,10 @@ class PlanFields(serializers.Serializer[Any]):
 
 
 class RunFields(PlanFields):
+    """`accept_unusable`: start although many answers of a model cannot be used (`usability` of the plan)."""
+
     anyway = serializers.BooleanField(default=False)
+    accept_unusable = serializers.BooleanField(default=False)
 
 
 class MenuQuery(serializers.Serializer[Any]):
@@ -105,6 +109,14 @@ class OutlookBody(serializers.Serializer[Any]):
     at_least = decimal_number()
     at_most = decimal_number()
     people_only = decimal_number()
+    people_at_least = serializers.IntegerField(
+        help_text="Items that people label whatever the thresholds, as far as that is known."
+    )
+    nearly_all_to_people = serializers.BooleanField()
+    usability = UsabilityBody(many=True)
+    asks_to_accept_unusable = serializers.BooleanField(
+        help_text="Whether a run of it starts only with `accept_unusable`."
+    )
     warnings = serializers.ListField(child=serializers.CharField())
 
 
@@ -137,7 +149,7 @@ def _option(option: Option) -> dict[str, Any]:
 def outlook_content(seen: Outlook) -> dict[str, Any]:
     facts = seen.statistics
     return {
-        "sentence": seen.sentence,
+        "sentence": " ".join(filter(None, [seen.nearly_all, seen.sentence])),
         "certifiable": facts.certifiable and seen.scored,
         "bound": seen.plan.bound_rule().name,
         "pool_size": seen.pool_size,
@@ -152,9 +164,13 @@ def outlook_content(seen: Outlook) -> dict[str, Any]:
         "currency": seen.currency,
         "calibration_cost": seen.calibration_cost,
         "model_cost": seen.model_cost,
-        "at_least": seen.committed,
+        "at_least": seen.at_least,
         "at_most": seen.at_most,
         "people_only": seen.people_only,
+        "people_at_least": seen.people_at_least,
+        "nearly_all_to_people": bool(seen.nearly_all),
+        "usability": [usability_content(source) for source in seen.looked.sources],
+        "asks_to_accept_unusable": bool(seen.looked.asking),
         "warnings": seen.warnings,
     }
 

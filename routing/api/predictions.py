@@ -16,7 +16,7 @@ from annotation.api.base import KeysetPages, ProjectView
 from annotation.api.content import MAX_ID
 from annotation.api.schema import PageQuery, page_of
 from annotation.api.streams import NDJSON, NdjsonRenderer, ndjson
-from annotation.api.uploads import RawParser, received
+from annotation.api.uploads import TakesStream, received
 from annotation.models import User
 from routing.api.prompts import SourceView
 from routing.backends.uploaded.lines import FORMATS
@@ -32,6 +32,7 @@ from routing.services.sent_answers import refuse_other_backends, send_answers, s
 class PredictionPages(KeysetPages):
     ordering = "id"
     page_size = 100
+    long = ("raw", "value")
 
 
 class PredictionFilter(serializers.Serializer[Any]):
@@ -83,13 +84,10 @@ class SendQuery(serializers.Serializer[Any]):
     format = serializers.ChoiceField(required=False, choices=FORMATS, help_text="Else each line tells.")
 
 
-class SourcePredictions(SourceView):
+class SourcePredictions(TakesStream, SourceView):
     """Answers of a model from outside, for a source of the backend `uploaded`."""
 
     actions = {"POST": "sources.edit"}
-
-    def get_parsers(self) -> list[Any]:
-        return [RawParser(NDJSON)]
 
     @extend_schema(
         parameters=[SendQuery],
@@ -155,7 +153,7 @@ urlpatterns = [
     path("projects/<slug:slug>/predictions/", PredictionList.as_view(), name="api_predictions"),
     path("projects/<slug:slug>/predictions.ndjson", PredictionLines.as_view(), name="api_prediction_lines"),
     path(
-        "projects/<slug:slug>/sources/<int:source_id>/predictions/",
+        "projects/<slug:slug>/sources/<row:source_id>/predictions/",
         SourcePredictions.as_view(),
         name="api_source_predictions",
     ),

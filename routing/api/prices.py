@@ -93,5 +93,5 @@ def _content(price: ModelPrice) -> dict[str, Any]:
 
 urlpatterns = [
     path("projects/<slug:slug>/prices/", PriceList.as_view(), name="api_prices"),
-    path("projects/<slug:slug>/prices/<int:price_id>/", PriceDetail.as_view(), name="api_price"),
+    path("projects/<slug:slug>/prices/<row:price_id>/", PriceDetail.as_view(), name="api_price"),
 ]

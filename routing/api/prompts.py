@@ -163,7 +163,7 @@ def _content(prompt: Prompt) -> dict[str, Any]:
     }
 
 
-_ONE = "projects/<slug:slug>/sources/<int:source_id>/"
+_ONE = "projects/<slug:slug>/sources/<row:source_id>/"
 urlpatterns = [
     path(f"{_ONE}prompts/", SourcePrompts.as_view(), name="api_source_prompts"),
     path(f"{_ONE}try/", SourceTries.as_view(), name="api_source_try"),

@@ -22,6 +22,7 @@ from routing.api.budget import money_of
 from routing.api.plans import RunFields
 from routing.models import Certificate, Run
 from routing.selectors.runs import Threshold, run_report
+from routing.services.run_usability import accept_unusable
 from routing.services.runs import analyse, cancel_run, route, start_run_knowingly
 
 
@@ -169,6 +170,16 @@ class RunCancel(RunView):
         return Response(plan_content(run))
 
 
+class RunAcceptUnusable(RunView):
+    actions = {"POST": "runs.edit"}
+
+    @extend_schema(request=Nothing, responses={204: None})
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """Let a run go on that stopped before people were asked, because many answers cannot be used."""
+        accept_unusable(run=self.find_run(number), user=cast(User, request.user))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
 def plan_content(run: Run) -> dict[str, Any]:
     names = (
         *("number", "state", "epsilon", "alpha", "target", "m", "p", "p_column", "p_min"),
@@ -192,13 +203,14 @@ def _threshold(threshold: Threshold) -> dict[str, Any] | None:
 
 
 _ALL = "projects/<slug:slug>/runs/"
-_ONE = f"{_ALL}<int:number>/"
+_ONE = f"{_ALL}<row:number>/"
 urlpatterns = [
     path(_ALL, RunList.as_view(), name="api_runs"),
     path(_ONE, RunDetail.as_view(), name="api_run"),
     path(f"{_ONE}analyse/", RunAnalyse.as_view(), name="api_run_analyse"),
     path(f"{_ONE}route/", RunRoute.as_view(), name="api_run_route"),
     path(f"{_ONE}cancel/", RunCancel.as_view(), name="api_run_cancel"),
+    path(f"{_ONE}accept-unusable/", RunAcceptUnusable.as_view(), name="api_run_accept_unusable"),
     path(f"{_ONE}certificate.json", RunCertificate.as_view(), name="api_run_certificate"),
     path(f"{_ONE}draw.jsonl", RunDraw.as_view(), name="api_run_draw"),
 ]

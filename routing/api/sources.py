@@ -18,10 +18,12 @@ from annotation.models import User
 from routing.api import prompts
 from routing.api.bodies import decimal_number, map_of
 from routing.api.prompts import PromptBody
+from routing.api.usability import UsabilityBody, usability_content
 from routing.models import ModelPrice, Source
 from routing.services.scoring import offered_scores
 from routing.services.source_warnings import warnings_of
 from routing.services.sources import delete_source, save_source
+from routing.services.usability import look_at_one
 
 
 class SourceFields(serializers.Serializer[Any]):
@@ -69,6 +71,7 @@ class SourceBody(SourceRow):
     price = serializers.IntegerField(allow_null=True)
     has_key = serializers.BooleanField()
     prompt = PromptBody(allow_null=True)
+    usability = UsabilityBody(allow_null=True)
     scores = ScoreBody(many=True)
 
 
@@ -156,11 +159,20 @@ def _content(source: Source) -> dict[str, Any]:
         "price": source.price_id,
         "has_key": bool(source.api_key),
         "prompt": prompts.prompt_content(source),
+        "usability": _usability(source),
         "scores": scores,
     }
 
 
+def _usability(source: Source) -> dict[str, Any] | None:
+    """Null where the source cannot be opened now; it can still be read."""
+    try:
+        return usability_content(look_at_one(source))
+    except HypacError:
+        return None
+
+
 urlpatterns = [
     path("projects/<slug:slug>/sources/", SourceList.as_view(), name="api_sources"),
-    path("projects/<slug:slug>/sources/<int:source_id>/", SourceDetail.as_view(), name="api_source"),
+    path("projects/<slug:slug>/sources/<row:source_id>/", SourceDetail.as_view(), name="api_source"),
 ]

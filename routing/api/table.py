@@ -11,6 +11,7 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from annotation.api.base import ProjectView
 from annotation.api.content import MAX_ID
+from annotation.api.places import opened, sealed
 from routing.selectors.item_filters import FILTERS, MAX_TEXT
 from routing.selectors.item_sorts import DEFAULT, NAMES
 from routing.selectors.items_table import MAX_SIZE, ItemRow, table_page
@@ -25,6 +26,11 @@ class PlaceQuery(serializers.Serializer[Any]):
     after = serializers.CharField(required=False, help_text="Comes with `next`.")
     before = serializers.CharField(required=False, help_text="Comes with `previous`.")
     page_size = serializers.IntegerField(default=50, min_value=1, max_value=MAX_SIZE)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "after" in attrs and "before" in attrs:
+            raise serializers.ValidationError({"before": "Give either after or before."})
+        return attrs
 
 
 def _filter() -> serializers.CharField:
@@ -77,16 +83,17 @@ class Table(ProjectView):
             sight_of(self.access.project, self.access, run=asked.get("run")),
             filters={name: asked[name] for name in FILTERS if name in asked},
             sort=asked["sort"],
-            after=asked.get("after"),
-            before=asked.get("before"),
+            after=opened(request, "after"),
+            before=opened(request, "before"),
             size=asked["page_size"],
             count=False,
         )
         here = remove_query_param(remove_query_param(request.build_absolute_uri(), "after"), "before")
         return Response(
             {
-                "next": page.next and replace_query_param(here, "after", page.next),
-                "previous": page.previous and replace_query_param(here, "before", page.previous),
+                "next": page.next and replace_query_param(here, "after", sealed(request, page.next)),
+                "previous": page.previous
+                and replace_query_param(here, "before", sealed(request, page.previous)),
                 "blind": page.blind,
                 "cut": page.cut,
                 "results": [_content(row) for row in page.rows],

@@ -5,19 +5,13 @@ ours. TSV is the same with tabs.
 import csv
 import io
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from django.utils.translation import gettext_lazy as _
 
+from annotation.spreadsheets import FIRST, as_text
 from routing.delivery.base import ADDED, About, Files, Limit, Page, RowWriter, added_names
-
-# A spreadsheet takes a cell that starts like this for a formula, and a formula can send data away. The
-# apostrophe makes it text. A plain negative number is none; the JSONL file is exact in any case.
-FORMULA = frozenset("=+-@\t\r")
-NUMBER = re.compile(r"-[0-9]+(?:\.[0-9]+)?")
-
 
 LIMITS = (
     Limit(
@@ -31,8 +25,9 @@ LIMITS = (
     Limit(
         "formula",
         _(
-            "A cell that a spreadsheet would take for a formula (it starts with =, +, -, @, a tab or a "
-            "carriage return, plain negative numbers apart) has an apostrophe in front."
+            "A cell that a spreadsheet would take for a formula (it starts with =, +, - or @, also after "
+            "blanks or in full width, or with a tab or an end of a line; plain negative numbers apart) has "
+            "an apostrophe in front."
         ),
         counted=True,
     ),
@@ -53,8 +48,8 @@ class CsvWriter(RowWriter):
         self._different = _DIFFERENT | ({"label", "label_name"} if about.several else set())
         names = added_names(about.columns)
         header = (*about.columns, *(names[name] for name in ADDED))
-        self._write([[_safe(name) for name in header]])
-        self.counts["formula"] += sum(_safe(name) != name for name in header)
+        self._write([[as_text(name) for name in header]])
+        self.counts["formula"] += sum(as_text(name) != name for name in header)
 
     def write(self, page: Page) -> None:
         cells = [self._originals(page.originals, column) for column in self._columns]
@@ -83,13 +78,12 @@ class CsvWriter(RowWriter):
 
     def _cells(self, values: Sequence[Any]) -> list[str]:
         return [
-            value if type(value) is str and value[:1] not in FORMULA else self._other(value)
-            for value in values
+            value if type(value) is str and value[:1] not in FIRST else self._other(value) for value in values
         ]
 
     def _other(self, value: object) -> str:
         cell = _cell(value)
-        safe = _safe(cell)
+        safe = as_text(cell)
         self.counts["formula"] += safe is not cell
         return safe
 
@@ -112,7 +106,7 @@ class _Cells(dict[Any, str]):
 
     def __missing__(self, value: Any) -> str:
         cell = _cell(value)
-        safe = self[value] = _safe(cell)
+        safe = self[value] = as_text(cell)
         if safe is not cell:
             self.escaped.add(value)
         return safe
@@ -130,7 +124,3 @@ def _cell(value: object) -> str:
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return str(value)
-
-
-def _safe(cell: str) -> str:
-    return f"'{cell}" if cell[:1] in FORMULA and not NUMBER.fullmatch(cell) else cell

@@ -172,6 +172,7 @@ class Story:
             run = start_run(
                 project=project,
                 user=project.created_by,
+                accept_unusable=True,  # nobody is there to be asked; what tries found is told above
                 **self.scene.plan,
             )
         if run.state == Run.State.PREPARING:

@@ -18,6 +18,6 @@ def _requests(name: str) -> list[URLPattern]:
 
 urlpatterns = [
     path("<slug:slug>/", include(_requests("api_label_studio"))),
-    path("<slug:slug>/runs/<int:number>/", include(_requests("api_label_studio_run"))),
-    path("<slug:slug>/sources/<int:source_id>/", include(_requests("api_label_studio_source"))),
+    path("<slug:slug>/runs/<row:number>/", include(_requests("api_label_studio_run"))),
+    path("<slug:slug>/sources/<row:source_id>/", include(_requests("api_label_studio_source"))),
 ]

@@ -4,10 +4,10 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.authentication import SessionAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from annotation.api.authentication import SessionAuthentication
 from annotation.api.base import ApiView, ProjectView
 from annotation.errors import InputError
 from routing.label_studio_ml_server.asking import read_asked

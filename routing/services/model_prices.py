@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import RestrictedError
 from django.utils.translation import gettext as _
 
+from annotation import limits
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User
 from annotation.services import audit
@@ -50,6 +51,12 @@ def save_price(
         same_name = project.model_prices.filter(name=name)
         if (same_name.exclude(pk=price.pk) if price else same_name).exists():
             raise InputError(_("Another line of the price list has this name."), where="name")
+        if price is None:
+            limits.refuse_more(
+                ModelPrice.objects.filter(project=project),
+                limits.PRICES,
+                _("A price list has at most %(most)s lines. Delete one first."),
+            )
         target = price or ModelPrice(project=project)
         sources = list(target.sources.select_for_update().order_by("position")) if price else []
         for source in sources:

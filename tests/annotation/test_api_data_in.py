@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
 
 from annotation import jobs
 from annotation.api import uploads
 from annotation.hooks import hooks
 from annotation.models import Job, Project, StoredFile
+from routing.models import Source
 from tests.annotation.apis import Api, problem
 from tests.annotation.test_import_excel import changed, workbook
 from tests.factories import add_member, make_items, make_project
@@ -224,3 +226,58 @@ class TestUndo:
 def iter_file(content: bytes) -> io.BytesIO:
 
     return io.BytesIO(content)
+
+
+class TestBySession:
+    """A browser's script sends the token against forged requests as a header."""
+
+    @pytest.fixture
+    def browser(self, api) -> Api:
+        strict = Client(enforce_csrf_checks=True)
+        strict.cookies = api.client.cookies
+        api.client = strict
+        return api
+
+    @pytest.mark.parametrize(
+        ("path", "body", "content_type", "status"),
+        [
+            ("files/?name=t.csv", TABLE, "text/csv", 201),
+            ("files/?name=t.csv", TABLE, "application/x-www-form-urlencoded", 201),
+            ("items/?text_column=text", LINES, "application/x-ndjson", 202),
+            (
+                "sources/{source}/predictions/",
+                b'{"item": "a", "answer": "cat"}\n',
+                "application/x-ndjson",
+                400,
+            ),
+        ],
+    )
+    def test_a_body_that_is_read_as_it_comes_needs_the_header(
+        self, project, browser, path, body, content_type, status
+    ) -> None:
+        source = Source.objects.create(project=project, name="sent", backend="uploaded", position=1)
+        path = path.format(source=source.pk)
+        problem(browser.raw(path, body, content_type), 403)
+        browser.client.cookies["csrftoken"] = secret = "s" * 32
+        problem(browser.raw(path, body, content_type), 403)
+        browser.client.defaults["HTTP_X_CSRFTOKEN"] = secret
+        answer = browser.raw(path, body, content_type)
+        assert answer.status_code == status, answer.content
+        assert status < 400 or answer.json()["field"] == "model"  # that of a source which needs one
+
+
+class TestTwice:
+    def test_rows_without_a_name_are_added_once_more_only_if_it_is_said(self, project, api) -> None:
+        lines = b"".join(b'{"text": "text %d"}\n' % number for number in range(5))
+        assert done(api.raw("items/?text_column=text", lines)).result["added"] == 5
+        more = lines + b'{"text": "new"}\n'
+        body = problem(api.raw("items/?text_column=text", more), 409)
+        assert body["field"] == "add_duplicates"
+        assert "5 are in the project already" in body["detail"]
+        assert done(api.raw("items/?text_column=text&add_duplicates=true", more)).result["added"] == 6
+
+    def test_labels_that_no_column_tells_are_not_kept_in_silence(self, project, api) -> None:
+        file = api.raw("files/?name=t.csv", TABLE, "text/csv").json()["id"]
+        answer = api.post("imports/", file=file, text_column="text", id_column="id", keep_labels=True)
+        assert problem(answer, 400)["field"] == "keep_labels"
+        assert not Job.objects.exists()

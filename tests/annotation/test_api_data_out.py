@@ -170,11 +170,23 @@ def test_no_row_takes_a_query_of_its_own(project, viewer, path, django_assert_ma
         b"".join(viewer.get(path).streaming_content)
 
 
+def test_long_texts_are_read_a_few_at_a_time(project, viewer, monkeypatch) -> None:
+    """As many together as may be, one that is longer by itself; none is left out."""
+    monkeypatch.setattr(data_out.limits, "PAGE_CHARACTERS", 100)
+    make_items(project, ["x" * size for size in (40, 50, 60, 300, 10, 20)])
+    before = project.items.count()
+    pieces = [piece.splitlines() for piece in viewer.get("items.ndjson").streaming_content]
+    texts = [[len(json.loads(line).get("text", "")) for line in piece] for piece in pieces]
+    assert all(sum(piece) <= 100 or len(piece) == 1 for piece in texts)
+    assert [size for piece in texts for size in piece if size > 5][-6:] == [40, 50, 60, 300, 10, 20]
+    assert sum(map(len, texts)) == before
+
+
 def test_an_error_on_the_way_cuts_the_answer_off(project, viewer, small_pages, monkeypatch) -> None:
     real = data_out.in_pages
 
-    def breaks(*args: Any) -> Any:
-        yield next(real(*args))
+    def breaks(*args: Any, **options: Any) -> Any:
+        yield next(real(*args, **options))
         raise RuntimeError("the database is gone")
 
     monkeypatch.setattr("annotation.api.items.in_pages", breaks)

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from annotation.models import Invitation, Membership, Project
+from annotation.services.invitations import accept
 from tests.annotation.apis import Api, problem
 from tests.factories import add_member, make_project, make_user
 
@@ -22,13 +23,12 @@ def owner(project) -> Api:
 
 
 class TestMembers:
-    def test_listed_added_and_shown_with_their_work(self, project, owner) -> None:
-        make_user("ben", first_name="Ben", last_name="B", email="ben@example.org")
-        made = owner.post("members/", username="ben", role="annotator")
-        assert made.status_code == 201
-        shown = owner.client.get(made["Location"]).json()
+    def test_listed_and_shown_with_their_work(self, project, owner) -> None:
+        ben = make_user("ben", first_name="Ben", last_name="B", email="ben@example.org")
+        add_member(project, "annotator", ben)
+        shown = owner.get(f"members/{ben.pk}/").json()
         work = shown.pop("work")
-        assert shown == made.json()
+        assert shown == owner.get("members/").json()["results"][1]
         assert (shown["username"], shown["name"], shown["role"]) == ("ben", "Ben B", "annotator")
         assert (work["labels"], work["cost"], work["agreement"]) == (0, "0", None)
         rows = owner.get("members/").json()["results"]
@@ -45,6 +45,23 @@ class TestMembers:
         member = add_member(project)
         again = owner.post("members/", username=member.username, role="viewer")
         assert problem(again, 400)["field"] == "username"
+
+    def test_names_that_nobody_has_are_tried_a_few_times_only(self, project, owner) -> None:
+        for number in range(30):
+            problem(owner.post("members/", username=f"nobody{number}", role="viewer"), 400)
+        refused = owner.post("members/", username=make_user("there").username, role="viewer")
+        assert "Try again in" in problem(refused, 429)["detail"]
+        assert 0 < int(refused["Retry-After"]) <= 120
+        form = {"add-username": "there", "add-role": "viewer"}
+        page = owner.client.post(f"/projects/{project.slug}/members/add/", form)
+        assert (page.status_code, page["Retry-After"]) == (429, refused["Retry-After"])
+        assert "Try again in" in page.content.decode()
+        assert not Invitation.objects.exists()
+
+    def test_names_that_somebody_has_are_no_attempts(self, owner) -> None:
+        for number in range(35):
+            person = make_user(f"person{number}")
+            assert owner.post("members/", username=person.username, role="viewer").status_code == 201
 
     def test_changes_are_made_all_or_none(self, project, owner) -> None:
         ann = add_member(project)
@@ -102,6 +119,13 @@ class TestInvitations:
         assert owner.delete(f"invitations/{body['id']}/").status_code == 204
         assert owner.get("invitations/").json()["results"][0]["state"] == "revoked"
         assert owner.client.get(path).status_code == 410
+
+    def test_one_that_was_accepted_says_so(self, project, owner) -> None:
+        make_user("ben")
+        assert owner.post("members/", username="ben", role="viewer").status_code == 201
+        invitation = project.invitations.get()
+        accept(invitation=invitation, user=invitation.user)
+        assert owner.get("invitations/").json()["results"][0]["state"] == "accepted"
 
     def test_refusals(self, project, owner) -> None:
         assert problem(owner.post("invitations/", role="annotator", days=1000), 400)["field"] == "days"

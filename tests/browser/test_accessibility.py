@@ -20,7 +20,7 @@ from annotation.models import Project, User
 from annotation.services.invitations import create_invitation
 from annotation.services.password_links import reset_link
 from routing.services.runs import analyse
-from tests.factories import add_member, make_image_items, make_project, make_user
+from tests.factories import add_member, made_account, make_image_items, make_project, make_user
 from tests.pages import test_access
 from tests.routing.worlds import NUMBERS, SETS, World, make_world
 
@@ -151,7 +151,7 @@ def test_every_page_of_a_project_that_has_everything(
 
 def test_every_page_without_a_project(looker: Looker) -> None:
     project = make_project()
-    member = add_member(project)
+    member, _password = made_account(project)
     owner = project.created_by
     invitation = create_invitation(project=project, actor=owner, role="annotator", max_uses=1, days=1)[1]
     uid, token = reset_link(project=project, actor=owner, user=member)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from django.urls import reverse
+from playwright.sync_api import APIResponse, BrowserContext, Page, Route, expect
 
 from annotation import queue
 from annotation.models import Label, Project, Skip, User
@@ -262,3 +263,25 @@ def test_the_page_labels_without_javascript(chromium, live_server, project, anno
     context.close()
     assert list(Label.objects.order_by("id").values_list("value", flat=True)) == ["dog", "cat"]
     assert Skip.objects.get().reason == "unclear"
+
+
+def test_counts_that_come_late_do_not_stand_on_the_page_without_work(
+    open_page, page, project, annotator
+) -> None:
+    """What the page asked for while items were left may arrive once none is."""
+    ask(project, make_items(project, 2))
+    late: list[tuple[Route, APIResponse]] = []
+    address = reverse("annotate_ahead", args=[project.slug])
+    page.route(f"**{address}", lambda route: late.append((route, route.fetch())), times=1)
+    open_page(annotator)
+    for number in (1, 2):
+        ready(page)
+        page.keyboard.press("1")
+        expect(page.locator("#task:not([data-state=waiting]) [data-count=today]")).to_have_text(str(number))
+    expect(page.get_by_role("heading", name="All done for now")).to_be_visible()
+    route, answer = late[0]
+    with page.expect_response(f"**{address}"):
+        route.fulfill(response=answer)
+    page.wait_for_timeout(200)
+    # At once: the page asks again by itself a few seconds later.
+    assert page.locator("[data-count=waiting]").text_content() == "0"

@@ -201,7 +201,7 @@ def test_a_withdrawn_item_is_told_and_the_next_one_stays(open_page, project, ann
     expect(page.locator("#problems")).to_contain_text("no longer asked for")
     give(page, "2")
     expect(page.locator("#problems .problem")).to_have_count(2)
-    expect(page.get_by_role("heading", name="Nothing to label yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="Nothing left to label")).to_be_visible()
 
 
 def test_an_answer_that_is_refused_brings_its_item_back(open_page, context, project, annotator) -> None:

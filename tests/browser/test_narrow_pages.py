@@ -4,8 +4,11 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
+from annotation.models import Project
 from routing.services.deliveries import deliver
+from routing.services.sources import save_source
 from tests.browser.sessions import log_in
+from tests.factories import make_items, make_project
 from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,4 +49,35 @@ def test_the_api_is_read_on_a_phone(page: Page) -> None:
         assert description["y"] >= name["y"] + name["height"]
         assert description["width"] > 300
     expect(answer.get_by_text("No links")).to_be_hidden()
+    assert page.locator("html").evaluate(SIDEWAYS) == 0
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_a_long_badge_stays_in_its_card(page: Page, width: int, language: str) -> None:
+    project = make_project(human_cost=1)
+    for guess in ("cat", "dog", "bird"):
+        for number in range(40):
+            make_items(project, 1, data={"guess": guess, "sure": f"{0.5 + number / 100}"})
+    Project.objects.filter(pk=project.pk).update(columns=["guess", "sure"])
+    project.created_by.language = language
+    project.created_by.save()
+    params = {"label_column": "guess", "confidence_column": "sure"}
+    save_source(
+        project=project,
+        user=project.created_by,
+        name="fast",
+        backend="recorded",
+        params=params,
+        cost_per_label=0,
+    )
+    page.set_viewport_size({"width": width, "height": 800})
+    log_in(page.context, project.created_by)
+    page.goto(reverse("plan", args=[project.slug]))
+    badge = page.locator("#outlook .badge.warn")
+    expect(badge).to_be_visible()
+    inside, around = badge.bounding_box(), page.locator("#outlook").bounding_box()
+    assert inside is not None
+    assert around is not None
+    assert inside["x"] + inside["width"] <= around["x"] + around["width"]
     assert page.locator("html").evaluate(SIDEWAYS) == 0

@@ -109,7 +109,7 @@ def test_who_comes_back_after_the_lease_finds_the_item_with_somebody_else(
     context.set_offline(False)
     problem = page.locator("#problems .problem")
     expect(problem).to_contain_text("kept as a draft. Your answer was: cat")
-    expect(page.get_by_role("heading", name="Nothing to label yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="Nothing left to label")).to_be_visible()
     assert given() == [(text, "dog")]
     draft = Draft.objects.get()
     assert (draft.value, draft.user) == ("cat", annotator)

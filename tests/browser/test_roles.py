@@ -105,7 +105,7 @@ def test_an_owner_invites_and_the_invited_labels(page: Page, other: Page) -> Non
     carl = page.get_by_role("row", name="carl")
     expect(carl.get_by_role("cell").first).to_have_text("Annotator")
     expect(carl.get_by_role("cell").nth(1)).to_have_text("2")
-    expect(page.locator("#invitations")).to_contain_text("1 of 1 joined")
+    expect(page.locator("#invitations-made")).to_contain_text("1 of 1 joined")
     other.goto(link)
     expect(other.get_by_role("button", name="join")).to_have_count(0)
 

@@ -1,6 +1,7 @@
 """The notebook and the examples of docs/client.md run as they stand, in their order."""
 
 import ast
+import gzip
 import json
 import random
 import re
@@ -63,6 +64,8 @@ def somebody_labels(client: Client, slug: str) -> Iterator[None]:
     over = threading.Event()
 
     def label() -> None:
+        for invitation in list(client.invitations()):
+            invitation.accept()
         project = client.projects.get(slug)
         while not over.wait(0.1):
             for task in project.queue():
@@ -88,6 +91,9 @@ def test_the_examples_of_the_page_run_in_their_order(
     lines = [f"{name},It was {word}: {number}" for number, (name, word) in enumerate(reviews)]
     Path("reviews.csv").write_text("id,text\n" + "\n".join(lines) + "\n")
 
+    with gzip.open("answers.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps({"external_id": name, "label": word}) + "\n" for name, word in reviews)
+
     names: dict[str, Any] = {"__name__": "__main__"}
     with live.client() as client, live.client("bo") as annotator:
         for number, block in enumerate(blocks(), start=1):
@@ -109,5 +115,8 @@ def test_the_examples_of_the_page_run_in_their_order(
 def _the_rest_of_the_answers(names: dict[str, Any], reviews: list[tuple[str, str]]) -> None:
     """The page sends one; a run needs more of them."""
     project: Project = names["project"]
-    answers = [{"external_id": name, "label": word, "confidence": 0.9} for name, word in reviews]
+    answers = [
+        {"external_id": name, "label": word, "confidence": 0.9 - number / 1_000}
+        for number, (name, word) in enumerate(reviews)
+    ]
     next(iter(project.sources)).upload_predictions(answers).wait(timeout=300)

@@ -51,7 +51,7 @@ def test_what_is_sent_twice_is_done_once(live: LiveSite) -> None:
         project = client.projects.create("Sent twice", choices=["yes", "no"])
         rows = ({"id": f"i{n}", "text": f"text {n}"} for n in range(50))
         project.import_data(rows, id_column="id", text_column="text").wait(timeout=300)
-        project.add_member("cy", "annotator")
+        project.invite("cy", "annotator")
     assert len(lossy.lost) == 3
     with live.client() as client:
         assert [one.slug for one in client.projects if one["name"] == "Sent twice"] == ["sent-twice"]
@@ -140,7 +140,15 @@ def test_refusals_say_what_is_wrong(live: LiveSite, project: Project) -> None:
 
 
 def test_who_may_not_is_told_so(live: LiveSite, project: Project) -> None:
-    project.add_member("cy", "annotator")
+    invited = project.invite("cy", "annotator")
+    assert (invited["username"], invited["state"]) == ("cy", "open")
+    with live.client("cy") as annotator:
+        with pytest.raises(NotFoundError):
+            annotator.projects.get(project.slug)
+        mine = next(one for one in annotator.invitations() if one["project"] == project["name"])
+        assert (mine["role"], mine["invited_by"], mine.accept()) == ("annotator", "ada", project.slug)
+        with pytest.raises(ConflictError):
+            mine.decline()
     with Client(live.url, "0" * 64) as nobody, pytest.raises(AuthenticationError) as caught:
         list(nobody.projects)
     assert "0" * 64 not in str(caught.value)

@@ -1,13 +1,15 @@
 """Lists that come in pages, answers that come line by line, and waiting."""
 
+import hashlib
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
-from hypac_client import HypacError, JobError, WaitTimeoutError
+from hypac_client import ChecksumError, HypacError, JobError, WaitTimeoutError
 from hypac_client.jobs import Job
 from hypac_client.progress import Lines, progress_of
 from hypac_client.runs import Run
@@ -97,6 +99,20 @@ def test_a_job_that_fails_says_why_and_where() -> None:
     assert caught.value.problems == problems
 
 
+def test_of_many_problems_a_job_says_how_many_there_are_and_gives_all() -> None:
+    shown = [{"where": f"line {n}", "message": "no id"} for n in range(100)]
+    failed = job("failed", problems=shown, problem_count=20_000)
+    rest = ok({"next": None, "previous": None, "results": [{"where": "line 100", "message": "no id"}]})
+    following = "http://s/api/v1/projects/a/jobs/7/problems/?cursor=cD0y"
+    client, script, _ = scripted(ok(failed), ok({"next": following, "results": shown}), rest)
+    found = Job(client._transport, "projects/a/jobs/7/", job("queued"))
+    with pytest.raises(JobError) as caught:
+        found.wait()
+    assert (len(found.problems), found.problem_count, caught.value.problem_count) == (100, 20_000, 20_000)
+    assert [entry["where"] for entry in found.all_problems()] == [f"line {n}" for n in range(101)]
+    assert str(script.requests[1].url) == f"{SITE}/api/v1/projects/a/jobs/7/problems/"
+
+
 def test_waiting_ends_when_it_should() -> None:
     client, _, _ = scripted(*[ok(job("running"))] * 50)
     with pytest.raises(WaitTimeoutError, match="not done after 0 seconds") as caught:
@@ -164,3 +180,36 @@ def test_a_source_without_a_next_page_is_a_list_too() -> None:
     client, _, _ = scripted(ok({"slug": "a"}), ok({"results": [{"id": 1, "name": "fast"}]}))
     project = client.projects.get("a")
     assert [source.name for source in project.sources] == ["fast"]
+
+
+PIXEL = b"\x89PNG and what follows"
+DIGEST = hashlib.sha256(PIXEL).hexdigest()
+
+
+def test_an_image_comes_from_the_project_whatever_host_the_item_names(tmp_path: Path) -> None:
+    client, script, _ = scripted(
+        ok({"slug": "a"}), httpx.Response(200, content=PIXEL), httpx.Response(200, content=PIXEL)
+    )
+    project = client.projects.get("a")
+    item = {"id": 1, "image": f"https://elsewhere.example/api/v1/projects/b/images/{DIGEST}/"}
+    assert project.image(item) == PIXEL
+    assert str(script.requests[-1].url) == f"{SITE}/api/v1/projects/a/images/{DIGEST}/"
+    assert project.save_image(item, tmp_path / "new" / "1.png").read_bytes() == PIXEL
+
+
+def test_the_image_of_a_task_is_that_of_its_item() -> None:
+    item = {"id": 1, "text": "", "image": f"/api/v1/projects/a/images/{DIGEST}/"}
+    claimed = {"task": {"work_item": 3, "token": "t", "item": item}}
+    client, script, _ = scripted(ok({"slug": "a"}), ok(claimed), httpx.Response(200, content=PIXEL))
+    task = client.projects.get("a").queue().claim()
+    assert task.image() == PIXEL
+    assert str(script.requests[-1].url) == f"{SITE}/api/v1/projects/a/images/{DIGEST}/"
+
+
+def test_a_wrong_image_and_none_are_told() -> None:
+    client, _, _ = scripted(ok({"slug": "a"}), httpx.Response(200, content=b"cut off"))
+    project = client.projects.get("a")
+    with pytest.raises(ChecksumError):
+        project.image({"id": 1, "image": f"/api/v1/projects/a/images/{DIGEST}/"})
+    with pytest.raises(HypacError, match="no image"):
+        project.image({"id": 1, "image": None})

@@ -1,5 +1,6 @@
 """What goes to the server: rows with their types, and files; each again where that is needed."""
 
+import io
 import json
 from collections.abc import Iterator
 from datetime import date, datetime
@@ -124,6 +125,12 @@ def test_a_file_is_stored_and_then_imported(tmp_path: Path) -> None:
     script.replies += [ok({"id": 31, "name": "x"}, status=201), ok(job("queued"), status=202)]
     project.import_data(file, text_column="text", keep_labels=True)
     assert json.loads(script.requests[-1].content) == {"file": 31, "text_column": "text", "keep_labels": True}
+    script.replies += [ok({"id": 31, "name": "x"}, status=201), ok(job("queued"), status=202)]
+    project.import_data(file, text_column="text", add_duplicates=True)
+    assert json.loads(script.requests[-1].content)["add_duplicates"] is True
+    script.replies += [ok(job("queued"), status=202)]
+    project.import_data([{"text": "a"}], text_column="text", add_duplicates=True)
+    assert script.requests[-1].url.params["add_duplicates"] == "true"
 
 
 def test_predictions_are_sent_to_their_source() -> None:
@@ -137,3 +144,28 @@ def test_predictions_are_sent_to_their_source() -> None:
     assert str(script.requests[2].url).endswith("/projects/a/sources/4/predictions/")
     assert script.requests[2].content == b'{"external_id":"1","label":"yes","confidence":0.9}\n'
     assert started._path == "projects/a/jobs/7/"
+
+
+def test_predictions_come_from_a_path_or_an_open_file_as_they_are(tmp_path: Path) -> None:
+    line = '{"external_id":"1","label":"oui – né"}\n'
+    file = tmp_path / "answers.jsonl"
+    file.write_text(line, encoding="utf-8")
+    made = ok({"id": 4, "name": "mine"}, status=201)
+    client, script, _ = scripted(ok({"slug": "a"}), made)
+    source = client.projects.get("a").sources.add("mine")
+
+    class Pipe:
+        """Cannot go back: what it gave has to be kept for another attempt."""
+
+        left = [line.encode()]
+
+        def read(self, size: int) -> bytes:
+            return self.left.pop() if self.left else b""
+
+    for data in (str(file), file, file.open("rb"), io.StringIO(line), Pipe()):
+        script.replies += [problem(503), ok(job("queued"), status=202)]
+        source.upload_predictions(data, format="openai_batch", revision="2 b")
+        first, second = script.requests[-2:]
+        assert first.content == second.content == line.encode()
+        assert second.headers["Content-Length"] == str(len(line.encode()))
+        assert dict(second.url.params) == {"format": "openai_batch", "revision": "2 b"}

@@ -16,7 +16,7 @@ from annotation.services.invitations import create_invitation
 from annotation.services.tokens import make_token
 from annotation.services.webhooks import create_webhook, send_test
 from routing.models import Delivery, DeliveryFile, ModelPrice
-from tests.factories import PASSWORD, add_member, make_image_items, make_project, make_user
+from tests.factories import PASSWORD, add_member, made_account, make_image_items, make_project, make_user
 from tests.routing.worlds import World, make_world
 
 ROLES = ("owner", "manager", "reviewer", "annotator", "viewer")
@@ -116,6 +116,7 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "run_analyse": {"POST": LEADERS},
     "run_route": {"POST": LEADERS},
     "run_cancel": {"POST": LEADERS},
+    "run_accept_unusable": {"POST": LEADERS},
     "run_budget": {"POST": LEADERS},
     "run_deliver": {"POST": LEADERS},
     "run_certificate": {"GET": NOT_ANNOTATORS},
@@ -142,12 +143,13 @@ API: dict[str, dict[str, set[str]]] = {
     "api_members": {"GET": NOT_ANNOTATORS, "POST": OWNERS},
     "api_member": {"GET": NOT_ANNOTATORS, "PATCH": OWNERS, "DELETE": OWNERS},
     "api_invitations": {"GET": OWNERS, "POST": OWNERS},
-    "api_invitation": {"DELETE": OWNERS},
+    "api_invitation": {"GET": OWNERS, "DELETE": OWNERS},
     "api_files": {"POST": LEADERS},
     "api_file_preview": {"GET": LEADERS},
     "api_imports": {"POST": LEADERS},
     "api_items": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
     "api_item_lines": {"GET": NOT_ANNOTATORS},
+    "api_image": {"GET": EVERYBODY},
     "api_labels": {"GET": EVERYBODY},
     "api_label_lines": {"GET": EVERYBODY},
     "api_jobs": {"GET": NOT_ANNOTATORS},
@@ -176,6 +178,7 @@ API: dict[str, dict[str, set[str]]] = {
     "api_plan": {"GET": LEADERS, "POST": LEADERS},
     "api_runs": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
     "api_run": {"GET": NOT_ANNOTATORS},
+    "api_run_accept_unusable": {"POST": LEADERS},
     "api_run_budget": {"PUT": LEADERS},
     "api_run_certificate": {"GET": NOT_ANNOTATORS},
     "api_run_draw": {"GET": SEERS},
@@ -228,6 +231,11 @@ SIGNED_IN: dict[str, set[str]] = {
     "password": {"GET", "POST"},
     "tokens": {"GET", "POST"},
     "token_revoke": {"POST"},
+    "invitation_accept": {"POST"},
+    "invitation_decline": {"POST"},
+    "api_own_invitations": {"GET"},
+    "api_own_invitation_accept": {"POST"},
+    "api_own_invitation_decline": {"POST"},
     "api_root": {"GET"},
     "api_tokens": {"GET", "POST"},
     "api_token": {"DELETE"},
@@ -245,6 +253,7 @@ PUBLIC: dict[str, set[str]] = {
     "api_schema": {"GET"},
     "api_docs": {"GET"},
     "api_nothing_here": set(METHODS),
+    "api_label_studio_nothing_here": set(METHODS),
     **{
         f"api_label_studio{of}_{name}": {"POST"}
         for of in ("", "_run", "_source")
@@ -293,7 +302,7 @@ def arguments(world: World) -> dict[str, object]:
         "file_id": stored.pk,
         "sha256": image.sha256,
         "work_item_id": WorkItem.objects.first().pk,
-        "user_id": world.annotators[0].pk,
+        "user_id": made_account(world.project)[0].pk,  # one whose password an owner may have set
         "invitation_id": create_invitation(
             project=world.project, actor=world.manager, role="annotator", max_uses=1, days=1
         )[0].pk,
@@ -394,6 +403,26 @@ def test_programs_may_what_their_people_may(world: World, arguments: dict[str, o
     assert wrong == []
 
 
+@pytest.mark.django_db
+def test_a_token_sees_no_more_by_head_than_by_get(world: World, arguments: dict[str, object]) -> None:
+    owner = add_member(world.project, "owner")
+    secrets = [
+        make_token(user=owner, name="whole")[1],
+        make_token(user=owner, name="role", role="viewer")[1],
+        make_token(user=owner, name="project", project=world.project)[1],
+    ]
+    parts = {**arguments, "path": "nowhere/", "token_id": 1}
+    refused = 0
+    for secret in secrets:
+        client = Client(raise_request_exception=False, headers={"Authorization": f"Token {secret}"})
+        for name in (name for name in {**API, **SIGNED_IN, **PUBLIC} if name.startswith("api_")):
+            path = address(name, parts)
+            status = client.get(path).status_code
+            assert client.head(path).status_code == status, (name, secret)
+            refused += status == 403
+    assert refused
+
+
 def _client(role: str, project: Project) -> Client:
     client = Client(raise_request_exception=False)
     if role == "other project":
@@ -440,7 +469,7 @@ def test_pages_without_a_project() -> None:
                 name,
                 {
                     **{"uidb64": "MQ", "token": "no-such-token", "path": "nowhere/", "token_id": 1},
-                    **{"slug": "no-such", "number": 1, "source_id": 1},
+                    **{"slug": "no-such", "number": 1, "source_id": 1, "invitation_id": 1},
                 },
             )
             anonymous = nobody.generic(method, path).status_code

@@ -121,7 +121,7 @@ def test_no_bound_and_no_threshold_before_the_last_label(world: World, role: str
         if answer.status_code == 403:
             continue
         body = part(answer.content.decode(), '<main id="main"')
-        for word in ("Errors observed", "Uncertainty up to", "What is certified", "The chain"):
+        for word in ("Differences observed", "Uncertainty up to", "What is certified", "The chain"):
             assert word not in body, (address, word)
     for name in ("run_certificate", "run_draw"):
         assert client.get(reverse(name, args=[slug, 1])).status_code in (403, 404)

@@ -73,6 +73,15 @@ class TestImport:
         mixed = make_zip({**{f"{n}.txt": b"about" for n in range(9)}, "z.png": make_image()})
         assert self.upload(owner, project, mixed, "mixed.zip").status_code == 302
 
+    def test_an_archive_in_an_archive_is_to_be_unpacked_first(self, owner, project) -> None:
+        inner = make_zip({"a.png": make_image()})
+        page = text(self.upload(owner, project, make_zip({"in.zip": inner, "README.md": b"x"}), "out.zip"))
+        assert "This zip archive holds another archive (in.zip), which is not opened. Unpack it" in page
+        assert "no image" not in page
+        beside = make_zip({"in.zip": inner, "a.png": make_image()})
+        look = text(owner.get(self.upload(owner, project, beside, "out.zip").url))
+        assert "in.zip: This is another archive, which is not opened. Unpack it first." in look
+
     def test_nothing_chosen(self, owner, project) -> None:
         page = text(owner.post(reverse("import_upload", args=[project.slug]), {"text": "  "}))
         assert "Choose a file or paste some rows." in page
@@ -82,7 +91,7 @@ class TestImport:
         JobProblem.objects.create(job=job, where="line 3", message="=cmd()")
         JobProblem.objects.create(job=job, where="line 7, column “=a”", message=HOSTILE)
         page = text(owner.get(reverse("job", args=[project.slug, job.pk])))
-        assert "2 problems" in page
+        assert "2 remarks on lines or labels of the file." in page
         assert "<script>alert" not in page
         answer = owner.get(reverse("job_problems", args=[project.slug, job.pk]))
         lines = b"".join(answer.streaming_content).decode().splitlines()
@@ -105,6 +114,7 @@ class TestTooLarge:
     def test_nobody_else_sends_more_than_a_form(self, owner, project) -> None:
         upload = reverse("import_upload", args=[project.slug])
         assert Client().post("/login/", CONTENT_LENGTH="6000000").status_code == 413
+        assert Client().post("/login/", CONTENT_LENGTH="9" * 5_000).status_code == 413
         assert Client().post(upload, CONTENT_LENGTH="6000000").status_code == 413
         assert owner.post(reverse("project_new"), CONTENT_LENGTH="6000000").status_code == 413
         api = reverse("api_queue_claim", args=[project.slug])

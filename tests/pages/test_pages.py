@@ -7,9 +7,9 @@ import pytest
 from django.urls import reverse
 
 from annotation import queue
+from annotation.markdown import render
 from annotation.models import Project, User
 from annotation.services.files import store_file
-from annotation.views.markdown import render
 from tests.factories import add_member, make_items, make_project, make_user
 
 pytestmark = pytest.mark.django_db

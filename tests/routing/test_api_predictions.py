@@ -1,12 +1,17 @@
 """Predictions sent in and given out, by programs."""
 
+import io
 import json
 from decimal import Decimal
 
 import pytest
+from django.conf import settings
+from django.test import Client
 from django.urls import reverse
 
 from annotation import jobs
+from annotation.api import uploads
+from annotation.services.tokens import make_token
 from routing.models import SentAnswer
 from routing.services.sources import save_source
 from tests.factories import add_member, make_items, make_project
@@ -51,6 +56,31 @@ def test_lines_are_taken_in_by_a_job_that_names_what_it_could_not_use(client, so
     assert (job["state"], job["result"]) == ("done", counts)
     assert {problem["where"] for problem in job["problems"]} == {"line 2, field “label”", "line 3"}
     assert SentAnswer.objects.get().item.external_id == "t0"
+
+
+def test_as_many_lines_come_in_as_any_file_may_have(client, source) -> None:
+    """More than Django takes into memory: 100,000 answers are a usual size."""
+    _, secret = make_token(user=source.project.created_by, name="nightly")
+    program = Client(headers={"Authorization": f"Token {secret}", "Idempotency-Key": "as-a-whole"})
+    lines = [{"external_id": f"t{n}", "label": "cat", "confidence": 0.123456} for n in range(100_000)]
+    response = send(program, source, lines)
+    assert response.status_code == 202
+    assert source.project.files.get().size > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    again = send(program, source, lines)
+    assert (again.json(), again.headers["Idempotency-Replayed"]) == (response.json(), "true")
+    assert send(program, source, lines[1:]).status_code == 422
+    assert source.project.jobs.count() == 1
+
+
+def test_lines_that_break_off_leave_nothing_and_come_again(client, source, monkeypatch) -> None:
+    lines = [{"external_id": f"t{n}", "label": "cat", "confidence": 0.9} for n in range(3)]
+    with monkeypatch.context() as patched:
+        patched.setattr(uploads, "_body_of", lambda request: io.BytesIO(b'{"external_id": "t0", '))
+        assert "broke off" in send(client, source, lines).json()["detail"]
+    assert not source.project.files.exists()
+    assert not source.project.jobs.exists()
+    jobs.run(send(client, source, lines).json()["id"])
+    assert SentAnswer.objects.count() == 3
 
 
 def test_what_cannot_be_read_at_all_is_refused_at_once(client, source) -> None:

@@ -38,7 +38,7 @@ def test_nobody_sees_predictions_scores_draw_or_labels_before_the_analysis():
         assert not history.predictions
         assert not history.labels
         assert not history.routes
-        assert set(history.data) == {"text"}  # the columns that hold predictions are not shown
+        assert set(dict(history.data)) == {"text"}  # the columns that hold predictions are not shown
     report = run_report(run)
     assert report.certificate is None
     assert report.thresholds == []
@@ -56,7 +56,7 @@ def test_after_the_analysis_those_who_may_see_predictions_do():
     assert all(row.uncertainty is not None and row.routed_to is not None for row in page.rows)
     history = item_history(world.project, manager, page.rows[0].id)
     assert history.predictions
-    assert "model1" in history.data
+    assert "model1" in dict(history.data)
     reviewer = access_to(add_member(world.project, "reviewer"), world.project.slug)
     assert item_rows(world.project, reviewer).blind
     assert not item_history(world.project, reviewer, page.rows[0].id).predictions
@@ -151,7 +151,7 @@ def test_the_column_of_probabilities_is_not_shown_to_whoever_labels():
     world = make_world(100, change=ask)
     access = access_to(add_member(world.project, "reviewer"), world.project.slug)
     item = world.project.items.first()
-    assert "ask" in item_history(world.project, access, item.pk).data
+    assert "ask" in dict(item_history(world.project, access, item.pk).data)
     world.start(m=40, p=None, p_column="ask", target="pool", bound="hoeffding")
     assert "ask" in hooks.hidden_columns(world.project)
-    assert set(item_history(world.project, access, item.pk).data) == {"text"}
+    assert set(dict(item_history(world.project, access, item.pk).data)) == {"text"}

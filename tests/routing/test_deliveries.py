@@ -112,7 +112,7 @@ def test_a_partial_delivery_names_and_counts_its_blanks():
     assert len(blank) == waiting
     card = files["README.md"].decode()
     assert "partial" in card
-    assert "a larger share may be wrong" in card
+    assert "a larger share may differ from what a person would give" in card
 
 
 def test_a_whole_delivery_says_nothing_of_what_is_missing():
@@ -160,7 +160,24 @@ def test_what_nobody_could_label_stays_blank_where_people_should():
     assert [row["reason"] for row in blank] == ["nobody could label it"] * count
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+# Signs in their widths, and behind what some spreadsheets do not look at.
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠", "﹦", "﹢", "﹣", "﹫")
+BEHIND = (
+    " =",
+    " -",
+    "\n\n=",
+    "\xa0=",
+    "\u3000+",
+    "\ufeff=",
+    "\u200b\xa0@",
+    "\x0b=",
+    "\u2028=",
+    " ＝",
+    "\n-5",
+)
+
+
+@pytest.mark.parametrize("start", FORMULAS + BEHIND)
 def test_csv_cells_that_start_a_formula_become_text_and_jsonl_stays_exact(start):
     evil = f"{start}HYPERLINK('http://x')"
     rows = [({"text": evil, evil: "1"}, Row(external_id=evil, label=evil, source=evil))]
@@ -171,6 +188,15 @@ def test_csv_cells_that_start_a_formula_become_text_and_jsonl_stays_exact(start)
     line = json.loads(write("jsonl", ["text", evil], rows))
     assert line["text"] == line["label"] == evil
     assert line[evil] == "1"
+
+
+@pytest.mark.parametrize(
+    "cell", [" text", "\u00a0a = b", "-5", " -5", "-0.25", "a\n=b", "'=1", "%", "|cmd", "–x", "\u200bwords"]
+)
+def test_csv_cells_that_are_no_formula_stay_as_they_are(cell):
+    rows = [({"text": cell}, Row(external_id="1", label=cell))]
+    (row,) = csv.DictReader(io.StringIO(write("csv", ["text"], rows).decode(), newline=""))
+    assert row["text"] == row["label"] == cell
 
 
 def test_csv_quotes_what_needs_it():
@@ -201,7 +227,7 @@ def test_an_answer_that_cannot_be_used_passes_the_item_on(monkeypatch):
     everything = Key(1.0, V_MAX)
     monkeypatch.setattr(bands, "thresholds_from_json", lambda _: (everything, everything))
     world = make_world(200, error=(lambda u: 0.0, lambda u: 0.0), change=change)
-    run = world.complete(m=80)
+    run = world.complete(m=80, accept_unusable=True)
     assert Route.objects.filter(run=run, position=1).count() == 200
     reasons = Prediction.objects.filter(source__position=1, value__isnull=True).values_list(
         "reason", flat=True
@@ -231,7 +257,7 @@ def test_an_item_that_no_model_can_label_goes_to_people():
             row["model1"] = row["model2"] = "unicorn"
 
     world = make_world(200, error=(lambda u: 0.0, lambda u: 0.0), change=change)
-    run = world.complete(m=80, epsilon=Decimal("0.2"))
+    run = world.complete(m=80, epsilon=Decimal("0.2"), accept_unusable=True)
     rows = rows_of(delivered(world, run))
     assert {row["source"] for row in rows[::5]} == {"person"}
     assert all(row["label"] == world.truth[row["external_id"]] for row in rows)

@@ -160,7 +160,7 @@ def test_the_outlook_counts_labels_and_money():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"label_column": "text", "confidence_column": "confidence1"}, "none of the first 50 items"),
+        ({"label_column": "text", "confidence_column": "confidence1"}, "none of the 60 items looked at"),
         ({"label_column": "model1"}, "no column of confidences"),
     ],
 )

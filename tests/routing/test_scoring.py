@@ -198,7 +198,7 @@ def test_an_answer_that_was_cut_off_goes_to_the_next_source():
             cost_per_label=source.cost_per_label,
             source=source,
         )
-    run = world.start(m=40)
+    run = world.start(m=40, accept_unusable=True)
     world.do("prepare_run")
     cut = Prediction.objects.filter(source=first(world), finish_reason="length")
     assert cut.count() == 10

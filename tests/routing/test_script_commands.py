@@ -209,6 +209,14 @@ def test_projects_are_made_and_filled_from_files(tmp_path) -> None:
     assert set(project.items.values_list("external_id", flat=True)) == {"a", "b"}
     code, reason = ended("import_items", slug, file, "--text-column", "body", user=user)
     assert (code, "no column" in reason) == (1, True)
+    again = tmp_path / "again.csv"
+    again.write_text("text\nI like it\nI do not\n")
+    code, reason = ended("import_items", slug, again, "--text-column", "text", user=user)
+    assert (code, "in the project already" in reason) == (1, True)
+    columns = ("--text-column", "text", "--add-duplicates", "--here")
+    assert json.loads(run("import_items", slug, again, *columns, "--json", user=user))["result"]["added"] == 2
+    code, reason = ended("import_items", slug, again, "--text-column", "text", "--keep-labels", user=user)
+    assert (code, "does not say which" in reason) == (1, True)
     gone = tmp_path / "gone.csv"
     assert ended("import_items", slug, gone, user=user) == (1, f"There is no file '{gone}'.")
     assert ended("import_items", slug, tmp_path, user=user) == (1, f"'{tmp_path}' is a folder, not a file.")

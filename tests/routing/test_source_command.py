@@ -36,7 +36,12 @@ def test_a_source_is_made_and_the_next_one_comes_behind_it(project) -> None:
     source = Source.objects.get()
     assert told == {
         **{"id": source.pk, "name": "House model", "position": 1, "backend": "uploaded"},
-        **{"cost_per_label": "0.001", "has_key": False, "warnings": told["warnings"]},
+        **{
+            "cost_per_label": "0.001",
+            "has_key": False,
+            "warnings": told["warnings"],
+            "usability": told["usability"],
+        },
     }
     assert source.params == {"model": "house", "revision": "1"}
     assert source.cost_per_label == Decimal("0.001")

@@ -182,8 +182,8 @@ def test_a_column_without_numbers_is_told_before_anything_is_spent():
     world = make_world(30, answers=NUMBERS, change=lambda index, row: row.update(model2="about 3"))
     sources = list(world.project.sources.order_by("position"))
     assert recorded_warnings(world.project, sources) == (
-        "Model 2: none of the first 30 items has an answer that can be read in the column 'model2'. What has "
-        "none goes on to the next source.",
+        "Model 2: none of the 30 items looked at has an answer that can be read in the column 'model2'. "
+        "Where a later model has no usable answer, the item goes to the one after it, or to people.",
     )
 
 

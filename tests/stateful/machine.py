@@ -208,7 +208,13 @@ class WholeWay(Labelling, Deliveries):
         self.project.save(update_fields=["overlap"])
         run = self._run()
         try:
-            start_run(project=self.project, user=self.manager, entropy=len(self.rows), **PLAN)
+            start_run(
+                project=self.project,
+                user=self.manager,
+                entropy=len(self.rows),
+                accept_unusable=True,  # its models leave out answers now and then
+                **PLAN,
+            )
         except (ConflictError, InputError):
             return
         assert run is None or run.state in (Run.State.ANALYSED, Run.State.COMPLETE, Run.State.CANCELLED)

@@ -58,13 +58,20 @@ def set_up(client: Client, folder: Path, annotators: dict[str, str]) -> Project:
     write_data(data)
     project = client.projects.create("Sums", choices=[RIGHT, WRONG], human_cost="0.50", currency="EUR")
     for name in annotators:
-        project.add_member(name, "annotator")
+        project.invite(name, "annotator")
     project.import_data(data, id_column="id", text_column="sum").wait(progress=True, timeout=300)
     for name, digits, trust in (("last digit", 1, 0.7), ("last two digits", 2, 0.9)):
         params = {"model": name, "revision": "1"}
         source = project.sources.add(name, params=params, cost_per_label="0.001")
         source.upload_predictions(answers(data, digits, trust)).wait(progress=True, timeout=300)
     return project
+
+
+def take_part(url: str, token: str) -> None:
+    """What somebody does who is invited; they can as well accept on their list of projects."""
+    with Client(url, token) as client:
+        for invitation in list(client.invitations()):
+            invitation.accept()
 
 
 def label_all(url: str, slug: str, token: str) -> int:
@@ -87,6 +94,8 @@ def people_label(url: str, run: Run, slug: str, annotators: dict[str, str]) -> N
 def whole_project(url: str, token: str, annotators: dict[str, str], folder: Path) -> Delivery:
     with Client(url, token) as client:
         project = set_up(client, folder, annotators)
+        for annotator in annotators.values():
+            take_part(url, annotator)
         plan = {"epsilon": "0.05", "alpha": "0.1", "m": 150, "p": "0.9"}
         print(project.plan(**plan)["sentence"])
         run = project.start_run(**plan).wait_for("calibrating", timeout=300)

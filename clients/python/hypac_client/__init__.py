@@ -13,6 +13,7 @@ from hypac_client.errors import (
     RateLimitedError,
     WaitTimeoutError,
 )
+from hypac_client.invitations import Invitation
 from hypac_client.jobs import Job
 from hypac_client.projects import Project
 from hypac_client.queue import Queue, Task
@@ -21,7 +22,7 @@ from hypac_client.runs import Run
 from hypac_client.sources import Source
 from hypac_client.webhooks import WebhookError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AuthenticationError",
@@ -30,6 +31,7 @@ __all__ = [
     "ConflictError",
     "Delivery",
     "HypacError",
+    "Invitation",
     "Job",
     "JobError",
     "NotAllowedError",

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import httpx
 
+from hypac_client.invitations import Invitation
 from hypac_client.projects import Project
 from hypac_client.resource import pages
 from hypac_client.retries import Retries
@@ -68,6 +69,11 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<Client {self._transport.url}>"
+
+    def invitations(self) -> Iterator[Invitation]:
+        """Those that wait for the answer of the token's owner. It must have neither a role nor a project."""
+        for entry in pages(self._transport, "invitations/"):
+            yield Invitation(self._transport, f"invitations/{entry['id']}/", entry)
 
     def request(self, method: str, path: str, *, json: Any = None, params: Params | None = None) -> Any:
         """Anything else of the API, by its path below /api/v1/; retried and checked as the rest."""

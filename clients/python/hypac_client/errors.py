@@ -57,11 +57,16 @@ class RateLimitedError(HypacError):
 
 
 class JobError(HypacError):
-    """Work in the background failed or was cancelled; `problems` has its first problems by line."""
+    """Work in the background failed or was cancelled; `problems` has its first problems by line, of
+    `problem_count` (`Job.all_problems` has all).
+    """
 
-    def __init__(self, detail: str, *, problems: list[dict[str, Any]] | None = None) -> None:
+    def __init__(
+        self, detail: str, *, problems: list[dict[str, Any]] | None = None, problem_count: int = 0
+    ) -> None:
         super().__init__(detail)
         self.problems = list(problems or [])
+        self.problem_count = max(problem_count, len(self.problems))
 
 
 class WaitTimeoutError(HypacError, TimeoutError):

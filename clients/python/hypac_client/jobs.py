@@ -1,10 +1,11 @@
 """Work in the background."""
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 from hypac_client.errors import JobError
 from hypac_client.progress import Progress, progress_of
-from hypac_client.resource import Resource, until
+from hypac_client.resource import Resource, pages, until
 
 FINISHED = frozenset({"done", "failed", "cancelled"})
 
@@ -32,8 +33,19 @@ class Job(Resource):
 
     @property
     def problems(self) -> list[dict[str, Any]]:
-        """The first of what went wrong by line or item: `where` and `message`."""
+        """What went wrong by line or item, `where` and `message`: the first 100 of `problem_count`. All of
+        them are in `all_problems`.
+        """
         return list(self.data.get("problems") or [])
+
+    @property
+    def problem_count(self) -> int:
+        """How many problems the server has kept, however many of them `problems` holds."""
+        return int(self.data.get("problem_count") or len(self.problems))
+
+    def all_problems(self) -> Iterator[dict[str, Any]]:
+        """All that are kept, page by page as they are read."""
+        return pages(self._transport, f"{self._path}problems/")
 
     def wait(self, *, timeout: float | None = None, progress: bool | Progress = False) -> Self:
         """Until it is done. Raises JobError where it fails or is cancelled, WaitTimeoutError after `timeout`
@@ -53,7 +65,11 @@ class Job(Resource):
             shown.close()
         if self.state != "done":
             reason = str(self.data.get("error") or self.state)
-            raise JobError(f"job {self.id} ({self.kind}) {self.state}: {reason}", problems=self.problems)
+            raise JobError(
+                f"job {self.id} ({self.kind}) {self.state}: {reason}",
+                problems=self.problems,
+                problem_count=self.problem_count,
+            )
         return self
 
     def cancel(self) -> Self:

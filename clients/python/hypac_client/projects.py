@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hypac_client.deliveries import Delivery
+from hypac_client.images import image_of, save
 from hypac_client.jobs import Job
 from hypac_client.queue import DEFAULT_LEASE, Queue
 from hypac_client.records import BYTES, NDJSON, Records, spooled
@@ -36,16 +37,19 @@ class Project(Resource):
         text_format: str = "",
         format: str = "",
         keep_labels: bool = False,
+        add_duplicates: bool = False,
     ) -> Job:
         """Add items from a file (a path; any format that the site reads), a DataFrame or dictionaries.
 
         `keep_labels`: what people said of the items in the program that wrote the file becomes labels.
+        `add_duplicates`: rows whose content is in the project under other names are added once more.
         """
         fields = {
             "id_column": id_column,
             "text_column": text_column,
             "field_columns": list(field_columns),
             "text_format": text_format,
+            "add_duplicates": add_duplicates,
         }
         if isinstance(data, str | PathLike):
             of_file = {"format": format, "keep_labels": keep_labels}
@@ -66,6 +70,13 @@ class Project(Resource):
     def items(self, *, stream: bool = False, **filters: Any) -> Iterator[dict[str, Any]]:
         """The items. `filters` as in the API; `stream` reads all in one answer, which is faster."""
         return self._entries("items", stream, filters)
+
+    def image(self, item: Mapping[str, Any]) -> bytes:
+        """The image of an item that `items` gave, as it was imported. Its SHA-256 is checked."""
+        return image_of(self._transport, self._path, item)
+
+    def save_image(self, item: Mapping[str, Any], path: str | PathLike[str]) -> Path:
+        return save(self.image(item), path)
 
     def labels(self, *, stream: bool = False, **filters: Any) -> Iterator[dict[str, Any]]:
         """What people labelled, as far as it may be seen; filters: `annotator`, `external_id`, `since`."""
@@ -111,8 +122,10 @@ class Project(Resource):
             address = f"{self._path}deliveries/{entry['id']}/"
             yield Delivery(self._transport, address, entry)
 
-    def add_member(self, username: str, role: str) -> dict[str, Any]:
-        """Let somebody who has an account take part, as `annotator`, `reviewer`, `viewer`, ..."""
+    def invite(self, username: str, role: str) -> dict[str, Any]:
+        """Ask somebody who has an account to take part, as `annotator`, `reviewer` or `viewer`. They accept
+        it on their list of projects, or by `client.invitations()`.
+        """
         return dict(self._post("members/", {"username": username, "role": role}))
 
     def _job(self, data: Mapping[str, Any]) -> Job:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from hypac_client.errors import HypacError
+from hypac_client.images import image_of
 from hypac_client.transport import Transport
 
 DEFAULT_LEASE = 600
@@ -32,6 +33,10 @@ class Task:
     @property
     def text(self) -> str:
         return str(self.data["item"]["text"])
+
+    def image(self) -> bytes:
+        """The bytes of its image, as it was imported; their SHA-256 is checked."""
+        return self._queue.image(self.item)
 
     @property
     def correcting(self) -> dict[str, Any] | None:
@@ -97,6 +102,9 @@ class Queue:
         """
         answer = self._transport.request("POST", f"{self._path}{below}", json=json, keyed=keyed)
         return dict(answer or {})
+
+    def image(self, item: dict[str, Any]) -> bytes:
+        return image_of(self._transport, self._path.removesuffix("queue/"), item)
 
     def claim(self) -> Task | None:
         """The next item; None where nothing waits for you now. Without the loop nobody keeps it alive."""

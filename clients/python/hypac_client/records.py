@@ -16,6 +16,7 @@ Records: TypeAlias = Any
 NDJSON = "application/x-ndjson"
 BYTES = "application/octet-stream"
 ROWS_AT_ONCE = 10_000
+BLOCK = 2**20
 
 
 def rows_of(data: Records) -> Iterator[Mapping[str, Any]]:
@@ -51,16 +52,30 @@ def ndjson(data: Records) -> Iterator[bytes]:
             raise ValueError(f"row {number}: {error}") from None
 
 
-def spooled(data: Records) -> IO[bytes]:
+def lines_file(data: Records | str | PathLike[str] | IO[Any]) -> IO[bytes]:
+    """Lines as a file that can be sent again, and that the caller closes: that of a path, as it is; what is
+    left of an open file, bytes or text; rows as `ndjson` writes them.
+    """
+    if isinstance(data, str | PathLike):
+        return open(data, "rb")
+    return spooled(data)
+
+
+def spooled(data: Records | IO[Any]) -> IO[bytes]:
     """The lines in a temporary file without a name, so that they can be sent again."""
     file = TemporaryFile()  # noqa: SIM115 - the caller closes it
     try:
-        file.writelines(ndjson(data))
+        file.writelines(_blocks(data) if hasattr(data, "read") else ndjson(data))
         file.flush()
     except BaseException:
         file.close()
         raise
     return file
+
+
+def _blocks(file: IO[Any]) -> Iterator[bytes]:
+    while block := file.read(BLOCK):
+        yield block.encode() if isinstance(block, str) else block
 
 
 def plain_value(value: Any) -> Any:

@@ -99,6 +99,11 @@ class Run(Resource):
         """Send every item to its source, the rest to people."""
         return self._job("route/")
 
+    def accept_unusable(self) -> Self:
+        """Let a run go on that stopped before people were asked, because many answers cannot be used."""
+        self._post("accept-unusable/")
+        return self.refresh()
+
     def cancel(self) -> Self:
         self._post("cancel/")
         return self.refresh()

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from os import PathLike
+from typing import IO, Any
 
 from hypac_client.jobs import Job
-from hypac_client.records import NDJSON, Records, spooled
+from hypac_client.records import NDJSON, Records, lines_file
 from hypac_client.resource import Resource, pages
 from hypac_client.transport import Transport
 
@@ -30,15 +31,31 @@ class Source(Resource):
         """What was odd, though possible, when it was saved."""
         return list(self.data.get("warnings") or [])
 
-    def upload_predictions(self, data: Records) -> Job:
+    @property
+    def usability(self) -> dict[str, Any]:
+        """How many of its answers a run could use and why not the others, as it was read; `sentence` says it
+        in words. Empty where the server does not know."""
+        return dict(self.data.get("usability") or {})
+
+    def upload_predictions(
+        self, data: Records | str | PathLike[str] | IO[Any], *, format: str = "", revision: str = ""
+    ) -> Job:
         """Answers of your own model, for a source whose backend is `uploaded`.
 
-        One row an item: `external_id`, `label`, one of `confidence`, `uncertainty` and `probabilities`, and
-        where you have them `tokens_in`, `tokens_out`, `cost`. Sending the same rows again changes nothing.
+        A DataFrame or dictionaries, one row an item: `external_id`, `label`, one of `confidence`,
+        `uncertainty` and `probabilities`, and where you have them `tokens_in`, `tokens_out`, `cost`. Or the
+        path of a file, or an open one, that has such rows as JSON Lines, gzipped or not. However many there
+        are, they are never in memory as a whole. Sending the same rows again changes nothing.
+
+        `format`: `predictions`, or `openai_batch` for what OpenAI's Batch API gave back; else each line
+        tells. `revision`: that of the model where it is another than the source names.
         """
         project = self._path.partition("sources/")[0]
-        with spooled(data) as file:
-            answer = self._transport.upload(f"{self._path}predictions/", file, media_type=NDJSON)
+        asked = {"format": format or None, "revision": revision or None}
+        with lines_file(data) as file:
+            answer = self._transport.upload(
+                f"{self._path}predictions/", file, media_type=NDJSON, params=asked
+            )
         return Job(self._transport, f"{project}jobs/{answer['id']}/", answer)
 
     def remove(self) -> None:

@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from annotation.management.scripts import ScriptCommand, add_project, decimal_of
+from routing.api.usability import usability_content
 from routing.core.costs import COSTS
 from routing.management.sources import key_of, pairs_of, params_of, prompt_of
 from routing.models import Source
 from routing.services.source_warnings import warnings_of
 from routing.services.sources import backend_names, save_source
+from routing.services.usability import look_at_one
+from routing.services.usability_words import in_words
 
 
 class Command(ScriptCommand):
@@ -69,8 +72,9 @@ class Command(ScriptCommand):
                 api_key=key_of(options),
                 position=options["position"],
             )
-        warnings = warnings_of(source)
-        self.tell({**_content(source), "warnings": warnings}, "\n".join([_words(source), *warnings]))
+        warnings, seen = warnings_of(source), look_at_one(source)
+        content = {**_content(source), "usability": usability_content(seen), "warnings": warnings}
+        self.tell(content, "\n".join(filter(None, [_words(source), in_words(seen), *warnings])))
 
 
 def _content(source: Source) -> dict[str, Any]:
