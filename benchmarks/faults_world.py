@@ -94,6 +94,7 @@ class World:
             m=30,
             p=Decimal("0.9"),
             budget=Decimal(100),
+            accept_unusable=True,  # models are made to fail, and the run is to go on
             entropy=self.first,  # the same draw each time, and so a band that is large enough
         )
         return self.newest("prepare_run")
