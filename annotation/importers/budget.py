@@ -2,6 +2,7 @@
 what is read of it, since reading may go on and on without a row: blank lines, pages and batches of nothing.
 """
 
+import gzip
 import io
 import time
 from collections.abc import Iterable, Iterator
@@ -80,12 +81,12 @@ class InTime(io.BufferedReader):
         self._timed.deadline = deadline
 
 
-class Passing(io.RawIOBase):
+class PassThrough(io.RawIOBase):
     """A file that is read through another one, which it does not close: that is the caller's. What reading
     does besides, `readinto` says.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
         self._file = file
 
     def readable(self) -> bool:
@@ -101,7 +102,7 @@ class Passing(io.RawIOBase):
         return self._file.tell()
 
 
-class _Timed(Passing):
+class _Timed(PassThrough):
     def __init__(self, file: IO[bytes], deadline: Deadline, where: str) -> None:
         super().__init__(file)
         self.deadline, self.where = deadline, where

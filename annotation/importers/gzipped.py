@@ -9,7 +9,7 @@ from typing import IO
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.importers.budget import Passing
+from annotation.importers.budget import PassThrough
 from annotation.importers.limits import most_unpacked, unpacks_to_too_much, uploaded_bytes
 
 MAGIC = b"\x1f\x8b"
@@ -33,7 +33,7 @@ def unpacked(file: IO[bytes]) -> IO[bytes]:
     return io.BufferedReader(_Unpacked(file), BLOCK) if gzipped else file
 
 
-class _Unpacked(Passing):
+class _Unpacked(PassThrough):
     def __init__(self, packed: IO[bytes]) -> None:
         packed.seek(0)
         super().__init__(gzip.GzipFile(fileobj=packed, mode="rb"))
