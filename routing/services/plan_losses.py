@@ -29,11 +29,11 @@ LOSSES_BY_TASK: Mapping[str, tuple[str, ...]] = {
 """The default first."""
 NO_EMBEDDINGS = gettext_lazy(
     "Long texts are compared by their meaning, and this server names no embedding model: whoever runs it "
-    "sets HYPAC_EMBEDDINGS_URL and HYPAC_EMBEDDINGS_MODEL (docs/losses.md)."
+    "sets HYPAC_EMBEDDINGS_URL and HYPAC_EMBEDDINGS_MODEL (docs/methods.md)."
 )
 NO_LOSS = gettext_lazy(
     "What is right in code only a loss of your own can tell: whoever runs the server names it in "
-    "HYPAC_LOSSES (docs/losses.md)."
+    "HYPAC_LOSSES (docs/methods.md)."
 )
 
 
