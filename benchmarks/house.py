@@ -63,7 +63,7 @@ def imports_of(module: Module, known: Set[str]) -> set[str]:
             found |= submodules & known
             if len(submodules & known) < len(submodules):
                 found.add(base)
-        elif is_for_types(node):
+        elif isinstance(node, ast.If) and is_for_types(node):
             waiting += node.orelse
         else:
             waiting += ast.iter_child_nodes(node)

@@ -80,8 +80,8 @@ def modules_of(root: Path, packages: tuple[str, ...] = PACKAGES) -> dict[str, Mo
     return found
 
 
-def is_for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+def is_for_types(node: ast.If) -> bool:
+    return "TYPE_CHECKING" in ast.unparse(node.test)
 
 
 class Names:
