@@ -1,10 +1,10 @@
 """Which modules of ours a function leads to by calls, read from the source alone: nothing is imported or run.
 
 A name or attribute in the body of a reached function that means a function or class of ours reaches it,
-called there or handed on; annotations do not.  A method is found on the class that is declared: by `self` and
-`super()`, annotated parameters, variables and fields, foreign keys, return annotations and what a call of a
-class makes; elements of annotated lists, too.  Making an object reaches its special methods, and where a class
-of a framework stands above it (a form, a serializer), all of it, since the framework calls it.
+called there or handed on; annotations do not. A method is found on the class that is declared: by `self`
+and `super()`, annotated parameters, variables and fields, foreign keys, return annotations and what a call
+of a class makes; elements of annotated lists, too. Making an object reaches its special methods, and where
+a class of a framework stands above it (a form, a serializer), all of it, since the framework calls it.
 
 What this cannot see: registries and tables of functions, what `AppConfig.ready` plugs in, jobs by the name
 of their kind, methods that a subclass puts in place of the declared ones, objects whose class is written
