@@ -11,12 +11,16 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import django
 import hypothesis
 import pytest
 from django.conf import settings
 from django.core.cache import cache
+
+if TYPE_CHECKING:
+    from annotation.ports import NoRouting
 
 KEPT = ("HYPAC_TEST_", "HYPAC_CHROMIUM", "HYPAC_DATA", "DJANGO_LIVE_TEST_SERVER_ADDRESS")
 MARKED_BY_FIXTURE = {
@@ -81,3 +85,13 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest) -> None:
 def _empty_cache() -> None:
     """Keys of rows come again in the next test, where they mean others."""
     cache.clear()
+
+
+@pytest.fixture
+def bare_port(monkeypatch: pytest.MonkeyPatch) -> "NoRouting":
+    """What annotation tells and asks instead of routing: a test puts its own answers on it."""
+    from annotation import ports
+
+    port = ports.NoRouting()
+    monkeypatch.setattr(ports, "_connected", port)
+    return port

@@ -22,9 +22,9 @@ from annotation.api.jobs import NewestFirst
 from annotation.api.problems import PROBLEM, Problem
 from annotation.api.schema import PageQuery, page_of
 from annotation.errors import NotAllowedError
-from annotation.hooks import task_type_lacks
 from annotation.models import MAX_OVERLAP, Membership, Project, User
 from annotation.permissions import Access
+from annotation.ports import task_type_lacks
 from annotation.selectors.projects import projects_of
 from annotation.services.choices import MAX_CHOICES
 from annotation.services.project_deletion import delete_project

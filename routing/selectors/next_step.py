@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation import jobs
-from annotation.hooks import task_type_lacks
 from annotation.models import Job
+from annotation.ports import task_type_lacks
 from annotation.queue import BatchProgress
 from annotation.selectors.job_progress import job_progress
 from routing.selectors.facts import Facts
