@@ -11,10 +11,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
 from annotation import limits
+from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Job, User
 from annotation.views.access import ProjectRequest, needs, told
-from annotation.views.forms import add_error
 from annotation.views.jobs import STOP_POLLING
 from routing.models import Certificate, Run
 from routing.runs.budget import set_budget, stopped_at_budget
