@@ -11,8 +11,7 @@ from rest_framework.response import Response
 
 from annotation.api.background import JobBody, accepted
 from annotation.api.base import ProjectView
-from annotation.api.content import Nothing
-from annotation.api.schema import list_of
+from annotation.api.schema import Nothing, list_of
 from annotation.models import Connection
 from annotation.services import connections as service
 from annotation.services.fetching import fetch

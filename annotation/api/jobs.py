@@ -10,9 +10,8 @@ from rest_framework.response import Response
 
 from annotation import jobs
 from annotation.api.background import JobBody, accepted, job_content
-from annotation.api.base import KeysetPages, ProjectView
-from annotation.api.content import Nothing
-from annotation.api.schema import PageQuery, page_of
+from annotation.api.base import NewestFirst, OldestFirst, ProjectView
+from annotation.api.schema import Nothing, PageQuery, page_of
 from annotation.errors import HypacError
 from annotation.models import Job
 from annotation.services.import_undo import start_undo
@@ -43,20 +42,6 @@ class JobProblemBody(serializers.Serializer[Any]):
 class JobDetails(JobBody):
     problem_count = serializers.IntegerField()
     problems = JobProblemBody(many=True, help_text=f"The first {MAX_PROBLEMS_SHOWN}.")
-
-
-class NewestFirst(KeysetPages):
-    ordering = "-id"
-
-
-class OldestFirst(KeysetPages):
-    ordering = "id"
-
-
-class OldestItemsFirst(OldestFirst):
-    """Of rows that each show their item."""
-
-    long = ("item__text",)
 
 
 class JobView(ProjectView):
