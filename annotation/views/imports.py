@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
 from annotation import limits
+from annotation.common.forms import add_error
 from annotation.errors import HypacError, InputError
 from annotation.hooks import hidden_columns
 from annotation.importers.budget import one_look
@@ -35,7 +36,6 @@ from annotation.services.imports import (
     start_import,
 )
 from annotation.views.access import ProjectRequest, needs, takes_files, told
-from annotation.views.forms import add_error
 from annotation.views.import_forms import TEXT_FORMATS, MappingForm, UploadForm
 
 RECENT = 5

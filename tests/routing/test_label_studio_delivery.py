@@ -23,9 +23,10 @@ from annotation.selectors.settled import disagreements
 from annotation.services.imports import Mapping
 from annotation.services.projects import create_project
 from annotation.services.review import decide_dispute
-from routing.delivery.base import About, Files, Page
-from routing.delivery.base import Row as DeliveredRow
+from routing.delivery.base import Files
 from routing.delivery.label_studio import LabelStudioWriter
+from routing.delivery.row import About, Page
+from routing.delivery.row import Row as DeliveredRow
 from routing.services.suggested_sources import suggested_sources
 from tests import label_studio_story
 from tests.annotation.test_imports import import_file, storage, store
