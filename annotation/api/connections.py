@@ -76,15 +76,10 @@ class ConnectionView(ProjectView):
     actions = {"GET": VIEW, "POST": EDIT, "PATCH": EDIT, "DELETE": EDIT}
 
     def find(self, connection_id: int) -> Connection:
-        return find_connection(self, connection_id)
-
-
-def find_connection(view: ProjectView, connection_id: int) -> Connection:
-    connections = Connection.objects.select_related("project")
-    connection = connections.filter(project=view.access.project, pk=connection_id).first()
-    if connection is None:
-        raise Http404
-    return connection
+        found = self.access.project.connections.select_related("project").filter(pk=connection_id).first()
+        if found is None:
+            raise Http404
+        return found
 
 
 class ConnectionList(ConnectionView):

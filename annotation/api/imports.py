@@ -12,11 +12,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import limits
-from annotation.api.background import JobBody, accepted
+from annotation.api.background import JobBody, JobProblemBody, accepted
 from annotation.api.base import ProjectView
-from annotation.api.connections import find_connection
 from annotation.api.content import MAX_ID
-from annotation.api.jobs import JobProblemBody
 from annotation.api.uploads import TakesStream, received
 from annotation.errors import InputError
 from annotation.models import Project, StoredFile
@@ -212,7 +210,9 @@ class ImportList(ProjectView):
             "add_duplicates": body["add_duplicates"],
         }
         if "connection" in body:
-            connection = find_connection(self, body["connection"])
+            connection = self.access.project.connections.filter(pk=body["connection"]).first()
+            if connection is None:
+                raise Http404
             return accepted(fetch(connection=connection, user=self.access.user, key=body["key"], **options))
         stored = StoredFile.objects.select_related("project").filter(project=project, pk=body["file"]).first()
         if stored is None:

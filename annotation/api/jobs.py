@@ -1,7 +1,5 @@
 """Background work: how far it is, what went wrong, and what people have it do."""
 
-from typing import Any
-
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -9,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import jobs
-from annotation.api.background import JobBody, accepted, job_content
+from annotation.api.background import JobBody, JobProblemBody, accepted, job_content
 from annotation.api.base import NewestFirst, OldestFirst, ProjectView
 from annotation.api.schema import Nothing, PageQuery, page_of
 from annotation.errors import HypacError
@@ -30,13 +28,6 @@ class JobQuery(PageQuery):
             return jobs.kind(kind).name
         except HypacError as error:
             raise serializers.ValidationError(str(error)) from None
-
-
-class JobProblemBody(serializers.Serializer[Any]):
-    """One line or item that the job could not use; the rest of it went on."""
-
-    where = serializers.CharField()
-    message = serializers.CharField()
 
 
 class JobDetails(JobBody):

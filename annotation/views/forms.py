@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from annotation.common.forms import price_field
-from annotation.models import MAX_OVERLAP, Membership, Project
+from annotation.models import MAX_OVERLAP, Project
 from annotation.models.projects import HEX_COLOR
 from annotation.ports import routing_port
 from annotation.services.choices import PALETTE, ChoiceSpec
@@ -180,23 +180,3 @@ ChoiceFormSet = cast(
         ChoiceForm, formset=_ChoiceFormSet, extra=2, can_delete=True, max_num=500, absolute_max=510
     ),
 )
-
-
-class MemberForm(forms.Form):
-    username = forms.CharField(
-        label=_("Username"),
-        max_length=150,
-        widget=forms.TextInput(attrs={"autocapitalize": "none", "autocomplete": "off"}),
-    )
-    role = forms.ChoiceField(
-        label=_("Role"), choices=Membership.Role.choices, initial=Membership.Role.ANNOTATOR
-    )
-
-
-class AccountForm(MemberForm):
-    email = forms.EmailField(label=_("E-mail"), required=False)
-    field_order = ["username", "email", "role"]
-
-
-class RoleForm(forms.Form):
-    role = forms.ChoiceField(label=_("Role"), choices=Membership.Role.choices)

@@ -24,8 +24,7 @@ from annotation.services.password_links import HOURS, reset_link, why_no_link
 from annotation.views import attempts
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.attempts import told_to_wait
-from annotation.views.forms import AccountForm, MemberForm, RoleForm
-from annotation.views.people_forms import InvitationForm, LimitsForm
+from annotation.views.people_forms import AccountForm, InvitationForm, LimitsForm, MemberForm, RoleForm
 
 ROLES_IN_WORDS = (
     (Membership.Role.OWNER, gettext_lazy("May do everything, also decide who takes part.")),
