@@ -60,7 +60,7 @@ def _used_up(params: Mapping[str, Any]) -> str:
 USED_UP = failures.register("budget_used_up", _used_up)
 
 
-class Purse:
+class BudgetReservation:
     """What one worker sets aside and pays for one source at one stage of a run.
 
     All that writes is called inside `context.chunk`, which only the worker that has the job can enter: so
