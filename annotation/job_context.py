@@ -12,7 +12,6 @@ from typing import Any
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
-from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -40,13 +39,6 @@ def stop_when(check: Callable[[], bool]) -> None:
 def worker_ends() -> bool:
     """Whether this worker is to end, and should begin nothing new."""
     return any(check() for check in _worker_stops)
-
-
-def ago(seconds: float) -> Combinable:
-    """A moment by the clock of the database. Heartbeats are written and judged by it alone: the clocks of two
-    hosts differ, and one that goes a minute wrong would take jobs from workers that live.
-    """
-    return Now() - timedelta(seconds=seconds)
 
 
 def tried_again_at(job: Job) -> datetime | None:

@@ -19,12 +19,13 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.closed_projects import refuse_closed
+from annotation.common.clock import seconds_ago
 from annotation.errors import ConflictError, HypacError, UnderWayError
 from annotation.job_context import RENUDGE_SECONDS as RENUDGE_SECONDS
 from annotation.job_context import JobContext as JobContext
 from annotation.job_context import JobLostError as JobLostError
 from annotation.job_context import JobPausedError as JobPausedError
-from annotation.job_context import ago, heart, is_out_of_memory, mine, out_of_memory, worker_ends
+from annotation.job_context import heart, is_out_of_memory, mine, out_of_memory, worker_ends
 from annotation.job_context import tried_again_at as tried_again_at
 from annotation.log_context import logged
 from annotation.models import Job, Project, User
@@ -272,13 +273,15 @@ def reconcile() -> int:
     Returns the number of jobs nudged.
     """
     silent = Job.objects.filter(_silent())
-    due = Job.objects.filter(state=Job.State.QUEUED, heartbeat_at__lt=ago(RENUDGE_SECONDS))
+    due = Job.objects.filter(state=Job.State.QUEUED, heartbeat_at__lt=seconds_ago(RENUDGE_SECONDS))
     if not (silent.exists() or due.exists()):
         return 0  # without a write, for which SQLite has one lock
     with transaction.atomic():
         for job in _not_locked(silent):
             _lost_its_worker(job)
-        for job in _not_locked(due.exclude(kind__in=_kinds).filter(created_at__lt=ago(UNKNOWN_SECONDS))):
+        for job in _not_locked(
+            due.exclude(kind__in=_kinds).filter(created_at__lt=seconds_ago(UNKNOWN_SECONDS))
+        ):
             _unknown(job)
         announced = list(_not_locked(due.order_by("id")))
         due.filter(pk__in=[job.pk for job in announced]).update(heartbeat_at=Now())
@@ -295,7 +298,7 @@ def _look_around() -> None:
 
 def _silent() -> Q:
     """Jobs whose worker has died, or is taken for dead."""
-    return Q(state=Job.State.RUNNING, heartbeat_at__lt=ago(settings.HYPAC_JOB_STALE_SECONDS))
+    return Q(state=Job.State.RUNNING, heartbeat_at__lt=seconds_ago(settings.HYPAC_JOB_STALE_SECONDS))
 
 
 def _not_locked(rows: QuerySet[Job]) -> QuerySet[Job]:
@@ -311,7 +314,7 @@ def _lost_its_worker(job: Job) -> None:
     if job.pause_asked:  # it has stopped all the same
         held.update(state=Job.State.PAUSED, pause_asked=False, claim_token="")
     elif job.attempts < settings.HYPAC_JOB_MAX_ATTEMPTS:
-        held.update(state=Job.State.QUEUED, claim_token="", heartbeat_at=ago(RENUDGE_SECONDS + 1))
+        held.update(state=Job.State.QUEUED, claim_token="", heartbeat_at=seconds_ago(RENUDGE_SECONDS + 1))
     else:
         reason = _(
             "Its worker died %(attempts)s times. What it finished is kept; start it again once "
@@ -355,7 +358,7 @@ def _failed(job: Job, token: str, error: HypacError, *, retry: bool, progressed:
     if retry and attempts < settings.HYPAC_JOB_MAX_ATTEMPTS:
         pause = min(FIRST_PAUSE_SECONDS * 4 ** (attempts - 1), LONGEST_PAUSE_SECONDS)
         # The reconciler nudges it again RENUDGE_SECONDS after this moment.
-        later = ago(RENUDGE_SECONDS - pause)
+        later = seconds_ago(RENUDGE_SECONDS - pause)
         changes |= {"state": Job.State.QUEUED, "attempts": attempts, "heartbeat_at": later}
     else:
         changes |= {"state": Job.State.FAILED, "finished_at": timezone.now()}

@@ -8,12 +8,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation import jobs
-from annotation.hooks import task_type_lacks
 from annotation.models import Job
+from annotation.ports import task_type_lacks
 from annotation.queue import BatchProgress
 from annotation.selectors.job_progress import job_progress
+from routing.runs.budget import stopped_at_budget
 from routing.selectors.facts import Facts
-from routing.services.budget import stopped_at_budget
 from routing.services.run_usability import stopped_at_unusable
 from routing.services.states import State
 

@@ -35,7 +35,7 @@ class BudgetError(JobFailedError):
     """The budget of a run has no room for the next call."""
 
 
-class Purse:
+class BudgetReservation:
     """What one worker sets aside and pays for one source at one stage of a run.
 
     All that writes is called inside `context.chunk`, which only the worker that has the job can enter: so
