@@ -14,7 +14,8 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 # A file or a folder of ours in backticks; `<name>`, `*` and `...` stand for more than one.
-NAMED = re.compile(r"`((?:annotation|routing|hypac_site|tests|benchmarks|templates|static|clients)/[\w./-]*)`")
+OURS = "annotation|benchmarks|clients|hypac_site|routing|static|templates|tests"
+NAMED = re.compile(rf"`((?:{OURS})/[\w./-]*)`")
 
 
 def text_of(path: Path) -> str:
@@ -23,7 +24,7 @@ def text_of(path: Path) -> str:
 
 
 def anchor(heading: str) -> str:
-    """The address of a heading, as code hosts make it: of a link its words, lower case, hyphens for blanks."""
+    """The address of a heading, as code hosts make it: the words in lower case with hyphens between."""
     words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
     return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
 

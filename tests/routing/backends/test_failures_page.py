@@ -1,4 +1,4 @@
-"""docs/jobs.md says what becomes of each failure of a model, and failures.csv names the tests that provoke it."""
+"""docs/jobs.md tells what becomes of failures of models, and failures.csv names the tests that provoke it."""
 
 import csv
 import re
