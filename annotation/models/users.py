@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from annotation import usernames
+from annotation.models.tokens import ApiToken
 
 
 class NameKey(models.CharField):
@@ -109,12 +110,10 @@ class User(AbstractUser):
         return check_password(raw_password, self.password, self._hash_anew)
 
     def _hash_anew(self, raw_password: str) -> None:
-        from annotation.services.tokens import keep_tokens
-
         before = self.password
         self.set_password(raw_password)
         self._password = None  # it is the same one: nothing is to be told of a change
         # Hashing stays outside: SQLite has one lock for all who write.
         with transaction.atomic():
             self.save(update_fields=["password"])
-            keep_tokens(user=self, password_hash=before)
+            ApiToken.objects.keep(user=self, password_hash=before)
