@@ -32,12 +32,12 @@ SHORT = 70
 # Each is the request's function and the job's handler. Mend this table with what moves.
 ENTRIES = """
 import = annotation.services.imports.start_import annotation.services.import_job.run_import
-start a run = routing.services.runs.start_run_knowingly
-predict = routing.services.predicting.predict_missing
+start a run = routing.runs.start.start_run_knowingly routing.runs.start.prepare
+predict = routing.runs.predict.predict_missing
 claim = annotation.queue.leases.claim
 answer = annotation.queue.answers.submit
-analyse = routing.services.runs.analyse routing.services.analysis.analyse_run
-route = routing.services.runs.route routing.services.bands.route_run
+analyse = routing.runs.certify.analyse routing.runs.certify.analyse_run
+route = routing.runs.route.route routing.runs.route.route_run
 deliver = routing.services.deliveries.deliver routing.services.deliveries.deliver_run
 page: plan = routing.views.plan.plan
 page: run = routing.views.runs.run

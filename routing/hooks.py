@@ -21,8 +21,8 @@ from annotation.models import (
 )
 from annotation.permissions import ROLES_BY_ACTION, Access
 from routing.models import Certificate, Run, Spend
+from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
 from routing.selectors.visibility import asked_anew, columns_hidden_now, hidden_columns
-from routing.services.completion import calibration_ended, complete_if_done, run_of_batch
 from routing.services.item_changes import KIND as CHANGE
 from routing.services.prompts import source_asked_otherwise
 from routing.services.states import OPEN, UNDER_WAY, State

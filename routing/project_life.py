@@ -7,9 +7,9 @@ from annotation.hooks import Hooks
 from annotation.models import Project, User
 from annotation.permissions import Access
 from routing.models import Certificate, Delivery, ModelPrice, Prediction, PromptVersion, Run, Source
+from routing.runs.plan_losses import needs_of
 from routing.selectors.facts import read_facts
 from routing.selectors.next_step import next_step_of
-from routing.services.plan_losses import needs_of
 
 
 def register(hooks: Hooks) -> None:
