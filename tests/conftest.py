@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import django
 import hypothesis
@@ -24,6 +25,9 @@ from pytest_django import DjangoDbBlocker
 from tests.servers import drop_database
 from tests.support import database_url
 from tests.template_database import copy_postgres, copy_sqlite
+
+if TYPE_CHECKING:
+    from annotation.ports import NoRouting
 
 KEPT = ("HYPAC_TEST_", "HYPAC_CHROMIUM", "HYPAC_DATA", "DJANGO_LIVE_TEST_SERVER_ADDRESS")
 MARKED_BY_FIXTURE = {
@@ -100,3 +104,13 @@ def django_db_setup(
 def _empty_cache() -> None:
     """Keys of rows come again in the next test, where they mean others."""
     cache.clear()
+
+
+@pytest.fixture
+def bare_port(monkeypatch: pytest.MonkeyPatch) -> "NoRouting":
+    """What annotation tells and asks instead of routing: a test puts its own answers on it."""
+    from annotation import ports
+
+    port = ports.NoRouting()
+    monkeypatch.setattr(ports, "_connected", port)
+    return port

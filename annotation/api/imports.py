@@ -1,5 +1,6 @@
 """Files that come in, a look at what is in them, and the imports that make items of them."""
 
+from collections.abc import Collection
 from typing import Any
 
 from django.http import Http404
@@ -16,8 +17,8 @@ from annotation.api.base import ProjectView
 from annotation.api.content import MAX_ID
 from annotation.api.uploads import TakesStream, received
 from annotation.errors import InputError
-from annotation.hooks import hidden_columns
 from annotation.models import Project, StoredFile
+from annotation.ports import routing_port
 from annotation.services.fetching import fetch
 from annotation.services.files import store_file
 from annotation.services.imports import Mapping, Preview, preview, start_import
@@ -189,7 +190,8 @@ class FilePreview(ProjectView):
         if stored is None:
             raise Http404
         look = preview(stored_file=stored, rows=asked["rows"], format_name=asked.get("format", ""))
-        return Response(_preview(look, hidden_columns(self.access.project) | look.reserved))
+        hidden = routing_port().hidden_columns(project=self.access.project) | look.reserved
+        return Response(_preview(look, hidden))
 
 
 class ImportList(ProjectView):
@@ -234,7 +236,7 @@ def _file(stored: StoredFile) -> dict[str, Any]:
     }
 
 
-def _preview(look: Preview, hidden: set[str]) -> dict[str, Any]:
+def _preview(look: Preview, hidden: Collection[str]) -> dict[str, Any]:
     # A file that was imported can be looked at again, with the answers of models in it.
     return {
         "format": look.format,

@@ -22,8 +22,8 @@ from annotation.api.imports import Columns, mapping_of
 from annotation.api.schema import PageQuery, page_of
 from annotation.api.streams import NDJSON, NdjsonRenderer, ndjson
 from annotation.api.uploads import TakesStream, received, stored_lines
-from annotation.hooks import model_columns
 from annotation.models import Item, Project
+from annotation.ports import routing_port
 from annotation.selectors.data_out import in_pages, items_of
 from annotation.services.imports import start_import
 
@@ -127,7 +127,7 @@ def _asked(view: ProjectView, asked: dict[str, Any]) -> tuple[Any, Callable[[Ite
     if not asked["columns"]:
         shown = found.only("external_id", "position", "text", "image__sha256")
         return shown, lambda item: _content(item, project)
-    secret = model_columns(project)
+    secret = routing_port().model_columns(project=project)
     order = {name: place for place, name in enumerate(project.columns)}
 
     def with_columns(item: Item) -> dict[str, Any]:

@@ -20,9 +20,9 @@ from annotation.api.base import ApiView, NewestFirst, ProjectView
 from annotation.api.problems import PROBLEM, Problem
 from annotation.api.schema import Nothing, PageQuery, page_of
 from annotation.errors import NotAllowedError
-from annotation.hooks import task_type_lacks
 from annotation.models import MAX_OVERLAP, Membership, Project, User
 from annotation.permissions import Access
+from annotation.ports import task_type_lacks
 from annotation.selectors.projects import projects_of
 from annotation.services.choices import MAX_CHOICES
 from annotation.services.project_deletion import delete_project

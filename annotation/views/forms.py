@@ -7,9 +7,9 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from annotation.common.forms import price_field
-from annotation.hooks import task_type_needs
 from annotation.models import MAX_OVERLAP, Project
 from annotation.models.projects import HEX_COLOR
+from annotation.ports import routing_port
 from annotation.services.choices import PALETTE, ChoiceSpec
 from annotation.values import CHOICE_TYPES
 
@@ -76,7 +76,7 @@ class NewProjectForm(ProjectBasicsForm):
         there.
         """
         return [
-            (value, name, TASK_SUMMARIES[value], task_type_needs(value))
+            (value, name, TASK_SUMMARIES[value], routing_port().task_type_needs(task_type=value))
             for value, name in Project.TaskType.choices
         ]
 

@@ -8,7 +8,6 @@ from django.db.models import Exists, OuterRef, Subquery
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.hooks import hidden_batches
 from annotation.jobs import JobContext
 from annotation.models import Label, Project
 from annotation.selectors.settled import batches_with_overlap, record_values
@@ -19,6 +18,7 @@ from routing.core.losses import Loss, LossError, losses_of
 from routing.core.registry import UnknownNameError
 from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_score, make_score, score_key
 from routing.models import ItemScore, Prediction, Run, RunSource, Source
+from routing.selectors.visibility import hidden_batches
 from routing.services.opened import open_source
 from routing.services.score_fields import fields_of, lacking_for
 
