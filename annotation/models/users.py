@@ -15,8 +15,7 @@ from annotation.models.tokens import ApiToken
 class NameKey(models.CharField):
     """What is unique about a username besides itself: filled in from it whenever a row is written.
 
-    Null for names that nobody can type, and for accounts that were there before names had to differ: those
-    stay as they are, until they get another name.
+    Null for names that nobody can type.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -27,8 +26,7 @@ class NameKey(models.CharField):
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
         name = model_instance.username  # type: ignore[attr-defined]
-        if (add or getattr(model_instance, self.attname) is not None) and usernames.is_typed(name):
-            setattr(model_instance, self.attname, self.of(name))
+        setattr(model_instance, self.attname, self.of(name) if usernames.is_typed(name) else None)
         return super().pre_save(model_instance, add)
 
     def deconstruct(self) -> Any:
@@ -97,7 +95,6 @@ class User(AbstractUser):
             return
         if not self._state.adding and User.objects.filter(pk=self.pk, username=self.username).exists():
             return
-        self.username_key, self.username_look = "", ""  # no longer what an old name left them as
         if words := usernames.objection(self.username):
             raise ValidationError({"username": words})
         others = User.objects.exclude(pk=self.pk)
