@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, cast
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from annotation.errors import HypacError
-from annotation.hooks import task_type_needs
-from annotation.models import MAX_OVERLAP, Membership, Project
+from annotation.common.forms import price_field
+from annotation.models import MAX_OVERLAP, Project
 from annotation.models.projects import HEX_COLOR
+from annotation.ports import routing_port
 from annotation.services.choices import PALETTE, ChoiceSpec
 from annotation.values import CHOICE_TYPES
 
@@ -23,21 +23,6 @@ TASK_SUMMARIES = {
     "code": _("Needs a loss of your own on the server, which says what is right."),
 }
 """A sentence for each task type, for whoever makes a project."""
-
-
-def add_error(form: forms.Form, error: HypacError) -> None:
-    """Show what a service refused beside the field it names, or above the form."""
-    form.add_error(error.where if error.where in form.fields else None, error.message)
-
-
-def price_field(**options: Any) -> forms.DecimalField:
-    return forms.DecimalField(
-        min_value=Decimal(0),
-        max_digits=14,
-        decimal_places=6,
-        error_messages={"min_value": _("A price cannot be negative.")},
-        **options,
-    )
 
 
 class ProjectBasicsForm(forms.Form):
@@ -91,7 +76,7 @@ class NewProjectForm(ProjectBasicsForm):
         there.
         """
         return [
-            (value, name, TASK_SUMMARIES[value], task_type_needs(value))
+            (value, name, TASK_SUMMARIES[value], routing_port().task_type_needs(task_type=value))
             for value, name in Project.TaskType.choices
         ]
 
@@ -195,23 +180,3 @@ ChoiceFormSet = cast(
         ChoiceForm, formset=_ChoiceFormSet, extra=2, can_delete=True, max_num=500, absolute_max=510
     ),
 )
-
-
-class MemberForm(forms.Form):
-    username = forms.CharField(
-        label=_("Username"),
-        max_length=150,
-        widget=forms.TextInput(attrs={"autocapitalize": "none", "autocomplete": "off"}),
-    )
-    role = forms.ChoiceField(
-        label=_("Role"), choices=Membership.Role.choices, initial=Membership.Role.ANNOTATOR
-    )
-
-
-class AccountForm(MemberForm):
-    email = forms.EmailField(label=_("E-mail"), required=False)
-    field_order = ["username", "email", "role"]
-
-
-class RoleForm(forms.Form):
-    role = forms.ChoiceField(label=_("Role"), choices=Membership.Role.choices)

@@ -12,8 +12,9 @@ from django.utils.translation import gettext_lazy as _
 from annotation.models import Project
 from annotation.services.files import BLOCK
 from routing.delivery.arrow import Columns
-from routing.delivery.base import About, Files, Limit, Page, RowWriter
+from routing.delivery.base import Files, Limit, RowWriter
 from routing.delivery.parquet import LIMITS
+from routing.delivery.row import About, Page
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,9 +11,9 @@ from django.http import QueryDict
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
+from annotation.common.forms import price_field
 from annotation.errors import HypacError
 from annotation.models import Project
-from annotation.views.forms import price_field
 from routing.backends import TaskSpec, backend_classes
 from routing.backends.params import Part, Text
 from routing.core.costs import COSTS, Cost, Price

@@ -1,13 +1,12 @@
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from annotation import jobs, queue, tasks
-from annotation.hooks import hooks
+from annotation import jobs, queue
 from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem
 from annotation.queue import Task
 from tests.factories import add_member, make_items, make_project
@@ -69,20 +68,10 @@ def desk(make_desk) -> Desk:
 
 
 @pytest.fixture
-def clean_hooks(monkeypatch):
-    """The hooks, filled by nobody but the test."""
-    for hook in fields(hooks):
-        monkeypatch.setattr(hooks, hook.name, [])
-    return hooks
-
-
-@pytest.fixture
 def nudged(monkeypatch) -> list[int]:
     """Ids of the jobs that were announced to workers."""
     sent: list[int] = []
-    monkeypatch.setattr(
-        tasks.run_job, "apply_async", lambda args, queue, retry: sent.append(args[0]), raising=True
-    )
+    monkeypatch.setattr(jobs, "message_workers", lambda task, pk, queue: sent.append(pk))
     return sent
 
 

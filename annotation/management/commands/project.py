@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from annotation.hooks import task_type_lacks
 from annotation.management.scripts import ScriptCommand, decimal_of
 from annotation.models import Project
+from annotation.ports import task_type_lacks
 from annotation.selectors.projects import projects_of
 from annotation.services.choices import ChoiceSpec
 from annotation.services.projects import create_project
