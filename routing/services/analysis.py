@@ -26,7 +26,7 @@ from routing.models import Certificate, DrawItem, Run, RunSource
 from routing.selectors.ledger import ledger
 from routing.services.answers import table_of_answers
 from routing.services.chains import chains_from_json, thresholds_to_json
-from routing.services.figures import Analysis, figures
+from routing.services.figures import Analysis, figures, messages_of
 from routing.services.labels import given_up, records_at
 from routing.services.overlap import overlap_document
 from routing.services.plans import plan_of
@@ -57,6 +57,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     )
     analysis = Analysis(plan, calibration, certification, chains, slices, own_scores)
     shown = _figures_of(run, analysis)
+    messages = messages_of(certification, shown)
     with context.chunk():
         certificate = Certificate.objects.create(
             run=run,
@@ -65,6 +66,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
             document=document.decode(),
             draw_lines="".join(draw_line(row) + "\n" for row in calibration.rows),
             figures=shown,
+            messages=messages,
             sha256=hashlib.sha256(document).hexdigest(),
         )
         move(
