@@ -76,7 +76,6 @@ class Certificate(models.Model):
     )
     messages = models.JSONField(
         default=dict,
-        db_default={},
         help_text="What its sentences say, by code and parameters, of which pages make them in a language: "
         '"sentence", "reason" and, beside the figures, "comparisons".',
     )
