@@ -82,7 +82,7 @@ class Sampling:
         """What of `Answer.raw` uncertainty scores can read."""
         wanted = {
             "token_logprobs": self.logprobs,
-            "label_logprobs": self.logprobs and self.top_logprobs > 1 and spec.task_type == "single_choice",
+            "label_logprobs": self.logprobs and self.top_logprobs > 1 and spec.kind.one_choice,
             "samples": self.samples > 1,
             "verbalized": self.verbalized > 0,
         }
@@ -98,7 +98,7 @@ class Sampling:
 def read_sampling(params: Mapping[str, Any], spec: TaskSpec) -> Sampling:
     """The params of SAMPLING_PARAMS. Raises InputError naming the wrong one."""
     structured = one_of(params, "structured", STRUCTURED)
-    if structured == "choice" and spec.task_type != "single_choice":
+    if structured == "choice" and not spec.kind.one_choice:
         raise InputError(
             _("Only the answer to a single choice can be held to the labels; take json, regex or none."),
             where="structured",
@@ -111,7 +111,7 @@ def read_sampling(params: Mapping[str, Any], spec: TaskSpec) -> Sampling:
     if schema is not None and structured != "json":
         raise InputError(_("This only counts where structured is json."), where="schema")
     logprobs = flag(params, "logprobs", True)
-    usual = TOP_LOGPROBS if spec.task_type == "single_choice" else 1
+    usual = TOP_LOGPROBS if spec.kind.one_choice else 1
     samples = whole(params, "samples", 1, MOST_SAMPLES) or 1
     sample_temperature = number(params, "sample_temperature", 0, 2)
     if sample_temperature is not None and samples < 2:
