@@ -27,7 +27,7 @@ PYTHON ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help setup setup-llm demo demo-llm serve test test-slow test-browser test-services test-postgres test-llm test-label-studio coverage lint format types check messages screenshots fuzz-api ci clean
+.PHONY: help setup setup-llm demo demo-llm serve test test-slow test-browser test-services test-postgres test-llm test-label-studio coverage coverage-all lint format types check messages screenshots fuzz-api ci clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -163,6 +163,17 @@ test-label-studio: setup $(LABEL_STUDIO)/.installed ## Run the tests beside the 
 coverage: setup ## Run the tests of the statistical core; below 95 % of its branches is a failure
 	@$(PYTEST) $(PARALLEL) tests/core --cov=routing/core --cov-branch --cov-report=term:skip-covered --cov-fail-under=95 \
 		$(PYTEST_ARGS)
+
+# Which test ran which line stands in .coverage-all, for benchmarks/mutants.py. What runs in processes of its own is
+# not seen, so tests of browsers and servers would add little. ROOT measures another checkout with its own tests.
+ROOT ?= .
+coverage-all: setup ## Measure the branches of all packages that the tests run, and which test runs which line
+	@cd $(ROOT) && COVERAGE_FILE=.coverage-all $(CURDIR)/$(PYTEST) $(PARALLEL) --ignore=tests/browser \
+		--ignore=tests/services --cov=annotation --cov=routing --cov=hypac_site --cov-branch --cov-context=test \
+		--cov-config=$(CURDIR)/pyproject.toml --cov-report=term:skip-covered $(PYTEST_ARGS)
+	@cd $(ROOT) && COVERAGE_FILE=.coverage-all $(CURDIR)/$(BIN)/coverage json --quiet -o - \
+		--rcfile=$(CURDIR)/pyproject.toml | $(CURDIR)/$(BIN)/python -c "import json, sys; t = json.load(sys.stdin)['totals']; \
+		print('{covered_branches} of {num_branches} branches, {covered_lines} of {num_statements} lines'.format(**t))"
 
 # --- Checks -----------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from django.shortcuts import redirect
 
 from annotation import models
 from annotation.errors import HypacError
-from annotation.hooks import hidden_batches, hidden_items
+from annotation.ports import routing_port
 from annotation.projects.task_types import TASK_TYPES
 from annotation.services.members import add_member
 from annotation.services.own_passwords import require_chosen
@@ -102,10 +102,10 @@ class Blind(ReadOnly):
     def get_queryset(self, request: HttpRequest) -> Any:
         unlocked = models.WorkBatch.objects.filter(blind=True, locked_at__isnull=True)
         projects = models.Project.objects.filter(pk__in=unlocked.values("project"))
-        hidden = {batch for project in projects for batch in hidden_batches(project)}
+        hidden = {batch for project in projects for batch in routing_port().hidden_batches(project=project)}
         rows = super().get_queryset(request).exclude(**{f"{self.batch_path}__in": hidden})
         for project in projects if self.item_path else ():
-            rows = rows.exclude(hidden_items(project, self.item_path))
+            rows = rows.exclude(routing_port().hidden_items(project=project, item_path=self.item_path))
         return rows
 
 

@@ -18,13 +18,15 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from annotation import failures
 from annotation.closed_projects import refuse_closed
+from annotation.common.clock import seconds_ago
 from annotation.errors import ConflictError, HypacError, UnderWayError
 from annotation.job_context import RENUDGE_SECONDS as RENUDGE_SECONDS
 from annotation.job_context import JobContext as JobContext
 from annotation.job_context import JobLostError as JobLostError
 from annotation.job_context import JobPausedError as JobPausedError
-from annotation.job_context import ago, heart, is_out_of_memory, mine, out_of_memory, worker_ends
+from annotation.job_context import heart, is_out_of_memory, mine, out_of_memory, worker_ends
 from annotation.job_context import tried_again_at as tried_again_at
 from annotation.log_context import logged
 from annotation.models import Job, Project, User
@@ -34,6 +36,7 @@ from annotation.webhooks import sending
 log = logging.getLogger(__name__)
 
 Handler = Callable[[JobContext], dict[str, Any] | None]
+NO_ERROR: dict[str, Any] = {"error": "", "error_code": "", "error_params": {}}
 UNFINISHED = (Job.State.QUEUED, Job.State.RUNNING, Job.State.PAUSED)
 # A job that failed and may do better later waits so long, then four times as long, and so on.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 15, 15 * 60
@@ -171,14 +174,14 @@ def run(job_id: int) -> bool:
             log.warning("Job %s (%s): the database failed it", job_id, job.kind, exc_info=True)
             if not connection.in_atomic_block:
                 connection.close()  # what broke stays broken, and the failure is to be written
-            reason = HypacError(f"The database could not be used: {error}")
+            reason = failures.DATABASE.error(error=str(error))
             _failed(job, token, reason, retry=True, progressed=context.progressed)
             return False
         except Exception as error:
             starved = is_out_of_memory(error)
             if not starved:
                 log.exception("Job %s (%s) failed", job_id, job.kind)
-                reason = HypacError(f"Unexpected error: {type(error).__name__}: {error}")
+                reason = failures.UNEXPECTED.error(error=f"{type(error).__name__}: {error}")
                 _failed(job, token, reason, retry=False)
                 return False
             # Told below: until then the error holds all that the job had in memory.
@@ -226,7 +229,7 @@ def resume(*, job: Job) -> None:
             return
         paused = Job.objects.filter(pk=job.pk, state=Job.State.PAUSED)
         if not paused.update(
-            state=Job.State.QUEUED, pause_asked=False, attempts=0, error="", heartbeat_at=Now()
+            state=Job.State.QUEUED, pause_asked=False, attempts=0, heartbeat_at=Now(), **NO_ERROR
         ):
             raise ConflictError(_("Only paused work can be resumed."))
     transaction.on_commit(lambda: nudge(job))
@@ -239,7 +242,7 @@ def try_now(*, job: Job) -> None:
     Raises ConflictError where it does not wait for that.
     """
     waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED).exclude(error="")
-    if not waiting.update(attempts=0, error="", heartbeat_at=Now()):
+    if not waiting.update(attempts=0, heartbeat_at=Now(), **NO_ERROR):
         raise ConflictError(_("It does not wait for another attempt any more; look at how it stands now."))
     transaction.on_commit(lambda: nudge(job))
 
@@ -253,10 +256,10 @@ def retry(*, job: Job, of_closed: bool = False) -> None:
             changed = Job.objects.filter(pk=job.pk, state__in=(Job.State.FAILED, Job.State.CANCELLED)).update(
                 state=Job.State.QUEUED,
                 attempts=0,
-                error="",
                 finished_at=None,
                 pause_asked=False,
                 heartbeat_at=Now(),
+                **NO_ERROR,
             )
     except IntegrityError:
         raise ConflictError(_("The same work is already under way in another job.")) from None
@@ -272,13 +275,15 @@ def reconcile() -> int:
     Returns the number of jobs nudged.
     """
     silent = Job.objects.filter(_silent())
-    due = Job.objects.filter(state=Job.State.QUEUED, heartbeat_at__lt=ago(RENUDGE_SECONDS))
+    due = Job.objects.filter(state=Job.State.QUEUED, heartbeat_at__lt=seconds_ago(RENUDGE_SECONDS))
     if not (silent.exists() or due.exists()):
         return 0  # without a write, for which SQLite has one lock
     with transaction.atomic():
         for job in _not_locked(silent):
             _lost_its_worker(job)
-        for job in _not_locked(due.exclude(kind__in=_kinds).filter(created_at__lt=ago(UNKNOWN_SECONDS))):
+        for job in _not_locked(
+            due.exclude(kind__in=_kinds).filter(created_at__lt=seconds_ago(UNKNOWN_SECONDS))
+        ):
             _unknown(job)
         announced = list(_not_locked(due.order_by("id")))
         due.filter(pk__in=[job.pk for job in announced]).update(heartbeat_at=Now())
@@ -295,7 +300,7 @@ def _look_around() -> None:
 
 def _silent() -> Q:
     """Jobs whose worker has died, or is taken for dead."""
-    return Q(state=Job.State.RUNNING, heartbeat_at__lt=ago(settings.HYPAC_JOB_STALE_SECONDS))
+    return Q(state=Job.State.RUNNING, heartbeat_at__lt=seconds_ago(settings.HYPAC_JOB_STALE_SECONDS))
 
 
 def _not_locked(rows: QuerySet[Job]) -> QuerySet[Job]:
@@ -311,20 +316,16 @@ def _lost_its_worker(job: Job) -> None:
     if job.pause_asked:  # it has stopped all the same
         held.update(state=Job.State.PAUSED, pause_asked=False, claim_token="")
     elif job.attempts < settings.HYPAC_JOB_MAX_ATTEMPTS:
-        held.update(state=Job.State.QUEUED, claim_token="", heartbeat_at=ago(RENUDGE_SECONDS + 1))
+        held.update(state=Job.State.QUEUED, claim_token="", heartbeat_at=seconds_ago(RENUDGE_SECONDS + 1))
     else:
-        reason = _(
-            "Its worker died %(attempts)s times. What it finished is kept; start it again once "
-            "the cause is gone."
-        ) % {"attempts": job.attempts}
-        _failed(job, job.claim_token, HypacError(reason), retry=False)
+        _failed(job, job.claim_token, failures.WORKERS_DIED.error(attempts=job.attempts), retry=False)
 
 
 def _unknown(job: Job) -> None:
     """Called with the row locked."""
-    reason = _("No worker knows work of kind %(kind)r. It was of another version of this program.")
+    reason = failures.UNKNOWN_KIND.error(kind=job.kind)
     waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED)
-    if waiting.update(state=Job.State.FAILED, error=reason % {"kind": job.kind}, finished_at=Now()):
+    if waiting.update(state=Job.State.FAILED, finished_at=Now(), **_columns_of(reason)):
         events.job_ended(job, "job.failed")
 
 
@@ -338,7 +339,7 @@ def _claim(job_id: int, token: str) -> bool:
             claim_token=token,
             attempts=F("attempts") + 1,
             heartbeat_at=Now(),
-            error="",
+            **NO_ERROR,
         )
         if claimed:
             Job.objects.filter(pk=job_id, started_at__isnull=True).update(started_at=Now())
@@ -351,11 +352,11 @@ def _failed(job: Job, token: str, error: HypacError, *, retry: bool, progressed:
     `progressed`: attempts before this one are forgotten, because something was finished since.
     """
     attempts = 1 if progressed else job.attempts
-    changes: dict[str, Any] = {"error": str(error), "claim_token": "", "heartbeat_at": Now()}
+    changes: dict[str, Any] = {**_columns_of(error), "claim_token": "", "heartbeat_at": Now()}
     if retry and attempts < settings.HYPAC_JOB_MAX_ATTEMPTS:
         pause = min(FIRST_PAUSE_SECONDS * 4 ** (attempts - 1), LONGEST_PAUSE_SECONDS)
         # The reconciler nudges it again RENUDGE_SECONDS after this moment.
-        later = ago(RENUDGE_SECONDS - pause)
+        later = seconds_ago(RENUDGE_SECONDS - pause)
         changes |= {"state": Job.State.QUEUED, "attempts": attempts, "heartbeat_at": later}
     else:
         changes |= {"state": Job.State.FAILED, "finished_at": timezone.now()}
@@ -368,6 +369,10 @@ def _failed(job: Job, token: str, error: HypacError, *, retry: bool, progressed:
             events.job_ended(job, "job.failed")
 
 
+def _columns_of(error: HypacError) -> dict[str, Any]:
+    return {"error": str(error), "error_code": error.code, "error_params": error.params}
+
+
 def _done(job: Job, token: str, result: dict[str, Any]) -> bool:
     with transaction.atomic():
         stored = mine(job.pk, token).update(
@@ -375,8 +380,8 @@ def _done(job: Job, token: str, result: dict[str, Any]) -> bool:
             result=result,
             claim_token="",
             finished_at=timezone.now(),
-            error="",
             pause_asked=False,
+            **NO_ERROR,
         )
         if stored:
             events.job_ended(job, "job.finished")

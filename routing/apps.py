@@ -6,9 +6,10 @@ class RoutingConfig(AppConfig):
     verbose_name = "Models and routing"
 
     def ready(self) -> None:
-        from annotation import append_only, hooks
-        from routing import checks, jobs, models, project_life  # noqa: F401 - `checks` registers itself
-        from routing import hooks as answers
+        from annotation import append_only
+        from annotation.ports import connect_routing
+        from routing import checks, jobs, models  # noqa: F401 - `checks` registers itself
+        from routing.ports import Routing
 
         append_only.register(
             "routing_prediction",
@@ -41,5 +42,4 @@ class RoutingConfig(AppConfig):
             message="the frozen pool of a run cannot be changed: start a new run",
         )
         jobs.register()
-        answers.register(hooks.hooks)
-        project_life.register(hooks.hooks)
+        connect_routing(Routing())

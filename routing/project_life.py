@@ -3,20 +3,11 @@
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from annotation.hooks import Hooks
 from annotation.models import Project, User
 from annotation.permissions import Access
 from routing.models import Certificate, Delivery, ModelPrice, Prediction, PromptVersion, Run, Source
 from routing.selectors.facts import read_facts
 from routing.selectors.next_step import next_step_of
-from routing.services.plan_losses import needs_of
-
-
-def register(hooks: Hooks) -> None:
-    hooks.project_duplicated.append(copy_sources)
-    hooks.project_contents.append(contents)
-    hooks.next_step.append(next_step)
-    hooks.task_type_needs.append(needs_of)
 
 
 def copy_sources(project: Project, copy: Project, actor: User) -> None:

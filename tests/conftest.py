@@ -10,18 +10,29 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import django
 import hypothesis
 import pytest
 from django.conf import settings
 from django.core.cache import cache
+from django.db import connections
+from pytest_django import DjangoDbBlocker
+
+from tests.servers import drop_database
+from tests.support import database_url
+from tests.template_database import copy_postgres, copy_sqlite
+
+if TYPE_CHECKING:
+    from annotation.ports import NoRouting
 
 KEPT = ("HYPAC_TEST_", "HYPAC_CHROMIUM", "HYPAC_DATA", "DJANGO_LIVE_TEST_SERVER_ADDRESS")
 MARKED_BY_FIXTURE = {
     "browser": {"chromium"},
-    "postgres": {"postgres_server", "postgres_url", "postgres_site"},
+    "postgres": {"postgres_server", "postgres_url", "migrated_url", "postgres_site"},
     "redis": {"redis_server", "redis_url"},
 }
 
@@ -68,16 +79,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(request: pytest.FixtureRequest) -> None:
-    """Name the test database: a file for SQLite; on a server, pytest-django's name for each process."""
-    database = settings.DATABASES["default"]
+def django_db_setup(
+    request: pytest.FixtureRequest,
+    django_test_environment: None,
+    django_db_modify_db_settings: None,
+    django_db_blocker: DjangoDbBlocker,
+) -> Iterator[None]:
+    """The database of this process: a copy of the template (tests/template_database.py)."""
+    database = connections["default"].settings_dict  # the settings' own, and known to every thread
     if database["ENGINE"] == "django.db.backends.sqlite3":
-        database.setdefault("TEST", {})["NAME"] = str(settings.VAR_DIR / "hypac.sqlite3")
-    else:
-        request.getfixturevalue("django_db_modify_db_settings_parallel_suffix")
+        copy_sqlite(Path(database["NAME"]))  # goes with its folder
+        yield
+        return
+    server_url, name = database_url(), connections["default"].creation._get_test_db_name()
+    copy_postgres(server_url, name)
+    database["NAME"] = name
+    yield
+    with django_db_blocker.unblock():
+        connections["default"].close()
+    drop_database(server_url, name)
 
 
 @pytest.fixture(autouse=True)
 def _empty_cache() -> None:
     """Keys of rows come again in the next test, where they mean others."""
     cache.clear()
+
+
+@pytest.fixture
+def bare_port(monkeypatch: pytest.MonkeyPatch) -> "NoRouting":
+    """What annotation tells and asks instead of routing: a test puts its own answers on it."""
+    from annotation import ports
+
+    port = ports.NoRouting()
+    monkeypatch.setattr(ports, "_connected", port)
+    return port

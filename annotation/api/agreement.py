@@ -9,8 +9,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.api.base import ProjectView
-from annotation.api.members import AnnotatorAgreementBody
 from annotation.selectors.agreement import Agreement, agreement
+
+
+class AnnotatorAgreementBody(serializers.Serializer[Any]):
+    answers = serializers.IntegerField()
+    share_equal_to_record = serializers.FloatField(allow_null=True)
+    kappa = serializers.FloatField(allow_null=True)
 
 
 class EstimateBody(serializers.Serializer[Any]):

@@ -7,8 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.api.base import ProjectView
-from annotation.api.jobs import NewestFirst
+from annotation.api.base import NewestFirst, ProjectView
 from annotation.api.schema import PageQuery, page_of
 from annotation.models import AuditEvent
 

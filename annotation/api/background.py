@@ -47,3 +47,10 @@ def accepted(job: Job) -> Response:
     """202: the work has begun, or waits for a worker; the header Location says where to look."""
     place = reverse("api_job", kwargs={"slug": job.project.slug, "job_id": job.pk})
     return Response(job_content(job), status=202, headers={"Location": place})
+
+
+class JobProblemBody(serializers.Serializer[Any]):
+    """One line or item that the job could not use; the rest of it went on."""
+
+    where = serializers.CharField()
+    message = serializers.CharField()

@@ -255,3 +255,17 @@ def _refuse_unknown(sent: Any, known: list[str], what: str) -> None:
             f"{f' and {more} more' if more > 0 else ''}; {takes}. Nothing was done.",
             where=unknown[0][:40],
         )
+
+
+class NewestFirst(KeysetPages):
+    ordering = "-id"
+
+
+class OldestFirst(KeysetPages):
+    ordering = "id"
+
+
+class OldestItemsFirst(OldestFirst):
+    """Of rows that each show their item."""
+
+    long = ("item__text",)

@@ -11,8 +11,7 @@ from rest_framework.response import Response
 
 from annotation.api.background import JobBody, accepted
 from annotation.api.base import ProjectView
-from annotation.api.content import Nothing
-from annotation.api.schema import list_of
+from annotation.api.schema import Nothing, list_of
 from annotation.models import Connection
 from annotation.services import connections as service
 from annotation.services.fetching import fetch
@@ -77,15 +76,10 @@ class ConnectionView(ProjectView):
     actions = {"GET": VIEW, "POST": EDIT, "PATCH": EDIT, "DELETE": EDIT}
 
     def find(self, connection_id: int) -> Connection:
-        return find_connection(self, connection_id)
-
-
-def find_connection(view: ProjectView, connection_id: int) -> Connection:
-    connections = Connection.objects.select_related("project")
-    connection = connections.filter(project=view.access.project, pk=connection_id).first()
-    if connection is None:
-        raise Http404
-    return connection
+        found = self.access.project.connections.select_related("project").filter(pk=connection_id).first()
+        if found is None:
+            raise Http404
+        return found
 
 
 class ConnectionList(ConnectionView):

@@ -14,10 +14,6 @@ from annotation.queue import Task
 MAX_ID = LARGEST
 
 
-class Nothing(serializers.Serializer[Any]):
-    """No field at all."""
-
-
 class ItemBody(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     text = serializers.CharField(allow_blank=True, help_text="Empty where the item is an image.")

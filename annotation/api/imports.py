@@ -1,5 +1,6 @@
 """Files that come in, a look at what is in them, and the imports that make items of them."""
 
+from collections.abc import Collection
 from typing import Any
 
 from django.http import Http404
@@ -10,23 +11,53 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.api.background import JobBody, accepted
+from annotation import limits
+from annotation.api.background import JobBody, JobProblemBody, accepted
 from annotation.api.base import ProjectView
-from annotation.api.connections import find_connection
 from annotation.api.content import MAX_ID
-from annotation.api.items import Columns, mapping_of
-from annotation.api.jobs import JobProblemBody
 from annotation.api.uploads import TakesStream, received
 from annotation.errors import InputError
-from annotation.hooks import hidden_columns
-from annotation.models import StoredFile
+from annotation.models import Project, StoredFile
+from annotation.ports import routing_port
 from annotation.services.fetching import fetch
 from annotation.services.files import store_file
-from annotation.services.imports import Preview, preview, start_import
+from annotation.services.imports import Mapping, Preview, preview, start_import
 
 ANY = "*/*"
 # The name of a workbook's sheet stands in it.
 FORMAT_LENGTH = 300
+
+
+class Columns(serializers.Serializer[Any]):
+    """Which column is an item's id, and which ones people read."""
+
+    id_column = serializers.CharField(required=False, allow_blank=True, default="", trim_whitespace=False)
+    text_column = serializers.CharField(required=False, allow_blank=True, default="", trim_whitespace=False)
+    field_columns = serializers.ListField(
+        child=serializers.CharField(trim_whitespace=False),
+        required=False,
+        default=list,
+        max_length=limits.ITEM_FIELDS,
+        help_text="Several columns that are shown, in this order, in place of one text.",
+    )
+    text_format = serializers.ChoiceField(required=False, choices=Project.TextFormat.choices)
+    add_duplicates = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Whether rows whose content is in the project under other names are added once more.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["text_column"] and attrs["field_columns"]:
+            raise serializers.ValidationError(
+                {"field_columns": "Give either a text column or columns for fields."}
+            )
+        return attrs
+
+
+def mapping_of(asked: dict[str, Any]) -> Mapping:
+    shown = asked["field_columns"] or [name for name in (asked["text_column"],) if name]
+    return Mapping.showing(shown, id_column=asked["id_column"])
 
 
 class FileQuery(serializers.Serializer[Any]):
@@ -159,7 +190,8 @@ class FilePreview(ProjectView):
         if stored is None:
             raise Http404
         look = preview(stored_file=stored, rows=asked["rows"], format_name=asked.get("format", ""))
-        return Response(_preview(look, hidden_columns(self.access.project) | look.reserved))
+        hidden = routing_port().hidden_columns(project=self.access.project) | look.reserved
+        return Response(_preview(look, hidden))
 
 
 class ImportList(ProjectView):
@@ -178,7 +210,9 @@ class ImportList(ProjectView):
             "add_duplicates": body["add_duplicates"],
         }
         if "connection" in body:
-            connection = find_connection(self, body["connection"])
+            connection = self.access.project.connections.filter(pk=body["connection"]).first()
+            if connection is None:
+                raise Http404
             return accepted(fetch(connection=connection, user=self.access.user, key=body["key"], **options))
         stored = StoredFile.objects.select_related("project").filter(project=project, pk=body["file"]).first()
         if stored is None:
@@ -202,7 +236,7 @@ def _file(stored: StoredFile) -> dict[str, Any]:
     }
 
 
-def _preview(look: Preview, hidden: set[str]) -> dict[str, Any]:
+def _preview(look: Preview, hidden: Collection[str]) -> dict[str, Any]:
     # A file that was imported can be looked at again, with the answers of models in it.
     return {
         "format": look.format,

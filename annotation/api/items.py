@@ -15,46 +15,19 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation import limits
 from annotation.api.background import JobBody, accepted
 from annotation.api.base import KeysetPages, ProjectView
 from annotation.api.content import MAX_ID, ItemBody, item_content
+from annotation.api.imports import Columns, mapping_of
 from annotation.api.schema import PageQuery, page_of
 from annotation.api.streams import NDJSON, NdjsonRenderer, ndjson
 from annotation.api.uploads import TakesStream, received, stored_lines
-from annotation.hooks import model_columns
 from annotation.models import Item, Project
+from annotation.ports import routing_port
 from annotation.selectors.data_out import in_pages, items_of
-from annotation.services.imports import Mapping, start_import
+from annotation.services.imports import start_import
 
 JSONL = "jsonl"
-
-
-class Columns(serializers.Serializer[Any]):
-    """Which column is an item's id, and which ones people read."""
-
-    id_column = serializers.CharField(required=False, allow_blank=True, default="", trim_whitespace=False)
-    text_column = serializers.CharField(required=False, allow_blank=True, default="", trim_whitespace=False)
-    field_columns = serializers.ListField(
-        child=serializers.CharField(trim_whitespace=False),
-        required=False,
-        default=list,
-        max_length=limits.ITEM_FIELDS,
-        help_text="Several columns that are shown, in this order, in place of one text.",
-    )
-    text_format = serializers.ChoiceField(required=False, choices=Project.TextFormat.choices)
-    add_duplicates = serializers.BooleanField(
-        required=False,
-        default=False,
-        help_text="Whether rows whose content is in the project under other names are added once more.",
-    )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if attrs["text_column"] and attrs["field_columns"]:
-            raise serializers.ValidationError(
-                {"field_columns": "Give either a text column or columns for fields."}
-            )
-        return attrs
 
 
 class ItemFilters(serializers.Serializer[Any]):
@@ -146,11 +119,6 @@ class ItemLines(ProjectView):
         return ndjson(pages, name=f"{slug}-items.ndjson")
 
 
-def mapping_of(asked: dict[str, Any]) -> Mapping:
-    shown = asked["field_columns"] or [name for name in (asked["text_column"],) if name]
-    return Mapping.showing(shown, id_column=asked["id_column"])
-
-
 def _asked(view: ProjectView, asked: dict[str, Any]) -> tuple[Any, Callable[[Item], dict[str, Any]]]:
     """The items, and what is told of each."""
     project = view.access.project
@@ -159,7 +127,7 @@ def _asked(view: ProjectView, asked: dict[str, Any]) -> tuple[Any, Callable[[Ite
     if not asked["columns"]:
         shown = found.only("external_id", "position", "text", "image__sha256")
         return shown, lambda item: _content(item, project)
-    secret = model_columns(project)
+    secret = routing_port().model_columns(project=project)
     order = {name: place for place, name in enumerate(project.columns)}
 
     def with_columns(item: Item) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Background work: how far it is, what went wrong, and what people have it do."""
 
-from typing import Any
-
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -9,10 +7,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import jobs
-from annotation.api.background import JobBody, accepted, job_content
-from annotation.api.base import KeysetPages, ProjectView
-from annotation.api.content import Nothing
-from annotation.api.schema import PageQuery, page_of
+from annotation.api.background import JobBody, JobProblemBody, accepted, job_content
+from annotation.api.base import NewestFirst, OldestFirst, ProjectView
+from annotation.api.schema import Nothing, PageQuery, page_of
 from annotation.errors import HypacError
 from annotation.models import Job
 from annotation.services.import_undo import start_undo
@@ -33,30 +30,9 @@ class JobQuery(PageQuery):
             raise serializers.ValidationError(str(error)) from None
 
 
-class JobProblemBody(serializers.Serializer[Any]):
-    """One line or item that the job could not use; the rest of it went on."""
-
-    where = serializers.CharField()
-    message = serializers.CharField()
-
-
 class JobDetails(JobBody):
     problem_count = serializers.IntegerField()
     problems = JobProblemBody(many=True, help_text=f"The first {MAX_PROBLEMS_SHOWN}.")
-
-
-class NewestFirst(KeysetPages):
-    ordering = "-id"
-
-
-class OldestFirst(KeysetPages):
-    ordering = "id"
-
-
-class OldestItemsFirst(OldestFirst):
-    """Of rows that each show their item."""
-
-    long = ("item__text",)
 
 
 class JobView(ProjectView):

@@ -11,9 +11,8 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.api.base import ProjectView
+from annotation.api.base import OldestFirst, ProjectView
 from annotation.api.content import LabelBody, label_content
-from annotation.api.jobs import OldestFirst
 from annotation.api.schema import PageQuery, page_of
 from annotation.api.streams import NDJSON, NdjsonRenderer, ndjson
 from annotation.models import Label

@@ -10,9 +10,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.api.base import ProjectView
+from annotation.api.agreement import AnnotatorAgreementBody
+from annotation.api.base import OldestFirst, ProjectView
 from annotation.api.invitations import InvitationBody, invitation_content
-from annotation.api.jobs import OldestFirst
 from annotation.api.schema import PageQuery, page_of
 from annotation.models import Membership
 from annotation.selectors.people import Work, person
@@ -51,12 +51,6 @@ class MemberBody(serializers.Serializer[Any]):
     max_labels = serializers.IntegerField(allow_null=True, help_text="The most items in all.")
     max_per_day = serializers.IntegerField(allow_null=True, help_text="The most items in a day.")
     created_at = serializers.DateTimeField()
-
-
-class AnnotatorAgreementBody(serializers.Serializer[Any]):
-    answers = serializers.IntegerField()
-    share_equal_to_record = serializers.FloatField(allow_null=True)
-    kappa = serializers.FloatField(allow_null=True)
 
 
 class WorkBody(serializers.Serializer[Any]):

@@ -12,10 +12,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.api.base import ApiView
-from annotation.api.content import Nothing
-from annotation.api.jobs import NewestFirst
-from annotation.api.schema import PageQuery, page_of
+from annotation.api.base import ApiView, NewestFirst
+from annotation.api.schema import Nothing, PageQuery, page_of
 from annotation.errors import NotAllowedError
 from annotation.models import Invitation, Membership, User
 from annotation.permissions import LEADERS

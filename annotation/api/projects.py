@@ -16,15 +16,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import limits
-from annotation.api.base import ApiView, ProjectView
-from annotation.api.content import Nothing
-from annotation.api.jobs import NewestFirst
+from annotation.api.base import ApiView, NewestFirst, ProjectView
 from annotation.api.problems import PROBLEM, Problem
-from annotation.api.schema import PageQuery, page_of
+from annotation.api.schema import Nothing, PageQuery, page_of
 from annotation.errors import NotAllowedError
-from annotation.hooks import task_type_lacks
 from annotation.models import MAX_OVERLAP, Membership, Project, User
 from annotation.permissions import Access
+from annotation.ports import task_type_lacks
 from annotation.projects.task_types import task_type_titles
 from annotation.selectors.projects import projects_of
 from annotation.services.choices import MAX_CHOICES

@@ -13,14 +13,8 @@ from rest_framework.response import Response
 
 from annotation import queue
 from annotation.api.base import ProjectView
-from annotation.api.content import (
-    MAX_ID,
-    LabelBody,
-    Nothing,
-    TaskBody,
-    label_content,
-    task_content,
-)
+from annotation.api.content import MAX_ID, LabelBody, TaskBody, label_content, task_content
+from annotation.api.schema import Nothing
 from annotation.models import Label, Skip, User, WorkItem
 from annotation.queue.values import MAX_COMMENT
 from annotation.services.comments import flag_own_work

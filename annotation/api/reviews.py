@@ -8,10 +8,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.api.base import ProjectView
-from annotation.api.content import MAX_ID, ItemBody, Nothing, item_content
-from annotation.api.jobs import OldestItemsFirst
-from annotation.api.schema import PageQuery, page_of
+from annotation.api.base import OldestItemsFirst, ProjectView
+from annotation.api.content import MAX_ID, ItemBody, item_content
+from annotation.api.schema import Nothing, PageQuery, page_of
 from annotation.models import Comment, Label, Settlement, WorkItem
 from annotation.queue.values import MAX_COMMENT
 from annotation.selectors.review import Dispute, open_flags, with_answers

@@ -27,6 +27,10 @@ _KEY_HEADER = {
 _PROBLEM = {"$ref": "#/components/responses/Problem"}
 
 
+class Nothing(serializers.Serializer[Any]):
+    """No field at all."""
+
+
 class PageQuery(serializers.Serializer[Any]):
     """What a list in pages takes. Filters of one's own: a subclass."""
 

@@ -11,8 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.api.base import KeysetPages, ProjectView
-from annotation.api.content import Nothing
-from annotation.api.schema import PageQuery, list_of, page_of
+from annotation.api.schema import Nothing, PageQuery, list_of, page_of
 from annotation.errors import InputError
 from annotation.models import Webhook, WebhookDelivery
 from annotation.net import check_url

@@ -9,9 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import queue
-from annotation.api.base import ProjectView
+from annotation.api.base import OldestItemsFirst, ProjectView
 from annotation.api.content import ItemBody, item_content
-from annotation.api.jobs import OldestItemsFirst
 from annotation.api.schema import PageQuery, page_of
 from annotation.models import WorkItem
 

@@ -4,15 +4,18 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('annotation', '0014_attempts'),
+        ("annotation", "0014_attempts"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='project',
-            name='task_type',
-            field=models.CharField(default='single_choice', help_text='A name in annotation.projects.task_types, whatever that has: no migration for a new one.', max_length=30),
+            model_name="project",
+            name="task_type",
+            field=models.CharField(
+                default="single_choice",
+                help_text="A name in annotation.projects.task_types, whatever that has: no migration for a new one.",
+                max_length=30,
+            ),
         ),
     ]

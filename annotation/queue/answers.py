@@ -7,8 +7,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, InputError, NotAllowedError
-from annotation.hooks import blind_objection, hooks
 from annotation.models import Draft, Label, Skip, User, WorkBatch, WorkItem
+from annotation.ports import routing_port
 from annotation.queue.leases import NO_LEASE, held, why_gone
 from annotation.queue.settling import lock_settling, settle_after
 from annotation.queue.tokens import was_given
@@ -42,7 +42,9 @@ def submit(
     check_idempotency_key(idempotency_key)
     try:
         with transaction.atomic():
-            if work_item.batch.blind and (objection := blind_objection(project, user)):
+            if work_item.batch.blind and (
+                objection := routing_port().blind_objection(project=project, user=user)
+            ):
                 if label := _replay(user, idempotency_key, work_item_id, value, comment):
                     return label
                 raise NotAllowedError(objection)
@@ -61,8 +63,7 @@ def submit(
                 )
                 Draft.objects.filter(work_item=work_item, user=user).delete()
                 settle_after(label)
-                for stored in hooks.label_stored:
-                    stored(label, None)
+                routing_port().label_stored(label=label, replaced=None)
                 if watched:
                     events.label_stored(label, project, work_item.batch_id)
                 return label
@@ -93,7 +94,7 @@ def correct(
     """Store a new version of the person's own label. Where nothing changes, the label itself comes back.
 
     This is possible after the batch is locked, too: whoever rests on the label hears of it through
-    `hooks.label_stored`. Raises ConflictError where the label has a newer version already, or for a
+    `RoutingPort.label_stored`. Raises ConflictError where the label has a newer version already, or for a
     known key with another answer; NotAllowedError for somebody else's label.
     """
     old = Label.objects.select_related("work_item__batch__project", "annotator").filter(pk=label_id).first()
@@ -117,7 +118,7 @@ def correct(
             if (old.value, old.comment) == (value, comment):
                 return old
             must_be_blind = batch.blind and batch.locked_at is None
-            if must_be_blind and (objection := blind_objection(project, user)):
+            if must_be_blind and (objection := routing_port().blind_objection(project=project, user=user)):
                 raise NotAllowedError(objection)
             label = Label.objects.create(
                 item_id=old.item_id,
@@ -131,8 +132,7 @@ def correct(
                 lead_time_ms=usable_lead_time(lead_time_ms),
             )
             settle_after(label)
-            for stored in hooks.label_stored:
-                stored(label, old)
+            routing_port().label_stored(label=label, replaced=old)
             events.label_stored(label, project, batch.pk)
             return label
     except IntegrityError:

@@ -6,9 +6,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, InputError
-from annotation.hooks import blind_objection, hooks
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 from annotation.permissions import ROLES_BY_ACTION
+from annotation.ports import routing_port
 from annotation.queue.clock import queue_time
 from annotation.queue.leases import NO_LEASE
 from annotation.queue.settling import lock_settling, settle_item
@@ -83,8 +83,7 @@ def give_up(*, work_item: WorkItem, actor: User) -> WorkItem:
         _end(work_item, State.UNLABELABLE)
         work_item.refresh_from_db()
         _record(work_item, actor, "work.given_up")
-        for ended in hooks.work_item_ended:
-            ended(work_item)
+        routing_port().work_item_ended(work_item=work_item)
     return work_item
 
 
@@ -103,8 +102,7 @@ def ask_no_more(*, work_item: WorkItem, actor: User) -> WorkItem:
         work_item.refresh_from_db()
         _record(work_item, actor, "work.asked_no_more")
         settle_item(batch, work_item.item_id)
-        for ended in hooks.work_item_ended:
-            ended(work_item)
+        routing_port().work_item_ended(work_item=work_item)
     return work_item
 
 
@@ -153,7 +151,7 @@ def _who_may_label(batch: WorkBatch) -> QuerySet[Membership]:
         kept_out = [
             member.user_id
             for member in members.select_related("user", "project")
-            if blind_objection(member.project, member.user)
+            if routing_port().blind_objection(project=member.project, user=member.user)
         ]
         members = members.exclude(user__in=kept_out)
     return members

@@ -11,9 +11,9 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, NotAllowedError
-from annotation.hooks import blind_objection
 from annotation.models import Draft, Item, Label, Membership, Project, Skip, User, WorkItem
 from annotation.permissions import ROLES_BY_ACTION
+from annotation.ports import routing_port
 from annotation.queue.clock import queue_time
 from annotation.queue.finding import batches_of, places
 from annotation.queue.limits import room_of
@@ -50,8 +50,8 @@ def claim(*, project: Project, user: User) -> Task | None:
 
     Free are open items and those whose lease has expired, by priority and then in the batch's random order,
     without those that the person skipped, or labelled already in the batch, and without blind batches where
-    something stands against it (`hooks.blind_objection`). Nobody is given more items than their membership
-    allows (annotation.queue.limits); what they hold already they may finish.
+    something stands against it (`RoutingPort.blind_objection`). Nobody is given more items than their
+    membership allows (annotation.queue.limits); what they hold already they may finish.
 
     Raises NotAllowedError where the person may not label in the project.
     """
@@ -242,7 +242,7 @@ class _Objection:
 
     @cached_property
     def words(self) -> str:
-        return blind_objection(self.project, self.user)
+        return routing_port().blind_objection(project=self.project, user=self.user)
 
 
 def _end(project: Project, now: datetime, *, place: int) -> datetime:

@@ -14,8 +14,8 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, InputError, NotAllowedError
-from annotation.hooks import blind_objection, hooks
 from annotation.models import Item, Label, Settlement, User, WorkBatch, WorkItem
+from annotation.ports import routing_port
 from annotation.projects.task_types import TASK_TYPES
 from annotation.queue.values import check_comment, validate_value
 from annotation.selectors.settled import answers_of, standing_of, unsettled
@@ -110,7 +110,11 @@ def adjudicate(
                     "if this one changes. Confirm that you want that."
                 )
             )
-        if batch.blind and batch.locked_at is None and (objection := blind_objection(project, actor)):
+        if (
+            batch.blind
+            and batch.locked_at is None
+            and (objection := routing_port().blind_objection(project=project, user=actor))
+        ):
             raise NotAllowedError(objection)
         states = _states(batch, item.pk)
         if not states:
@@ -206,8 +210,7 @@ def _store(
         decided_by=decided_by,
         comment=comment,
     )
-    for settled in hooks.settled:
-        settled(batch, [settlement])
+    routing_port().settled(batch=batch, settlements=[settlement])
     return settlement
 
 
@@ -227,6 +230,5 @@ def _store_many(batch: WorkBatch, values: dict[int, Value]) -> list[Settlement]:
         )
         for item_id, value in values.items()
     )
-    for settled in hooks.settled:
-        settled(batch, settlements)
+    routing_port().settled(batch=batch, settlements=settlements)
     return settlements

@@ -8,8 +8,8 @@ import numpy as np
 from django.db.models import Exists, OuterRef
 from scipy import sparse
 
-from annotation.hooks import hidden_batches, hidden_items
 from annotation.models import Choice, Label, Project, Settlement, User, WorkItem
+from annotation.ports import routing_port
 from annotation.projects.task_types import TASK_TYPES
 from annotation.services import agreement as measures
 from annotation.services.agreement import Answers, Estimate, Floats, Ints, Together
@@ -116,7 +116,7 @@ class _Several:
 
 def agreement(project: Project) -> Agreement:
     """All figures of the page on agreement: a few queries and at most MAX_ITEMS items."""
-    hidden = hidden_batches(project)
+    hidden = routing_port().hidden_batches(project=project)
     several = _several(project, hidden)
     answers = several.answers
     counts = answers.counts
@@ -156,7 +156,7 @@ def agreement_by_annotator(project: Project) -> dict[int, AnnotatorAgreement]:
     """By the id of the person; people without an answer that can be compared are left out. What is hidden
     before its run is analysed does not count.
     """
-    several = _several(project, hidden_batches(project))
+    several = _several(project, routing_port().hidden_batches(project=project))
     return _by_person(project, several, *measures.pairs_of(several.answers))
 
 
@@ -170,7 +170,9 @@ def _several(project: Project, hidden: set[int]) -> _Several:
     )
     answered = WorkItem.objects.filter(batch__in=batches, state=State.DONE)
     another = answered.filter(batch=OuterRef("batch"), item=OuterRef("item")).exclude(slot=1)
-    compared = answered.filter(Exists(another), slot=1).exclude(hidden_items(project, "item"))
+    compared = answered.filter(Exists(another), slot=1).exclude(
+        routing_port().hidden_items(project=project, item_path="item")
+    )
     ids = list(compared.order_by("pk").values_list("pk", flat=True))
     chosen = ids if len(ids) <= MAX_ITEMS else random.Random(measures.SEED).sample(ids, MAX_ITEMS)  # noqa: S311
     units = set(WorkItem.objects.filter(pk__in=chosen).values_list("batch_id", "item_id"))

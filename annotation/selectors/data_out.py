@@ -9,9 +9,9 @@ from django.utils.translation import gettext as _
 
 from annotation import limits
 from annotation.errors import InputError
-from annotation.hooks import hidden_batches, hidden_items
 from annotation.models import Item, Job, Label, Project
 from annotation.permissions import Access
+from annotation.ports import routing_port
 from annotation.selectors.label_values import labels_of
 from annotation.services.import_job import Counts
 from annotation.services.imports import IMPORT
@@ -68,8 +68,8 @@ def labels_for(
             raise InputError(_("With your role you do not see what items are called."), where="external_id")
         found = found.filter(annotator=access.user)
     else:
-        found = found.exclude(work_item__batch__in=hidden_batches(project))
-        found = found.exclude(hidden_items(project, "item"))
+        found = found.exclude(work_item__batch__in=routing_port().hidden_batches(project=project))
+        found = found.exclude(routing_port().hidden_items(project=project, item_path="item"))
     if annotator is not None:
         found = found.filter(annotator__username=annotator)
     if external_id is not None:

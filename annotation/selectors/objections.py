@@ -3,8 +3,8 @@
 from django.db.models import Exists, OuterRef
 from django.utils.translation import ngettext
 
-from annotation.hooks import blind_objection
 from annotation.models import Membership, Project, User, WorkBatch, WorkItem
+from annotation.ports import routing_port
 from annotation.queue.limits import first_labels, room_of
 
 
@@ -19,7 +19,7 @@ def why_not_mine(project: Project, user: User) -> str:
     blind = WorkBatch.objects.filter(
         Exists(waiting), project=project, blind=True, locked_at__isnull=True, withdrawn_at__isnull=True
     )
-    return blind_objection(project, user) if blind.exists() else ""
+    return routing_port().blind_objection(project=project, user=user) if blind.exists() else ""
 
 
 def limit_reached(membership: Membership) -> str:

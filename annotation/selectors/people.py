@@ -10,8 +10,8 @@ from django.db import connection
 from django.db.models import Aggregate, Count, Exists, F, FloatField, Max, OuterRef, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber, TruncDate
 
-from annotation.hooks import hidden_batches, hidden_items
 from annotation.models import Comment, Label, Membership, Project, Skip, User
+from annotation.ports import routing_port
 from annotation.queue.limits import midnight
 from annotation.selectors.agreement import AnnotatorAgreement, agreement_by_annotator
 from annotation.selectors.label_values import labels_of
@@ -110,11 +110,11 @@ def latest_labels(project: Project, user: User, *, most: int = 20) -> tuple[list
     """The person's newest labels, and whether others may not be listed: which items are in a calibration set
     is nobody's to see before its run is analysed.
     """
-    hidden = hidden_batches(project)
+    hidden = routing_port().hidden_batches(project=project)
     # Not by superseded_by__isnull: PostgreSQL takes the join that it makes for one that leaves one row.
     newer = Label.objects.filter(supersedes=OuterRef("pk"))
     labels = labels_of(project, imported=False).filter(~Exists(newer), annotator=user)
-    unseen = Q(work_item__batch__in=hidden) | hidden_items(project, "item")
+    unseen = Q(work_item__batch__in=hidden) | routing_port().hidden_items(project=project, item_path="item")
     kept_back = labels.filter(unseen).exists()
     labels = labels.exclude(unseen)
     newest = list(labels.order_by("-id").values_list("pk", flat=True)[:most])

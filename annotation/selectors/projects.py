@@ -6,10 +6,10 @@ from django.core.cache import cache
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils.translation import gettext as _
 
-from annotation.hooks import next_step, project_contents
 from annotation.models import Item, Job, Label, Project, Skip, StoredFile, User, WorkBatch, WorkItem
 from annotation.models.projects import LONG_COLUMNS
 from annotation.permissions import ROLES_BY_ACTION, Access
+from annotation.ports import routing_port
 from annotation.selectors.bounded import TookTooLongError, at_most
 from annotation.selectors.label_values import labels_of
 from annotation.selectors.work import waiting_for
@@ -60,7 +60,7 @@ def project_cards(projects: list[Project], user: User) -> list[ProjectCard]:
         access = Access(project, user, role)
         waits = project.pk in with_work and access.allows("label")
         leads = access.allows("project.edit")
-        step = next_step(access) if leads else None
+        step = routing_port().next_step(access=access) if leads else None
         cards.append(
             ProjectCard(
                 project=project,
@@ -138,7 +138,7 @@ def contents(project: Project) -> Contents:
     counts = [
         (_("Items"), project.items.count()),
         (_("Labels by people"), labels_of(project).count()),
-        *project_contents(project),
+        *routing_port().project_contents(project=project),
         (_("Files"), files["n"]),
         (_("Members"), project.memberships.count()),
     ]

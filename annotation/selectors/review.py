@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
-from annotation.hooks import hidden_batches, hidden_items
 from annotation.models import Comment, Label, Project, Settlement, User, WorkItem
+from annotation.ports import routing_port
 from annotation.selectors.settled import answers_of, disagreements, standing_of
 
 
@@ -74,8 +74,9 @@ def open_flags(project: Project) -> QuerySet[Comment]:
     """
     flags = Comment.objects.filter(item__project=project, is_flag=True, resolved_at__isnull=True)
     # As a choice of what is shown: SQL's NOT IN would leave out flags without a work item, too.
-    shown = Q(work_item__isnull=True) | ~Q(work_item__batch__in=hidden_batches(project))
-    flags = flags.filter(shown).exclude(hidden_items(project, "work_item__item"))
+    hidden = routing_port().hidden_batches(project=project)
+    flags = flags.filter(Q(work_item__isnull=True) | ~Q(work_item__batch__in=hidden))
+    flags = flags.exclude(routing_port().hidden_items(project=project, item_path="work_item__item"))
     return flags.select_related("item__image", "author").order_by("pk")
 
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from annotation.hooks import blind_objection, hidden_batches, hidden_items
 from annotation.models import Item, Label, Project, Settlement, User, WorkBatch, WorkItem
 from annotation.models.projects import LONG_COLUMNS
+from annotation.ports import routing_port
 from annotation.selectors.ranges import of_items
 from annotation.values import Value
 
@@ -43,14 +43,15 @@ def disagreements(project: Project, user: User) -> QuerySet[WorkItem]:
     record is not settled, in the order of the queue.
 
     Without those of locked and withdrawn batches, those of earlier batches whose items are asked about anew,
-    and blind batches where something stands against this person (`hooks.blind_objection`).
+    and blind batches where something stands against this person (`RoutingPort.blind_objection`).
     """
     batches = WorkBatch.objects.filter(
         project=project, overlap__gt=1, locked_at__isnull=True, withdrawn_at__isnull=True
     )
-    if batches.filter(blind=True).exists() and blind_objection(project, user):
+    if batches.filter(blind=True).exists() and routing_port().blind_objection(project=project, user=user):
         batches = batches.filter(blind=False)
-    anew = hidden_items(project, "item") & ~Q(batch__in=hidden_batches(project))
+    hidden = routing_port().hidden_batches(project=project)
+    anew = routing_port().hidden_items(project=project, item_path="item") & ~Q(batch__in=hidden)
     return (
         unsettled(WorkItem.objects.filter(batch__in=batches).exclude(anew))
         .select_related("item__image", "batch__project")

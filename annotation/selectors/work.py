@@ -9,8 +9,8 @@ from statistics import median
 from django.core.cache import cache
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from annotation.hooks import blind_objection
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
+from annotation.ports import routing_port
 from annotation.queue.clock import queue_time
 from annotation.queue.limits import first_labels, midnight, room_of
 
@@ -75,7 +75,7 @@ def waiting_for(project: Project, user: User) -> int:
     batches = [
         batch
         for batch in asking.filter(project=project)
-        if not (batch.blind and blind_objection(project, user))
+        if not (batch.blind and routing_port().blind_objection(project=project, user=user))
     ]
     one = [batch.pk for batch in batches if batch.overlap == 1]
     several = [batch.pk for batch in batches if batch.overlap > 1]

@@ -17,8 +17,8 @@ from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from annotation.hooks import hidden_batches
 from annotation.models import Job, Label, Project, Webhook, WebhookDelivery
+from annotation.ports import routing_port
 from annotation.webhooks.announcing import announce
 
 EVENTS: Mapping[str, str | Promise] = {
@@ -131,7 +131,7 @@ def label_stored(label: Label, project: Project, batch_id: int) -> None:
     wanting = wanted_by(project, event)
     if not wanting:
         return
-    hidden = batch_id in hidden_batches(project)
+    hidden = batch_id in routing_port().hidden_batches(project=project)
     data = {
         "label": label.pk,
         "version": label.version,

@@ -11,7 +11,6 @@ from itertools import islice
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.hooks import model_columns
 from annotation.importers import registry
 from annotation.importers.base import Row
 from annotation.importers.delimited import Delimited
@@ -22,6 +21,7 @@ from annotation.importers.json_list import JsonList
 from annotation.importers.jsonl import JsonLines
 from annotation.importers.limits import MOST_NAMES, BudgetError
 from annotation.models import StoredFile
+from annotation.ports import routing_port
 from annotation.selectors.answer_columns import answer_columns
 from annotation.services.import_reading import reading
 
@@ -70,7 +70,8 @@ def _secret(stored: StoredFile, name: str) -> frozenset[str]:
     secret: frozenset[str] = frozenset()
     for most in (SAMPLE, None) if isinstance(registry.get(name), JsonLines | JsonList) else (SAMPLE,):
         columns, answers = _columns(stored, name, most)
-        hidden = answer_columns(stored.project, columns) | model_columns(stored.project)
+        of_models = routing_port().model_columns(project=stored.project)
+        hidden = answer_columns(stored.project, columns) | of_models
         if secret := answers | (columns & hidden):
             break
     return secret

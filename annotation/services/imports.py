@@ -9,7 +9,6 @@ from django.utils.translation import gettext as _
 
 from annotation import jobs, limits
 from annotation.errors import ConflictError, InputError
-from annotation.hooks import model_columns
 from annotation.importers import registry
 from annotation.importers.base import Importer, Problem, Record
 from annotation.importers.budget import one_look
@@ -18,6 +17,7 @@ from annotation.importers.hugging_face import HuggingFace
 from annotation.importers.limits import MAX_COLUMNS, SAMPLE_CHARACTERS
 from annotation.importers.reserved import RESPONSES
 from annotation.models import Job, Project, StoredFile, User
+from annotation.ports import routing_port
 from annotation.selectors.answer_columns import answer_columns
 from annotation.services import audit
 from annotation.services.files import MODEL_OUTPUT
@@ -90,7 +90,7 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "") ->
     named = list(dict.fromkeys(name for row in sample for name in row))
     columns = named[:MAX_COLUMNS]
     reserved = answer_columns(project, columns) | answers
-    details = read_columns(columns, sample, project, reserved | model_columns(project))
+    details = read_columns(columns, sample, project, reserved | routing_port().model_columns(project=project))
     proposal = None if importer.holds_images else propose(details, sample, places)
     return Preview(
         format=importer.name,
@@ -170,7 +170,7 @@ def check_mapping(*, project: Project, seen: Preview, mapping: Mapping) -> None:
                 "columns": ", ".join(seen.columns),
             }
             raise InputError(f"{words} {_other_sheets(seen)}".strip(), where=field)
-    secret = model_columns(project) - seen.reserved
+    secret = routing_port().model_columns(project=project) - seen.reserved
     for field, name in named:
         if name in seen.reserved:
             words = _(

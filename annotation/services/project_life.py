@@ -6,8 +6,8 @@ from django.utils.translation import gettext as _
 
 from annotation import jobs, queue
 from annotation.errors import ConflictError
-from annotation.hooks import project_duplicated
 from annotation.models import Job, Project, User, WorkItem
+from annotation.ports import routing_port
 from annotation.projects.task_types import TASK_TYPES
 from annotation.services import audit, events
 from annotation.services.addressed import invite_members
@@ -76,7 +76,7 @@ def duplicate_project(*, project: Project, actor: User, name: str, with_members:
         others = project.memberships.filter(is_active=True, user__is_active=True).exclude(user=actor)
         others = others.select_related("user")
         invited = invite_members(project=copy, actor=actor, members=others) if with_members else 0
-        project_duplicated(project, copy, actor)
+        routing_port().project_duplicated(project=project, copy=copy, actor=actor)
         audit.record(
             project=copy,
             actor=actor,

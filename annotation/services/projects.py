@@ -12,9 +12,9 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, InputError, NotAllowedError
-from annotation.hooks import schema_objection, wording_objection
 from annotation.labelling_config.reading import read_config
 from annotation.models import MAX_OVERLAP, Choice, Label, Membership, Project, User
+from annotation.ports import routing_port
 from annotation.projects.task_types import DEFAULT, TASK_TYPES
 from annotation.selectors.label_values import with_choice
 from annotation.services import audit
@@ -125,7 +125,7 @@ def update_project(*, project: Project, user: User, **fields: Any) -> Project:
     """Change what is in EDITABLE. How many people are asked holds for runs that start later.
 
     Raises InputError whose `where` names the field, and ConflictError for guidelines that somebody builds
-    on (`hooks.wording_objection`); `project` is then unchanged.
+    on (`RoutingPort.wording_objection`); `project` is then unchanged.
     """
     if unknown := sorted(set(fields) - EDITABLE):
         raise InputError(_("This cannot be changed."), where=unknown[0])
@@ -137,7 +137,7 @@ def update_project(*, project: Project, user: User, **fields: Any) -> Project:
         if project.guidelines != before.get("guidelines", project.guidelines):
             prepare_guidelines(project, before=before["guidelines"])
             stored = Project.objects.get(pk=project.pk)
-            if objection := wording_objection(stored, guidelines=project.guidelines):
+            if objection := routing_port().wording_objection(project=stored, guidelines=project.guidelines):
                 raise ConflictError(objection, where="guidelines")
     except (InputError, ConflictError):
         for name, value in before.items():
@@ -159,8 +159,8 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
     """Make these the project's labels, in this order. A label is recognised by its key, which never changes.
 
     Colours and shortcut keys can always be changed. Raises ConflictError where names or keys would change
-    while somebody builds on them (`hooks.schema_objection`), or their order (`hooks.wording_objection`), and
-    where a removed label has been given.
+    while somebody builds on them (`RoutingPort.schema_objection`), or their order
+    (`RoutingPort.wording_objection`), and where a removed label has been given.
     """
     specs = _specs(project.task_type, choices)
     wanted = {spec.key: spec for spec in specs}
@@ -175,11 +175,11 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
             if key in wanted and choice.name != wanted[key].name
         }
         added = [spec.key for spec in specs if spec.key not in present]
-        if (removed or renamed or added) and (objection := schema_objection(project)):
+        if (removed or renamed or added) and (objection := routing_port().schema_objection(project=project)):
             raise ConflictError(objection, where="choices")
         named = [(spec.key, spec.name) for spec in specs]
         if named != [(choice.key, choice.name) for choice in present.values()] and (
-            objection := wording_objection(project, choices=named)
+            objection := routing_port().wording_objection(project=project, choices=named)
         ):
             raise ConflictError(objection, where="choices")
         for key in removed:

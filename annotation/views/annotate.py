@@ -18,6 +18,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 
 from annotation import queue
+from annotation.common.numbers import whole_number
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.models import Label, WorkItem
 from annotation.services.comments import flag_own_work
@@ -29,7 +30,6 @@ from annotation.views.annotate_answers import (
     newest_label,
     own_label,
     value_of,
-    whole,
     work_item_id,
 )
 from annotation.views.annotate_shown import Said, cards, counts, name_of, redirected, show, to_correct
@@ -138,7 +138,7 @@ def flag(request: ProjectRequest) -> HttpResponseBase:
 @from_the_page
 def undo(request: ProjectRequest) -> HttpResponseBase:
     try:
-        before = whole(data) if (data := request.POST.get("before")) else None
+        before = whole_number(data) if (data := request.POST.get("before")) else None
         task = queue.undo(project=request.access.project, user=request.user, before=before)
     except (ConflictError, InputError) as error:
         return _next(request, Said(str(error), trouble=True), "gone")

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.http import Http404
 
+from annotation.common.numbers import whole_number
 from annotation.errors import InputError
 from annotation.models import Label
 from annotation.projects.task_types import TASK_TYPES
@@ -37,25 +38,25 @@ def holding(request: ProjectRequest) -> set[int] | None:
     """The work items that the page has; None where it has none and wants to be shown what is next."""
     if (data := request.POST.get("holding")) is None:
         return None
-    return {whole(part) for part in data.split(",")[:MOST_HELD] if part}
+    return {whole_number(part) for part in data.split(",")[:MOST_HELD] if part}
 
 
 def held_ahead(request: ProjectRequest) -> list[tuple[int, str]]:
     """Work items behind the one that is shown, each with the token of its lease."""
     parts = (part.partition(":") for part in request.POST.get("ahead", "").split(",")[:MOST_HELD] if part)
-    return [(whole(number), token) for number, _colon, token in parts]
+    return [(whole_number(number), token) for number, _colon, token in parts]
 
 
 def work_item_id(request: ProjectRequest) -> int:
     """The work item that the form names, if it is one of this project."""
-    number = whole(request.POST.get("work_item", ""))
+    number = whole_number(request.POST.get("work_item", ""))
     if not request.access.project.work_batches.filter(work_items=number).exists():
         raise Http404("no such work item in this project")
     return number
 
 
 def own_label(request: ProjectRequest, number: str) -> Label:
-    label = _own_labels(request).filter(pk=whole(number)).first()
+    label = _own_labels(request).filter(pk=whole_number(number)).first()
     if label is None:
         raise Http404("no such label of this person, or a newer version of it")
     return label
@@ -70,9 +71,3 @@ def _own_labels(request: ProjectRequest) -> Any:
     return Label.objects.select_related("work_item__batch", "item__image", "item__project").filter(
         annotator=request.user, item__project=request.access.project, superseded_by__isnull=True
     )
-
-
-def whole(text: str | None) -> int:
-    if not text or not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise Http404("not a number")
-    return int(text)

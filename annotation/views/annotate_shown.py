@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from annotation import queue
-from annotation.hooks import next_step
 from annotation.models import Label, Project, Skip, WorkItem
+from annotation.ports import routing_port
 from annotation.projects.task_types import TASK_TYPES, TaskType
 from annotation.queue import Task
 from annotation.selectors.label_values import in_words
@@ -82,7 +82,7 @@ def _missing(request: ProjectRequest) -> str:
     """What has to be done before anybody can label here; "" once there was something to label."""
     if request.access.project.work_batches.filter(imported_by__isnull=True).exists():
         return ""
-    step = next_step(request.access)
+    step = routing_port().next_step(access=request.access)
     return step[0] if step else ""
 
 

@@ -3,8 +3,8 @@
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
+from annotation.common.numbers import whole_number
 from annotation.views.access import ProjectRequest, needs
-from annotation.views.annotate_answers import whole
 
 PER_PAGE = 50
 
@@ -14,7 +14,7 @@ def audit(request: ProjectRequest) -> HttpResponseBase:
     """Pages by id, so that new events push nothing to another page."""
     events = request.access.project.audit_events.select_related("actor").order_by("-id")
     if before := request.GET.get("before"):
-        events = events.filter(pk__lt=whole(before))
+        events = events.filter(pk__lt=whole_number(before))
     rows = list(events[: PER_PAGE + 1])
     older = rows[PER_PAGE - 1].pk if len(rows) > PER_PAGE else None
     return render(request, "annotation/audit.html", {"events": rows[:PER_PAGE], "older": older})

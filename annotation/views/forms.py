@@ -6,27 +6,12 @@ from typing import TYPE_CHECKING, Any, cast
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from annotation.errors import HypacError
-from annotation.hooks import task_type_needs
-from annotation.models import MAX_OVERLAP, Membership, Project
+from annotation.common.forms import price_field
+from annotation.models import MAX_OVERLAP, Project
 from annotation.models.projects import HEX_COLOR
+from annotation.ports import routing_port
 from annotation.projects.task_types import DEFAULT, TASK_TYPES, TaskType, task_type_titles
 from annotation.services.choices import PALETTE, ChoiceSpec
-
-
-def add_error(form: forms.Form, error: HypacError) -> None:
-    """Show what a service refused beside the field it names, or above the form."""
-    form.add_error(error.where if error.where in form.fields else None, error.message)
-
-
-def price_field(**options: Any) -> forms.DecimalField:
-    return forms.DecimalField(
-        min_value=Decimal(0),
-        max_digits=14,
-        decimal_places=6,
-        error_messages={"min_value": _("A price cannot be negative.")},
-        **options,
-    )
 
 
 class ProjectBasicsForm(forms.Form):
@@ -77,7 +62,7 @@ class NewProjectForm(ProjectBasicsForm):
 
     def task_types(self) -> list[tuple[TaskType, tuple[bool, str] | None]]:
         """Every task type, with what it needs on the server and whether that is there."""
-        return [(kind, task_type_needs(name)) for name, kind in TASK_TYPES.items()]
+        return [(kind, routing_port().task_type_needs(task_type=name)) for name, kind in TASK_TYPES.items()]
 
     def specs(self) -> list[ChoiceSpec]:
         """The labels; none where the task type has none, whatever was typed before it was chosen, nor where a
@@ -179,23 +164,3 @@ ChoiceFormSet = cast(
         ChoiceForm, formset=_ChoiceFormSet, extra=2, can_delete=True, max_num=500, absolute_max=510
     ),
 )
-
-
-class MemberForm(forms.Form):
-    username = forms.CharField(
-        label=_("Username"),
-        max_length=150,
-        widget=forms.TextInput(attrs={"autocapitalize": "none", "autocomplete": "off"}),
-    )
-    role = forms.ChoiceField(
-        label=_("Role"), choices=Membership.Role.choices, initial=Membership.Role.ANNOTATOR
-    )
-
-
-class AccountForm(MemberForm):
-    email = forms.EmailField(label=_("E-mail"), required=False)
-    field_order = ["username", "email", "role"]
-
-
-class RoleForm(forms.Form):
-    role = forms.ChoiceField(label=_("Role"), choices=Membership.Role.choices)

@@ -16,12 +16,13 @@ from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
 from annotation import limits
+from annotation.common.forms import add_error
 from annotation.errors import HypacError, InputError
-from annotation.hooks import hidden_columns
 from annotation.importers.budget import one_look
 from annotation.importers.detect import detect
 from annotation.importers.excel import NAME as EXCEL
 from annotation.models import Job, Project, StoredFile
+from annotation.ports import routing_port
 from annotation.services.files import store_file
 from annotation.services.import_again import doubling
 from annotation.services.import_check import Check, check_import
@@ -35,7 +36,6 @@ from annotation.services.imports import (
     start_import,
 )
 from annotation.views.access import ProjectRequest, needs, takes_files, told
-from annotation.views.forms import add_error
 from annotation.views.import_forms import TEXT_FORMATS, MappingForm, UploadForm
 
 RECENT = 5
@@ -157,7 +157,7 @@ def _mapping_page(request: ProjectRequest, stored: StoredFile, look: Preview) ->
     project = request.access.project
     chosen = _chosen(request, project, look)
     # A file that was imported can be looked at again, with the answers of models in it.
-    hidden = hidden_columns(project) | look.reserved
+    hidden = routing_port().hidden_columns(project=project) | look.reserved
     rows = [
         [
             _("(not shown now)") if name in hidden else row.get(name, "")[: limits.CELL]

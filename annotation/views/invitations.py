@@ -12,13 +12,13 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 
+from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Invitation, Membership
 from annotation.services import invitations as service
 from annotation.services.own_passwords import OwnPasswordError
 from annotation.views import attempts
 from annotation.views.access import ProjectRequest, needs, public, told
-from annotation.views.forms import add_error
 from annotation.views.members import ROLES_IN_WORDS, members_page
 from annotation.views.own_invitations import password_first
 from annotation.views.people_forms import InvitationForm, JoinForm

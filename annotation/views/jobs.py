@@ -14,9 +14,9 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
 from annotation import jobs as service
-from annotation.hooks import job_page
 from annotation.job_context import MAX_PROBLEMS
 from annotation.models import Job
+from annotation.ports import routing_port
 from annotation.selectors.job_progress import job_progress
 from annotation.services.import_undo import undo_objection
 from annotation.services.job_pauses import cancel_job, pause_job, resume_job, retry_job, try_job_now
@@ -53,7 +53,8 @@ def job(request: ProjectRequest, job_id: int) -> HttpResponseBase:
         "problem_count": problem_count,
         "problems_are_all": problem_count < MAX_PROBLEMS,
         "polls": found.state in service.UNFINISHED,
-        "origin": fetched_page(found, request.access) or job_page(found, request.access),
+        "origin": fetched_page(found, request.access)
+        or routing_port().job_page(job=found, access=request.access),
         "import_stays": undo_objection(found) if request.access.allows("items.import") else None,
     }
     if request.htmx:

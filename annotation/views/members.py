@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Membership, User
 from annotation.permissions import access_to
@@ -23,8 +24,7 @@ from annotation.services.password_links import HOURS, reset_link, why_no_link
 from annotation.views import attempts
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.attempts import told_to_wait
-from annotation.views.forms import AccountForm, MemberForm, RoleForm, add_error
-from annotation.views.people_forms import InvitationForm, LimitsForm
+from annotation.views.people_forms import AccountForm, InvitationForm, LimitsForm, MemberForm, RoleForm
 
 ROLES_IN_WORDS = (
     (Membership.Role.OWNER, gettext_lazy("May do everything, also decide who takes part.")),

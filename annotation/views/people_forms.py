@@ -143,3 +143,23 @@ class AccountDetailsForm(_ModelForm):
         self.fields["first_name"].widget.attrs["autocomplete"] = "given-name"
         self.fields["last_name"].widget.attrs["autocomplete"] = "family-name"
         self.fields["email"].widget.attrs["autocomplete"] = "email"
+
+
+class MemberForm(forms.Form):
+    username = forms.CharField(
+        label=_("Username"),
+        max_length=150,
+        widget=forms.TextInput(attrs={"autocapitalize": "none", "autocomplete": "off"}),
+    )
+    role = forms.ChoiceField(
+        label=_("Role"), choices=Membership.Role.choices, initial=Membership.Role.ANNOTATOR
+    )
+
+
+class AccountForm(MemberForm):
+    email = forms.EmailField(label=_("E-mail"), required=False)
+    field_order = ["username", "email", "role"]
+
+
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(label=_("Role"), choices=Membership.Role.choices)

@@ -9,13 +9,13 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.selectors.projects import contents
 from annotation.services import project_life as service
 from annotation.services.project_deletion import delete_project
 from annotation.services.projects import may_make_projects
 from annotation.views.access import ProjectRequest, needs, told
-from annotation.views.forms import add_error
 
 
 class DuplicateForm(forms.Form):

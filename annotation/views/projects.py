@@ -9,16 +9,17 @@ from django.http.response import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
+from annotation.common.forms import add_error
 from annotation.errors import HypacError
-from annotation.hooks import task_type_lacks
 from annotation.labelling_config import config_of
 from annotation.models import Membership
+from annotation.ports import task_type_lacks
 from annotation.projects.task_types import TASK_TYPES
 from annotation.selectors.projects import project_cards, projects_of
 from annotation.services.own_passwords import has_to_choose
 from annotation.services.projects import create_project, may_make_projects, set_choices, update_project
 from annotation.views.access import PageRequest, ProjectRequest, needs, signed_in
-from annotation.views.forms import ChoiceFormSet, NewProjectForm, SettingsForm, add_error
+from annotation.views.forms import ChoiceFormSet, NewProjectForm, SettingsForm
 from annotation.views.own_invitations import invitations_shown
 
 PER_PAGE = 20

@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from annotation.common.numbers import whole_number
 from annotation.errors import ConflictError, InputError
 from annotation.models import Choice, Comment, Label, WorkItem
 from annotation.projects.task_types import TASK_TYPES
@@ -22,7 +23,7 @@ from annotation.selectors.settled import disagreements
 from annotation.services.comments import resolve_flag
 from annotation.services.review import NoDisputeError, decide_dispute
 from annotation.views.access import ProjectRequest, needs, told
-from annotation.views.annotate_answers import value_of, whole
+from annotation.views.annotate_answers import value_of
 
 SHOWN = 60
 """Characters of a decision that a message repeats."""
@@ -55,12 +56,12 @@ class Given:
 def review(request: ProjectRequest) -> HttpResponseBase:
     project, user = request.access.project, request.user
     if wanted := request.GET.get("work_item"):
-        dispute = selectors.dispute_of(project, user, whole(wanted))
+        dispute = selectors.dispute_of(project, user, whole_number(wanted))
         if dispute is None:
-            return _gone(request, whole(wanted))
+            return _gone(request, whole_number(wanted))
         return _show(request, dispute, taken=_taken(request, dispute))
     after = request.GET.get("after")
-    return _show(request, selectors.next_dispute(project, user, after=whole(after) if after else None))
+    return _show(request, selectors.next_dispute(project, user, after=whole_number(after) if after else None))
 
 
 @needs("review", "POST")
@@ -230,7 +231,7 @@ def _shows_names(request: ProjectRequest) -> bool:
 
 def _work_item(request: ProjectRequest) -> WorkItem:
     found = WorkItem.objects.filter(
-        batch__project=request.access.project, slot=0, pk=whole(request.POST.get("work_item", ""))
+        batch__project=request.access.project, slot=0, pk=whole_number(request.POST.get("work_item", ""))
     )
     if (work_item := found.select_related("batch__project", "item").first()) is None:
         raise Http404("no such work item in this project")

@@ -13,12 +13,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotation.common.forms import add_error
 from annotation.errors import InputError
 from annotation.models import ApiToken, Membership, Project, User
 from annotation.models.projects import LONG_COLUMNS
 from annotation.services.tokens import MOST_TOKENS, make_token, revoke_token
 from annotation.views.access import signed_in
-from annotation.views.forms import add_error
 
 
 class TokenForm(forms.Form):

@@ -12,13 +12,13 @@ from django.urls import path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotation.common.forms import add_error
 from annotation.errors import HypacError, InputError
 from annotation.models import Webhook, WebhookDelivery
 from annotation.net import check_url
 from annotation.services import webhooks as service
 from annotation.services.events import EVENTS
 from annotation.views.access import ProjectRequest, needs, told
-from annotation.views.forms import add_error
 
 VIEW, EDIT = "webhooks.view", "webhooks.edit"
 PAGE = 30

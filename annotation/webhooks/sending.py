@@ -17,8 +17,8 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from annotation.common.clock import seconds_ago
 from annotation.errors import InputError
-from annotation.job_context import ago
 from annotation.models import Webhook, WebhookDelivery
 from annotation.net import GuardedClient, NetError
 from annotation.secrets import decrypt
@@ -125,7 +125,7 @@ def send_overdue(*, seconds: float = TURN_SECONDS) -> None:
 
 def overdue_webhooks() -> list[int]:
     rows = WebhookDelivery.objects.filter(
-        _willing(), state=State.PENDING, next_attempt_at__lte=ago(OVERDUE_SECONDS)
+        _willing(), state=State.PENDING, next_attempt_at__lte=seconds_ago(OVERDUE_SECONDS)
     )
     return list(rows.order_by().values_list("webhook", flat=True).distinct()[:MOST_OVERDUE])
 
@@ -301,4 +301,4 @@ def _fail(rows: QuerySet[WebhookDelivery], error: str) -> int:
 
 
 def _later(seconds: float) -> Combinable:
-    return ago(-seconds)
+    return seconds_ago(-seconds)

@@ -11,8 +11,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from annotation import jobs
+from annotation.common.clock import seconds_ago
 from annotation.errors import HypacError
-from annotation.job_context import ago
 from annotation.models import Job, WorkBatch, WorkItem
 
 # Of each project no more are counted: so long a queue needs no exact figure, and counting costs time.
@@ -58,7 +58,7 @@ def _jobs(now: datetime) -> Iterator[Metric]:
     yield lengths
     yield ages
 
-    stale = ago(settings.HYPAC_JOB_STALE_SECONDS)
+    stale = seconds_ago(settings.HYPAC_JOB_STALE_SECONDS)
     silent = Job.objects.filter(state=Job.State.RUNNING, heartbeat_at__lt=stale).count()
     yield GaugeMetricFamily(
         "hypac_jobs_silent", "Running jobs whose worker shows no sign of life.", value=silent

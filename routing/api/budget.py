@@ -14,8 +14,8 @@ from annotation.models import User
 from routing.api.bodies import MoneyBody
 from routing.api.plans import budget_field
 from routing.models import Run
+from routing.runs.budget import set_budget
 from routing.selectors.model_money import model_money
-from routing.services.budget import set_budget
 
 
 class BudgetFields(serializers.Serializer[Any]):

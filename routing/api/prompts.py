@@ -13,8 +13,7 @@ from rest_framework.response import Response
 
 from annotation.api.background import JobBody, accepted
 from annotation.api.base import ApiView, ProjectView
-from annotation.api.content import Nothing
-from annotation.api.schema import list_of
+from annotation.api.schema import Nothing, list_of
 from annotation.errors import InputError
 from annotation.models import User
 from routing.backends import Example, Prompt

@@ -12,8 +12,7 @@ from rest_framework.response import Response
 
 from annotation.api.background import JobBody, accepted
 from annotation.api.base import KeysetPages, ProjectView
-from annotation.api.content import Nothing
-from annotation.api.schema import PageQuery, page_of
+from annotation.api.schema import Nothing, PageQuery, page_of
 from annotation.api.streams import NDJSON, NdjsonRenderer
 from annotation.models import User
 from annotation.queue import BatchProgress

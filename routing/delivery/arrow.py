@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from routing.delivery.base import ADDED, About, Page, added_names
 from routing.delivery.kinds import BOOLEAN, INTEGER, LIST_OF, NUMBER
+from routing.delivery.row import ADDED, About, Page, added_names
 
 if TYPE_CHECKING:
     import pyarrow as pa

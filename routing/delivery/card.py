@@ -12,7 +12,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import override
 
 from routing.core.right import beside
-from routing.delivery.base import Page, Writer
+from routing.delivery.base import Writer
+from routing.delivery.row import Page
 from routing.models import Delivery, Run
 
 

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 from django.utils.translation import gettext_lazy as _
 
 from annotation.spreadsheets import FIRST, as_text
-from routing.delivery.base import ADDED, About, Files, Limit, Page, RowWriter, added_names
+from routing.delivery.base import Files, Limit, RowWriter
+from routing.delivery.row import ADDED, About, Page, added_names
 
 LIMITS = (
     Limit(

@@ -4,8 +4,9 @@ from typing import Any, ClassVar
 
 from django.utils.translation import gettext_lazy as _
 
-from routing.delivery.base import ADDED, About, Files, Limit, Page, RowWriter, added_names, free_names
+from routing.delivery.base import Files, Limit, RowWriter
 from routing.delivery.jsonl import dumps
+from routing.delivery.row import ADDED, About, Page, added_names, free_names
 
 # What doccano reads, or writes itself when it gives the examples back.
 RESERVED = ("text", "label", "id", "Comments")

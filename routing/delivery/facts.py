@@ -10,8 +10,8 @@ from annotation.selectors.ranges import of_items
 from annotation.selectors.settled import RecordRow, record_rows
 from annotation.values import Value
 from routing.core.exact import plain
-from routing.delivery.base import ADDED
 from routing.delivery.frame import Frame
+from routing.delivery.row import ADDED
 from routing.models import DrawItem, Route, Run
 from routing.services.answers import usable_values
 

@@ -6,12 +6,12 @@ from functools import cached_property
 
 from django.db.models import Q
 
-from annotation.hooks import hidden_batches, hidden_items
 from annotation.models import Item
 from annotation.selectors.label_values import imported_batches
 from annotation.selectors.ranges import of_items
 from annotation.values import Value
 from routing.models import Run, RunSource
+from routing.selectors.visibility import asked_anew, hidden_batches
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Frame:
             run_sources=list(run.run_sources.select_related("source").order_by("position")),
             names=dict(run.project.choices.values_list("key", "name")),
             hidden=hidden_batches(run.project),
-            anew=hidden_items(run.project, "pk"),
+            anew=asked_anew(run.project, "pk"),
             runs_of_batches=runs_of_batches,
             certificate_id=run.certificate.sha256,
             imported=frozenset(imported_batches(run.project)),

@@ -11,8 +11,9 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation.services.files import BLOCK
 from routing.delivery.arrow import Columns
-from routing.delivery.base import About, Files, Limit, Page, RowWriter
+from routing.delivery.base import Files, Limit, RowWriter
 from routing.delivery.parquet import LIMITS
+from routing.delivery.row import About, Page
 
 if TYPE_CHECKING:
     import pyarrow as pa

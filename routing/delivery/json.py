@@ -2,8 +2,9 @@
 
 from typing import ClassVar
 
-from routing.delivery.base import About, Files, Limit, Page, RowWriter
+from routing.delivery.base import Files, Limit, RowWriter
 from routing.delivery.jsonl import LIMITS, Lines
+from routing.delivery.row import About, Page
 
 
 class JsonWriter(RowWriter):

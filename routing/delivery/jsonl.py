@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 from django.utils.translation import gettext_lazy as _
 
-from routing.delivery.base import About, Files, Limit, Page, RowWriter, added_names
+from routing.delivery.base import Files, Limit, RowWriter
+from routing.delivery.row import About, Page, added_names
 
 dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 

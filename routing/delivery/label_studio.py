@@ -16,9 +16,10 @@ from annotation.importers.label_studio_results import value_of
 from annotation.importers.reserved import LABEL_STUDIO
 from annotation.labelling_config import read_config
 from annotation.labelling_config.results import is_exact, results_of
-from routing.delivery.base import About, Files, Limit, Page, Row, RowWriter, free_names
+from routing.delivery.base import Files, Limit, RowWriter
 from routing.delivery.facts import IMPORTED, PERSON
 from routing.delivery.jsonl import dumps
+from routing.delivery.row import About, Page, Row, free_names
 
 FOLDER = "label_studio/"
 

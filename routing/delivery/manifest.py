@@ -4,9 +4,10 @@ from typing import Any, ClassVar
 
 from django.utils.translation import gettext_lazy as _
 
-from routing.delivery.base import ADDED, About, Files, Limit, Page, RowWriter, free_names
+from routing.delivery.base import Files, Limit, RowWriter
 from routing.delivery.facts import PERSON
 from routing.delivery.jsonl import dumps
+from routing.delivery.row import ADDED, About, Page, free_names
 
 LABEL = "label"
 METADATA = f"{LABEL}-metadata"

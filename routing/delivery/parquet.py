@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from django.utils.translation import gettext_lazy as _
 
 from routing.delivery.arrow import Columns
-from routing.delivery.base import About, Files, Limit, Page, RowWriter
+from routing.delivery.base import Files, Limit, RowWriter
+from routing.delivery.row import About, Page
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,11 +15,11 @@ from annotation.labelling_config import config_of
 from annotation.models import Item
 from annotation.selectors.ranges import of_items
 from annotation.selectors.snapshot import in_snapshot
-from routing.delivery.base import ADDED, About, Page, Row
 from routing.delivery.facts import PERSON as PERSON
 from routing.delivery.facts import columns_of
 from routing.delivery.frame import Frame as Frame
 from routing.delivery.kinds import Kinds
+from routing.delivery.row import ADDED, About, Page, Row
 from routing.models import Run
 
 READ = 500

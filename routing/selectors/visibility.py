@@ -8,7 +8,6 @@ from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Subquery
 from django.db.models.lookups import IsNull
 
 from annotation.errors import HypacError
-from annotation.hooks import hidden_batches
 from annotation.models import Comment, Label, Project, Settlement, Skip, WorkItem
 from annotation.permissions import Access
 from annotation.selectors.answer_columns import answer_columns
@@ -98,6 +97,12 @@ def sight_of(project: Project, access: Access, *, run: int | None = None) -> Sig
     batches = project.work_batches.exclude(pk__in=hidden).values_list("pk", flat=True)
     anew = runs_asking_anew(project)
     return Sight(project, output, hidden, tuple(batches), anew, shown, tuple(sources))
+
+
+def hidden_batches(project: Project) -> set[int]:
+    """The calibration set of a run that is not analysed yet: not even which items are in it may be seen."""
+    runs = project.runs.filter(state__in=OPEN, calibration_batch__isnull=False)
+    return set(runs.values_list("calibration_batch", flat=True))
 
 
 def runs_asking_anew(project: Project) -> tuple[int, ...]:

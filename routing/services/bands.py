@@ -15,10 +15,10 @@ from annotation.selectors.settled import has_record
 from routing.core import sampling
 from routing.core.keys import Threshold
 from routing.models import PoolItem, Route, Run, RunSource, Spend
+from routing.runs.predict import PendingItems, predict_missing
 from routing.services import validity
 from routing.services.answers import passed_on
 from routing.services.chains import thresholds_from_json
-from routing.services.predicting import Wanted, predict_missing
 from routing.services.run_events import run_completed, run_routed
 from routing.services.run_sources import changed_sources
 from routing.services.sql import analyse_tables, insert_select
@@ -75,7 +75,7 @@ def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource]) 
     """
     done = 0
     for run_source in run_sources[1:]:
-        items = Wanted(_coming(run, run_sources, run_source.position))
+        items = PendingItems(_coming(run, run_sources, run_source.position))
         with context.chunk(total=done + items.count):
             pass
         done += predict_missing(

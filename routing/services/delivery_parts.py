@@ -12,8 +12,8 @@ from annotation.errors import InputError, JobFailedError, NotAllowedError
 from annotation.models import Project, User
 from annotation.permissions import access_to
 from annotation.services.files import open_file
-from routing.delivery.base import Page
 from routing.delivery.given import Base, digests_of, records
+from routing.delivery.row import Page
 from routing.models import Delivery, Run
 from routing.selectors.item_filters import HiddenError, conditions
 from routing.selectors.visibility import sight_of

@@ -19,7 +19,7 @@ from routing.core.chain import number_of_chains
 from routing.core.exact import plain
 from routing.models import DrawItem, PilotItem, PoolItem, Run, Source
 from routing.models.runs import people_per_item, price_per_item
-from routing.services.budget import checked_budget
+from routing.runs.budget import checked_budget
 from routing.services.opened import open_source
 from routing.services.plan_fields import (
     Asking,

@@ -18,11 +18,11 @@ from routing.core.chain import PilotData, build_chains, cut_slices
 from routing.core.losses import LossUnavailableError
 from routing.core.rules import split_fixed_sequence
 from routing.models import Draw, DrawItem, ItemScore, PilotItem, PoolItem, Prediction, Run, RunSource, Spend
+from routing.runs.predict import PendingItems, predict_missing
 from routing.services.answers import table_of_answers
 from routing.services.chains import chains_to_json
 from routing.services.freeze import freeze
 from routing.services.plans import plan_of
-from routing.services.predicting import Wanted, predict_missing
 from routing.services.run_usability import refuse_unusable
 from routing.services.scoring import score_of
 from routing.services.sql import analyse_tables
@@ -65,14 +65,14 @@ def _freeze(context: JobContext, run: Run) -> None:
     analyse_tables(PoolItem)
 
 
-def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, Wanted, str, str]]:
+def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, PendingItems, str, str]]:
     """Who answers for what: the first source for the pool, the others for the pilot and for what people are
     asked.
     """
     first, *later = run_sources
-    pool = Wanted([PoolItem.objects.filter(run=run)])
-    pilot = Wanted([PilotItem.objects.filter(run=run)])
-    asked = Wanted([DrawItem.objects.filter(draw__run=run, asked=True)])
+    pool = PendingItems([PoolItem.objects.filter(run=run)])
+    pilot = PendingItems([PilotItem.objects.filter(run=run)])
+    asked = PendingItems([DrawItem.objects.filter(draw__run=run, asked=True)])
     groups = [(first, pool, Spend.Stage.POOL, first.source.name)]
     for run_source in later:
         name = run_source.source.name

@@ -18,8 +18,8 @@ from routing.backends import BackendError
 from routing.core import sampling
 from routing.core.exact import plain
 from routing.models import Run, RunSource
+from routing.runs.budget import abandon, checked_budget
 from routing.services import validity
-from routing.services.budget import abandon, checked_budget
 from routing.services.freeze import AT_ONCE, freeze
 from routing.services.plan_fields import PlanFields
 from routing.services.plans import Outlook, build_plan, outlook, score_for, sources_of

@@ -9,7 +9,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
-from annotation.hooks import hidden_batches
 from annotation.models import Label, Project
 from annotation.selectors.settled import batches_with_overlap, record_values
 from annotation.values import as_text, reader_of
@@ -25,6 +24,7 @@ from routing.core.scores import (
     score_key,
 )
 from routing.models import Prediction, Run, RunSource, Source
+from routing.selectors.visibility import hidden_batches
 from routing.services.opened import open_source
 from routing.services.score_fields import fields_of
 

@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 
 from annotation import jobs
 from annotation.errors import ConflictError, InputError, JobFailedError
-from annotation.hooks import hidden_batches
 from annotation.jobs import JobContext
 from annotation.models import Item, Job, Label, Project, User
 from annotation.services import audit
@@ -21,6 +20,7 @@ from routing.backends.base import digest, shortened
 from routing.core.scores import make_score
 from routing.models import PoolItem, RunSource, Source, SourceTry
 from routing.prompts import prompt_digest
+from routing.selectors.visibility import hidden_batches
 from routing.services import storable
 from routing.services.charging import Charge
 from routing.services.opened import context_of, current_prompt, open_source, task_spec

@@ -1,10 +1,10 @@
 """A second draw: what the data set that it completes holds beside its own pool."""
 
-from annotation.hooks import hidden_batches
 from annotation.models import Project
 from annotation.selectors.label_values import imported_batches
 from annotation.selectors.settled import has_record
 from routing.models import Run
+from routing.selectors.visibility import hidden_batches
 
 
 def data_set_size(project: Project, *, target: str, pool_size: int) -> int | None:

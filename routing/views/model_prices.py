@@ -9,9 +9,9 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.views.access import ProjectRequest, needs, told
-from annotation.views.forms import add_error
 from routing.core_words import said
 from routing.models import ModelPrice
 from routing.services.model_prices import MOST_CHARACTERS, delete_price, save_price

@@ -12,10 +12,10 @@ from annotation.selectors.job_progress import job_progress
 from annotation.selectors.work import annotator_pace, waiting_for
 from annotation.views.access import ProjectRequest, needs
 from annotation.views.jobs import STOP_POLLING
+from routing.runs.budget import stopped_at_budget
 from routing.selectors.next_step import NextStep
 from routing.selectors.overview import overview as read_overview
 from routing.selectors.stages import Stage
-from routing.services.budget import stopped_at_budget
 from routing.services.run_usability import stopped_at_unusable
 
 SHOWN_STUCK = 20

@@ -5,9 +5,9 @@ from typing import Any
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 
+from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.views.access import ProjectRequest, needs
-from annotation.views.forms import add_error
 from routing.models import Source
 from routing.selectors.effort import hours_of
 from routing.services.runs import Outlook, outlook, start_run

@@ -9,9 +9,9 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext_lazy as _
 
+from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.views.access import ProjectRequest, needs, takes_files
-from annotation.views.forms import add_error
 from routing.backends.uploaded.lines import OPENAI_BATCH, PREDICTIONS
 from routing.models import Source
 from routing.selectors.sent_answers import sent_so_far

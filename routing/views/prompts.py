@@ -12,10 +12,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotation.common.forms import add_error
 from annotation.errors import HypacError, InputError
 from annotation.models import Item, Project
 from annotation.views.access import ProjectRequest, needs
-from annotation.views.forms import add_error
 from routing.backends import Example, Prompt
 from routing.models import Source
 from routing.prompts import Messages, check_prompt, item_fields, placeholders

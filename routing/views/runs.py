@@ -11,18 +11,18 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
 from annotation import limits
+from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Job, User
 from annotation.views.access import ProjectRequest, needs, told
-from annotation.views.forms import add_error
 from annotation.views.jobs import STOP_POLLING
 from routing.models import Certificate, Run
+from routing.runs.budget import set_budget, stopped_at_budget
 from routing.selectors.failed_jobs import failed_job_of
 from routing.selectors.labelling import run_labelling
 from routing.selectors.model_money import model_money
 from routing.selectors.runs import RunReport, run_progress, run_report
 from routing.services import runs as service
-from routing.services.budget import set_budget, stopped_at_budget
 from routing.services.run_usability import accept_unusable, stopped_at_unusable
 from routing.services.states import BUSY, CANCELLABLE, UNDER_WAY
 from routing.views.budget_form import BudgetForm

@@ -9,9 +9,9 @@ from django import forms
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
+from annotation.common.forms import price_field
 from annotation.errors import HypacError
 from annotation.models import Project
-from annotation.views.forms import price_field
 from routing import backends
 from routing.backends.recorded import PARAMS as RECORDED
 from routing.core.costs import COSTS, Cost, Price

@@ -9,11 +9,11 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
+from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Project
 from annotation.services.projects import update_project
 from annotation.views.access import ProjectRequest, needs, told
-from annotation.views.forms import add_error
 from routing.models import Source
 from routing.selectors.tries import cost_of_tries
 from routing.services.prompts import PROMPTED

@@ -7,8 +7,8 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from annotation.common.forms import price_field
 from annotation.errors import HypacError
-from annotation.views.forms import price_field
 from routing.services.suggested_sources import SuggestedSource
 
 

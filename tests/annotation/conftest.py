@@ -1,5 +1,5 @@
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -7,7 +7,6 @@ import pytest
 from django.utils import timezone
 
 from annotation import jobs, queue, tasks
-from annotation.hooks import hooks
 from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem
 from annotation.queue import Task
 from tests.factories import add_member, make_items, make_project
@@ -66,14 +65,6 @@ def make_desk(db) -> Callable[..., Desk]:
 @pytest.fixture
 def desk(make_desk) -> Desk:
     return make_desk()
-
-
-@pytest.fixture
-def clean_hooks(monkeypatch):
-    """The hooks, filled by nobody but the test."""
-    for hook in fields(hooks):
-        monkeypatch.setattr(hooks, hook.name, [])
-    return hooks
 
 
 @pytest.fixture

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import psycopg
 
+from tests.template_database import copy_sqlite
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 class Installation:
-    """Its database is that of `url`, else an SQLite file in `folder`. `settings` are environment variables
+    """Its database is that of `url`, else a new SQLite file in `folder`. `settings` are environment variables
     beside.
     """
 
@@ -29,6 +31,8 @@ class Installation:
             **({"DATABASE_URL": url} if url else {}),
             **settings,
         }
+        if not url:
+            copy_sqlite(folder / "hypac.sqlite3")
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -46,9 +50,6 @@ class Installation:
         output, errors = process.communicate(timeout=900)
         assert process.returncode == 0, errors
         return output
-
-    def migrate(self) -> None:
-        self.finish("manage.py", "migrate", "--no-input", "--verbosity=0")
 
     def row(self, statement: str) -> tuple[int, ...]:
         """The one row of a statement."""

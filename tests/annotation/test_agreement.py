@@ -284,11 +284,11 @@ def test_items_with_one_answer_do_not_count() -> None:
     assert (found.items, found.answers) == (2, 4)
 
 
-def test_what_is_hidden_is_left_out_and_it_is_said(clean_hooks) -> None:
+def test_what_is_hidden_is_left_out_and_it_is_said(bare_port) -> None:
     team = Team([(C, C), (C, C)])
     hidden = team.add([(C, D)] * 3, blind=True)
     assert agreement(team.project).items == 5
-    clean_hooks.hidden_batches.append(lambda project: [hidden.pk])
+    bare_port.hidden_batches = lambda project: {hidden.pk}
     found = agreement(team.project)
     assert (found.items, found.together.equal.value, found.left_out) == (2, 1, True)
     assert {entry.answers for entry in agreement_by_annotator(team.project).values()} == {2}

@@ -10,8 +10,8 @@ from django.test import Client
 
 from annotation import jobs
 from annotation.api import uploads
-from annotation.hooks import hooks
 from annotation.models import Job, Project, StoredFile
+from annotation.ports import routing_port
 from routing.models import Source
 from tests.annotation.apis import Api, problem
 from tests.annotation.test_import_excel import changed, workbook
@@ -104,7 +104,7 @@ class TestFiles:
         done(api.post("imports/", file=sent["id"], format=f"excel:{long}", text_column="text"))
 
     def test_what_a_model_said_is_not_in_it_while_it_is_hidden(self, project, api, monkeypatch) -> None:
-        monkeypatch.setattr(hooks, "hidden_columns", [lambda project: {"verdict"}])
+        monkeypatch.setattr(routing_port(), "hidden_columns", lambda **_: {"verdict"})
         sent = api.raw("files/?name=t.csv", TABLE, "text/csv").json()
         rows = api.get(f"files/{sent['id']}/preview/").json()["rows"]
         assert [row["verdict"] for row in rows] == [None, None]

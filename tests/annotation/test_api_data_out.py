@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 
 from annotation import queue
-from annotation.hooks import hooks
 from annotation.models import Item, Label, Project
+from annotation.ports import routing_port
 from annotation.selectors import data_out
 from tests.annotation.apis import Api, problem
 from tests.factories import add_member, make_image_items, make_items, make_project
@@ -86,7 +86,7 @@ class TestItems:
     def test_columns_come_as_they_were_without_those_of_models(self, project, viewer, monkeypatch) -> None:
         first = viewer.get("items/", columns="true").json()["results"][0]
         assert list(first["data"].items()) == [("text", "x"), ("n", 1.5), ("score", "0.9")]
-        monkeypatch.setattr(hooks, "model_columns", [lambda project: {"score"}])
+        monkeypatch.setattr(routing_port(), "model_columns", lambda **_: {"score"})
         for rows in (
             viewer.get("items/", columns="true").json()["results"],
             viewer.lines("items.ndjson", columns="true"),
@@ -132,8 +132,8 @@ class TestLabels:
 
     def test_what_is_hidden_is_missing_for_all_who_see_items(self, project, viewer, monkeypatch) -> None:
         give(project, add_member(project), "cat")
-        hidden = [batch.pk for batch in project.work_batches.all()]
-        monkeypatch.setattr(hooks, "hidden_batches", [lambda project: hidden])
+        hidden = {batch.pk for batch in project.work_batches.all()}
+        monkeypatch.setattr(routing_port(), "hidden_batches", lambda **_: hidden)
         for role in ("owner", "manager", "reviewer", "viewer"):
             api = Api(project, add_member(project, role))
             assert api.get("labels/").json()["results"] == []
@@ -143,8 +143,8 @@ class TestLabels:
         ann, ben = add_member(project), add_member(project)
         give(project, ann, "cat")
         give(project, ben, "dog")
-        hidden = [batch.pk for batch in project.work_batches.all()]
-        monkeypatch.setattr(hooks, "hidden_batches", [lambda project: hidden])
+        hidden = {batch.pk for batch in project.work_batches.all()}
+        monkeypatch.setattr(routing_port(), "hidden_batches", lambda **_: hidden)
         api = Api(project, ann)
         (own,) = api.get("labels/").json()["results"]
         assert (own["value"], own["annotator"], own["external_id"]) == ("cat", ann.username, None)

@@ -4,8 +4,8 @@ import pytest
 
 from annotation import queue
 from annotation.errors import ConflictError, InputError
-from annotation.hooks import hooks
 from annotation.models import Job, Project
+from annotation.ports import routing_port
 from annotation.services.import_columns import Column, read_columns
 from annotation.services.imports import Mapping, preview, start_import
 from annotation.services.items import fields_hash, fields_text, text_hash
@@ -132,7 +132,7 @@ class TestColumns:
 class TestModelOutput:
     @pytest.fixture(autouse=True)
     def named(self, monkeypatch) -> None:
-        monkeypatch.setattr(hooks, "model_columns", [lambda project: {"reply"}])
+        monkeypatch.setattr(routing_port(), "model_columns", lambda **_: {"reply"})
 
     @pytest.mark.parametrize("mapping", [Mapping("", "reply"), Mapping(field_columns=("q", "reply"))])
     def test_what_a_source_reads_is_not_shown(self, project, mapping) -> None:

@@ -13,7 +13,6 @@ def test_an_import_goes_on_where_its_worker_was_killed(tmp_path: Path) -> None:
 
 
 def kill_twice(here: Installation) -> None:
-    here.migrate()
     module = ("-m", "tests.annotation.killed_worker")
     job = here.finish(*module, "prepare").split()[-1]
 

@@ -211,10 +211,10 @@ class TestAdjudicating:
         with pytest.raises(ConflictError, match="no longer asked"):
             desk.adjudicate("cat")
 
-    def test_whom_an_objection_keeps_out_neither_sees_nor_decides_what_is_blind(self, clean_hooks) -> None:
+    def test_whom_an_objection_keeps_out_neither_sees_nor_decides_what_is_blind(self, bare_port) -> None:
         desk = Desk()
         desk.answer("cat", "dog", "emu")
-        clean_hooks.blind_objection.append(lambda project, user: "seen" if user == desk.reviewer else "")
+        bare_port.blind_objection = lambda project, user: "seen" if user == desk.reviewer else ""
         assert not desk.waiting
         with pytest.raises(NotAllowedError, match="seen"):
             desk.adjudicate("cat")
@@ -225,9 +225,9 @@ class TestAdjudicating:
 
 
 class TestEnding:
-    def test_giving_up_ends_all_slots_and_leaves_no_label(self, clean_hooks) -> None:
+    def test_giving_up_ends_all_slots_and_leaves_no_label(self, bare_port) -> None:
         ended = []
-        clean_hooks.work_item_ended.append(ended.append)
+        bare_port.work_item_ended = lambda work_item: ended.append(work_item)
         desk = Desk()
         desk.answer("cat")
         desk.skip(desk.people[1])

@@ -118,8 +118,8 @@ class TestChoices:
         assert project.choices.count() == 3
         set_choices(project=project, user=user, choices=specs("cat", "cow"))
 
-    def test_while_somebody_builds_on_them_only_looks_change(self, clean_hooks) -> None:
-        clean_hooks.schema_objection.append(lambda project: "A run is open.")
+    def test_while_somebody_builds_on_them_only_looks_change(self, bare_port) -> None:
+        bare_port.schema_objection = lambda project: "A run is open."
         project = make_project()
         user = project.created_by
         for changed in (

@@ -116,10 +116,10 @@ class TestClaim:
                 queue.create_batch(project=desk.project, item_ids=ids, blind=False, priority=1, entropy=1)
         assert list(desk.project.work_batches.all()) == [desk.batch]
 
-    def test_a_blind_batch_is_kept_from_whom_something_stands_against(self, desk, clean_hooks) -> None:
+    def test_a_blind_batch_is_kept_from_whom_something_stands_against(self, desk, bare_port) -> None:
         held = desk.claim(desk.ann)
-        clean_hooks.blind_objection.append(
-            lambda project, user: "You have seen predictions." if user == desk.ann else ""
+        bare_port.blind_objection = lambda project, user: (
+            "You have seen predictions." if user == desk.ann else ""
         )
         with pytest.raises(NotAllowedError, match="seen predictions"):
             desk.submit(held)
@@ -129,9 +129,9 @@ class TestClaim:
         assert waiting_for(desk.project, desk.ben) == 3
         assert desk.claim(desk.ben)
 
-    def test_another_batch_is_not_blind(self, make_desk, clean_hooks) -> None:
+    def test_another_batch_is_not_blind(self, make_desk, bare_port) -> None:
         desk = make_desk(blind=False)
-        clean_hooks.blind_objection.append(lambda project, user: "no")
+        bare_port.blind_objection = lambda project, user: "no"
         assert desk.submit(desk.claim()).value == "cat"
 
 
@@ -196,9 +196,9 @@ class TestLease:
 
 
 class TestSubmit:
-    def test_a_label_ends_the_work_item(self, desk, clean_hooks) -> None:
+    def test_a_label_ends_the_work_item(self, desk, bare_port) -> None:
         heard = []
-        clean_hooks.label_stored.append(lambda label, old: heard.append((label, old)))
+        bare_port.label_stored = lambda label, replaced: heard.append((label, replaced))
         task = desk.claim()
         label = desk.submit(task, "dog")
         assert (label.value, label.version, label.annotator, label.item) == ("dog", 1, desk.ann, task.item)
@@ -313,11 +313,11 @@ class TestSubmit:
         )
         assert label.lead_time_ms == kept
 
-    def test_a_hook_that_fails_leaves_nothing_behind(self, desk, clean_hooks) -> None:
-        def fail(label, old):
+    def test_a_listener_that_fails_leaves_nothing_behind(self, desk, bare_port) -> None:
+        def fail(label, replaced):
             raise RuntimeError
 
-        clean_hooks.label_stored.append(fail)
+        bare_port.label_stored = fail
         task = desk.claim()
         with pytest.raises(RuntimeError):
             desk.submit(task)
@@ -346,9 +346,9 @@ class TestSkip:
         with pytest.raises(InputError, match="no reason"):
             desk.skip(task, reason="bored")
 
-    def test_skipped_by_all_is_stuck_and_can_be_given_up(self, make_desk, clean_hooks) -> None:
+    def test_skipped_by_all_is_stuck_and_can_be_given_up(self, make_desk, bare_port) -> None:
         ended = []
-        clean_hooks.work_item_ended.append(ended.append)
+        bare_port.work_item_ended = lambda work_item: ended.append(work_item)
         desk = make_desk(items=2)
         task = desk.claim(desk.ann)
         desk.skip(task, user=desk.ann)
@@ -380,9 +380,9 @@ class TestSkip:
         assert queue.batch_progress(desk.batch).stuck == 0
         assert desk.claim(desk.ann)
 
-    def test_whom_an_objection_keeps_out_is_not_waited_for(self, make_desk, clean_hooks) -> None:
+    def test_whom_an_objection_keeps_out_is_not_waited_for(self, make_desk, bare_port) -> None:
         desk = make_desk(items=1)
-        clean_hooks.blind_objection.append(lambda project, user: "no" if user == desk.ben else "")
+        bare_port.blind_objection = lambda project, user: "no" if user == desk.ben else ""
         desk.skip(desk.claim(desk.ann))
         assert queue.batch_progress(desk.batch).stuck == 1
 

@@ -115,11 +115,11 @@ class TestAhead:
         assert queue.release_all(project=desk.project, user=desk.ann) == 3
 
     def test_what_is_held_of_a_blind_batch_goes_back_when_something_stands_against_it(
-        self, make_desk, clean_hooks
+        self, make_desk, bare_port
     ) -> None:
         desk = make_desk(items=5)
         ahead(desk)
-        clean_hooks.blind_objection.append(lambda project, user: "You have seen predictions.")
+        bare_port.blind_objection = lambda project, user: "You have seen predictions."
         assert ahead(desk) == []
         assert not WorkItem.objects.filter(state=State.LEASED).exists()
 

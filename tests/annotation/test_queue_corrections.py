@@ -19,9 +19,9 @@ def state_of(task: queue.Task) -> str:
 
 
 class TestUndo:
-    def test_the_last_label_comes_back_to_be_corrected(self, desk, clean_hooks) -> None:
+    def test_the_last_label_comes_back_to_be_corrected(self, desk, bare_port) -> None:
         heard = []
-        clean_hooks.label_stored.append(lambda label, old: heard.append((label, old)))
+        bare_port.label_stored = lambda label, replaced: heard.append((label, replaced))
         desk.submit(desk.claim(), "dog")
         last = desk.submit(desk.claim(), "dog")
         held = desk.claim()
@@ -103,10 +103,10 @@ class TestCorrect:
         with pytest.raises(NotAllowedError):
             queue.correct(user=desk.ben, label_id=label.pk, value="dog", idempotency_key="c")
 
-    def test_blindness_holds_until_the_batch_is_locked(self, make_desk, clean_hooks) -> None:
+    def test_blindness_holds_until_the_batch_is_locked(self, make_desk, bare_port) -> None:
         desk = make_desk(items=1)
         label = desk.submit(desk.claim(), "dog")
-        clean_hooks.blind_objection.append(lambda project, user: "You have seen predictions.")
+        bare_port.blind_objection = lambda project, user: "You have seen predictions."
         arguments = {"user": desk.ann, "label_id": label.pk, "value": "cat", "idempotency_key": "c"}
         with pytest.raises(NotAllowedError):
             queue.correct(**arguments)

@@ -14,7 +14,6 @@ def test_a_removal_goes_on_where_its_worker_was_killed(tmp_path: Path) -> None:
 
 
 def kill_often(here: Installation) -> None:
-    here.migrate()
     module = ("-m", "tests.annotation.killed_removal")
     job = here.finish(*module, "prepare").split()[-1]
     far = f"SELECT done FROM annotation_job WHERE id = {int(job)}"  # noqa: S608

@@ -12,7 +12,6 @@ from tests.webhook_receiver import Receiver
 def test_a_message_whose_worker_was_killed_is_sent_again(tmp_path: Path) -> None:
     with Receiver() as receiver:
         here = Installation(tmp_path, HYPAC_PRIVATE_HOSTS=f"127.0.0.1:{receiver.port}")
-        here.migrate()
         module = ("-m", "tests.annotation.killed_sender")
         webhook, secret = here.finish(*module, "prepare", receiver.url).split()
         killed: list[int] = []

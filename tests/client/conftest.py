@@ -9,6 +9,7 @@ import pytest
 
 from hypac_client import Client
 from tests.services.test_embedded import Site, until
+from tests.template_database import copy_sqlite
 
 PEOPLE = ("ada", "bo", "cy")
 ACCOUNTS = """
@@ -41,7 +42,9 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
     if not sys.platform.startswith("linux"):
         pytest.skip("starts a site of its own, as tests/services do")
     # Nobody kills its worker: a busy machine must not have it taken for dead.
-    site = Site(tmp_path_factory.mktemp("site"), HYPAC_JOB_STALE_SECONDS="60")
+    folder = tmp_path_factory.mktemp("site")
+    copy_sqlite(folder / "hypac.sqlite3")
+    site = Site(folder, HYPAC_JOB_STALE_SECONDS="60")
     try:
         until(site.healthy, 400)
         yield LiveSite(site, json.loads(site.python(ACCOUNTS, *PEOPLE)))

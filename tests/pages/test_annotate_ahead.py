@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from annotation import queue
 from annotation.models import AuditEvent, Comment, Label, Skip, WorkItem
+from annotation.ports import routing_port
 from tests.factories import add_member, make_image_items, make_items, make_project
 from tests.pages.test_annotate import PART, fields
 
@@ -117,10 +118,8 @@ def test_what_the_page_asks_for_is_for_its_person_alone(annotator, url) -> None:
 
 
 def test_a_refusal_because_of_blindness_is_told_in_words(annotator, url, monkeypatch) -> None:
-    from annotation.hooks import hooks
-
     form, _cards = open_page(annotator, url)
-    monkeypatch.setattr(hooks, "blind_objection", [lambda project, user: "You have seen predictions."])
+    monkeypatch.setattr(routing_port(), "blind_objection", lambda **_: "You have seen predictions.")
     data = {**form, "value": "cat", "holding": form["work_item"]}
     answer = annotator.post(url("annotate_submit"), data, headers=PART).json()
     assert (answer["outcome"], answer["said"]["text"]) == ("refused", "You have seen predictions.")

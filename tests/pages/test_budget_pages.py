@@ -8,7 +8,7 @@ from django.urls import reverse
 from annotation import jobs
 from annotation.models import Job
 from routing.backends.recorded import Recorded
-from routing.services import budget
+from routing.runs import budget
 from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
@@ -31,6 +31,9 @@ def test_pages_say_what_goes_on_after_a_stop_at_the_budget(client_of, monkeypatc
     assert "Raise it on the page of the run" in overview
     assert "Something went wrong" not in overview
     assert "Start again" not in overview, "it would only stop again"
+
+    french = client.get(reverse("overview", args=[slug]), headers={"accept-language": "fr"}).content.decode()
+    assert f"Le budget de la campagne {run.number} ne suffit pas" in french
 
     address = reverse("run", args=[slug, run.number])
     stopped = client.get(address).content.decode()

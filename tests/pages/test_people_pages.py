@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from annotation import queue
-from annotation.hooks import hooks
 from annotation.models import AuditEvent, Comment, Invitation, Label, Project, User
+from annotation.ports import routing_port
 from annotation.selectors.people import labels_per_day, latest_labels, people
 from annotation.services.invitations import create_invitation
 from annotation.views.throttle import LinkThrottle
@@ -332,7 +332,7 @@ class TestWork:
     def test_which_items_are_in_a_hidden_batch_is_not_told(self, busy, owner, monkeypatch) -> None:
         project, ann, _ = busy
         batch = project.work_batches.get().pk
-        monkeypatch.setattr(hooks, "hidden_batches", [lambda _project: [batch]])
+        monkeypatch.setattr(routing_port(), "hidden_batches", lambda **_: {batch})
         assert latest_labels(project, ann) == ([], True)
         page = text(owner.get(reverse("member", args=[project.slug, ann.pk])))
         assert "Those for a run that is not analysed yet are not listed" in page

@@ -8,7 +8,6 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation import queue
-from annotation.hooks import Hooks, hooks
 from annotation.models import Comment, Item, Project, Settlement, User, WorkBatch, WorkItem
 from annotation.services.comments import add_comment
 from tests.factories import add_member, make_items, make_project
@@ -63,14 +62,6 @@ def fields(html: str) -> dict[str, str]:
 
 def item_of(html: str) -> Item:
     return WorkItem.objects.get(pk=fields(html)["work_item"]).item
-
-
-@pytest.fixture
-def clean_hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
-    """Hooks on what is hidden, filled by nobody but the test."""
-    for name in ("hidden_batches", "blind_objection"):
-        monkeypatch.setattr(hooks, name, [])
-    return hooks
 
 
 @pytest.fixture
@@ -190,11 +181,11 @@ class TestDeciding:
         client.post(team.url("review_decide"), {**data, "confirm": "yes"})
         assert team.settled(team.items[0]).value == "dog"
 
-    def test_who_has_seen_predictions_does_not_decide_about_blind_items(self, client_of, clean_hooks) -> None:
+    def test_who_has_seen_predictions_does_not_decide_about_blind_items(self, client_of, bare_port) -> None:
         team = Team([("cat", "dog")], blind=True)
         client = client_of(add_member(team.project, "reviewer"))
         page = client.get(team.url("review")).content.decode()
-        clean_hooks.blind_objection.append(lambda project, user: "You have seen predictions.")
+        bare_port.blind_objection = lambda project, user: "You have seen predictions."
         assert "Nothing to decide" in client.get(team.url("review")).content.decode()
         body = client.post(team.url("review_decide"), {**fields(page), "value": "cat"}, follow=True)
         assert "does not wait for a decision any more" in body.content.decode()
@@ -284,13 +275,13 @@ class TestFlags:
             path = team.url("flag_resolve", comment_id=comment.pk)
             assert reviewer.post(path).status_code == 404
 
-    def test_flags_on_hidden_items_are_hidden(self, team, reviewer, clean_hooks) -> None:
+    def test_flags_on_hidden_items_are_hidden(self, team, reviewer, bare_port) -> None:
         work_item = WorkItem.objects.get(item=team.items[0], slot=0)
         hidden = add_comment(
             item=team.items[0], author=team.people[0], text="Odd", is_flag=True, work_item=work_item
         )
         add_comment(item=team.items[1], author=team.people[0], text="From its page", is_flag=True)
-        clean_hooks.hidden_batches.append(lambda project: [team.batch.pk])
+        bare_port.hidden_batches = lambda project: {team.batch.pk}
         page = reviewer.get(team.url("review_flags")).content.decode()
         assert "From its page" in page
         assert "Odd" not in page
@@ -349,8 +340,8 @@ class TestAgreementPage:
             in owner.get(reverse("agreement", args=[project.slug])).content.decode()
         )
 
-    def test_what_is_hidden_is_left_out_and_it_is_said(self, team, reviewer, clean_hooks) -> None:
-        clean_hooks.hidden_batches.append(lambda project: [team.batch.pk])
+    def test_what_is_hidden_is_left_out_and_it_is_said(self, team, reviewer, bare_port) -> None:
+        bare_port.hidden_batches = lambda project: {team.batch.pk}
         page = reviewer.get(team.url("agreement")).content.decode()
         assert "left out until its run is analysed" in page
         assert "Two by two" not in page

@@ -3,10 +3,11 @@
 import pytest
 from django.contrib.auth.models import Permission
 
-from annotation import hooks, queue
+from annotation import queue
 from annotation.errors import ConflictError
 from annotation.models import User
 from annotation.permissions import access_to
+from annotation.ports import routing_port
 from annotation.services.members import add_member as service_add
 from annotation.services.members import change_role, remove_member, set_active
 from annotation.services.projects import ChoiceSpec, set_choices
@@ -44,7 +45,7 @@ def test_nobody_sees_predictions_scores_draw_or_labels_before_the_analysis():
     assert report.thresholds == []
     assert report.observed_errors is None
     assert report.region is None
-    assert hooks.hidden_batches(world.project) == {run.calibration_batch_id}
+    assert routing_port().hidden_batches(project=world.project) == {run.calibration_batch_id}
 
 
 def test_after_the_analysis_those_who_may_see_predictions_do():
@@ -68,9 +69,13 @@ def test_whoever_may_have_seen_predictions_cannot_label_the_next_blind_batch():
     world.complete(m=40)
     world.start(m=40)
     world.do("prepare_run")
-    assert "annotators and reviewers" in hooks.blind_objection(world.project, world.manager)
+    assert "annotators and reviewers" in _objection(world, world.manager)
     assert queue.claim(project=world.project, user=world.manager) is None
     assert queue.claim(project=world.project, user=world.annotators[0]) is not None
+
+
+def _objection(world, user):
+    return routing_port().blind_objection(project=world.project, user=user)
 
 
 def _next_run(world):
@@ -90,7 +95,7 @@ def test_whoever_lost_the_role_after_the_analysis_cannot_either():
     _next_run(world)
     assert queue.claim(project=world.project, user=before) is not None
     for user in (after, removed):
-        assert "the role that you had then" in hooks.blind_objection(world.project, user)
+        assert "the role that you had then" in _objection(world, user)
         assert queue.claim(project=world.project, user=user) is None
 
 
@@ -105,7 +110,7 @@ def test_neither_another_name_nor_a_pause_makes_anybody_forget_what_they_saw():
     User.objects.filter(pk=seer.pk).update(username="somebody-else")
     seer.refresh_from_db()
     _next_run(world)
-    assert "the role that you had then" in hooks.blind_objection(world.project, seer)
+    assert "the role that you had then" in _objection(world, seer)
 
 
 def test_whoever_can_see_predictions_in_the_administration_cannot_either():
@@ -115,14 +120,15 @@ def test_whoever_can_see_predictions_in_the_administration_cannot_either():
     looker = add_member(world.project, "annotator", make_user("looker", is_staff=True))
     looker.user_permissions.add(Permission.objects.get(codename="view_prediction"))
     _next_run(world)
-    assert hooks.blind_objection(world.project, chief) == ""  # nothing has been analysed yet
+    # Nothing has been analysed yet.
+    assert _objection(world, chief) == ""
     world.finish()
     analyse(run=world.project.runs.get(), user=world.manager)
     world.do("analyse_run")
     cancel_run(run=world.project.runs.get(), user=world.manager)
     _next_run(world)
     for user in (chief, looker):
-        assert "in the administration" in hooks.blind_objection(world.project, user)
+        assert "in the administration" in _objection(world, user)
         assert queue.claim(project=world.project, user=user) is None
     assert queue.claim(project=world.project, user=clerk) is not None
 
@@ -140,7 +146,7 @@ def test_choices_stay_while_a_run_is_open():
     with pytest.raises(ConflictError, match="Run 1"):
         set_choices(project=world.project, user=world.manager, choices=[ChoiceSpec("yes"), ChoiceSpec("no")])
     cancel_run(run=run, user=world.manager)
-    assert hooks.schema_objection(world.project) == ""
+    assert routing_port().schema_objection(project=world.project) == ""
 
 
 def test_the_column_of_probabilities_is_not_shown_to_whoever_labels():
@@ -153,5 +159,5 @@ def test_the_column_of_probabilities_is_not_shown_to_whoever_labels():
     item = world.project.items.first()
     assert "ask" in dict(item_history(world.project, access, item.pk).data)
     world.start(m=40, p=None, p_column="ask", target="pool", bound="hoeffding")
-    assert "ask" in hooks.hidden_columns(world.project)
+    assert "ask" in routing_port().hidden_columns(project=world.project)
     assert set(dict(item_history(world.project, access, item.pk).data)) == {"text"}

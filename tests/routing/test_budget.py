@@ -19,10 +19,10 @@ from routing.backends import BackendError
 from routing.backends.base import Answered
 from routing.backends.recorded import Recorded
 from routing.models import Prediction, Reservation, Run, RunSource, Spend
+from routing.runs import budget as service
+from routing.runs import predict
+from routing.runs.budget import set_budget
 from routing.selectors.model_money import model_money
-from routing.services import budget as service
-from routing.services import predicting
-from routing.services.budget import set_budget
 from routing.services.charging import Charge
 from routing.services.runs import cancel_run, outlook
 from tests.factories import add_member
@@ -207,7 +207,7 @@ def test_answers_that_the_database_did_not_take_are_lost(world, monkeypatch) -> 
     run = world.start(m=20)
     with monkeypatch.context() as patch:
         patch.setattr(Recorded, "predict", two)
-        patch.setattr(predicting, "store_scores", away)
+        patch.setattr(predict, "store_scores", away)
         assert work(world).state == Job.State.QUEUED
     assert not Prediction.objects.exists()
     # The two that were answered, and the third that was under way.

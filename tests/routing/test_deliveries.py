@@ -10,7 +10,7 @@ import pytest
 from annotation import queue
 from annotation.models import Item, Job, Label
 from routing.core.keys import V_MAX, Key
-from routing.delivery.base import ADDED, About, Row, added_names
+from routing.delivery.row import ADDED, About, Row, added_names
 from routing.models import Delivery, PoolItem, Prediction, Route, Run, Source
 from routing.selectors.runs import run_report
 from routing.services import bands

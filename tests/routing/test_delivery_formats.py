@@ -15,7 +15,7 @@ from annotation.errors import InputError
 from annotation.selectors.ranges import of_items
 from annotation.values import as_text
 from routing.delivery import FORMATS
-from routing.delivery.base import ADDED, About, Row
+from routing.delivery.row import ADDED, About, Row
 from routing.services.deliveries import deliver
 from tests.routing.test_deliveries import delivered, files_of
 from tests.routing.worlds import SETS, World, make_world

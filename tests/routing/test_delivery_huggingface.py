@@ -7,8 +7,8 @@ import datasets
 import pytest
 
 from annotation.errors import InputError
-from routing.delivery.base import About, Row
 from routing.delivery.kinds import Kinds
+from routing.delivery.row import About, Row
 from tests.routing.written import files_written, kinds_of
 
 CHOICES = {"cat": "A cat", "dog": "A dog"}

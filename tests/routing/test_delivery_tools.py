@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from routing.delivery.base import About, Row, free_names
+from routing.delivery.row import About, Row, free_names
 from tests.routing.written import files_written
 
 CHOICES = {"cat": "A cat", "dog": "A dog"}

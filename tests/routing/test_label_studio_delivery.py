@@ -15,17 +15,18 @@ import pytest
 from label_studio_sdk.label_interface import LabelInterface
 
 from annotation import queue
-from annotation.hooks import hidden_columns, model_columns
 from annotation.importers.base import Row
 from annotation.labelling_config import config_of
 from annotation.models import Label
+from annotation.ports import routing_port
 from annotation.selectors.settled import disagreements
 from annotation.services.imports import Mapping
 from annotation.services.projects import create_project
 from annotation.services.review import decide_dispute
-from routing.delivery.base import About, Files, Page
-from routing.delivery.base import Row as DeliveredRow
+from routing.delivery.base import Files
 from routing.delivery.label_studio import LabelStudioWriter
+from routing.delivery.row import About, Page
+from routing.delivery.row import Row as DeliveredRow
 from routing.services.suggested_sources import suggested_sources
 from tests import label_studio_story
 from tests.annotation.test_imports import import_file, storage, store
@@ -82,8 +83,8 @@ def test_predictions_become_a_source_that_nobody_sees() -> None:
     (suggestion,) = suggested_sources(project)
     assert suggestion.name == MODEL
     assert suggestion.params == {"label_column": f"{MODEL}.label", "confidence_column": f"{MODEL}.score"}
-    assert hidden_columns(project) >= SECRET
-    assert model_columns(project) >= SECRET
+    assert routing_port().hidden_columns(project=project) >= SECRET
+    assert routing_port().model_columns(project=project) >= SECRET
 
 
 @pytest.mark.parametrize("name", ["jsonl", "doccano", "manifest", "parquet", "huggingface"])

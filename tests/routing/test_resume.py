@@ -10,9 +10,10 @@ from annotation.models import Job
 from routing.backends import BackendError
 from routing.backends.recorded import Recorded
 from routing.models import Certificate, ItemScore, Prediction, Route, Run, Spend
-from routing.services import analysis, bands, deliveries, predicting, prepare
+from routing.runs import predict
+from routing.runs.predict import ReservedItems
+from routing.services import analysis, bands, deliveries, prepare
 from routing.services.deliveries import deliver
-from routing.services.handing_out import HandOut
 from routing.services.runs import analyse, route
 from tests.routing.worlds import make_world
 
@@ -78,12 +79,12 @@ def check_nothing_lost_or_doubled(run):
         (Recorded, "_answer", dying, 1),
         (Recorded, "_answer", dying, 61),
         (Recorded, "_answer", dying_after, 75),
-        (HandOut, "__next__", dying, 61),
-        (HandOut, "read_on", dying, 3),
-        (HandOut, "set_aside", dying_after, 3),
-        (predicting, "store_scores", dying, 2),
-        (predicting, "store_scores", dying_after, 2),
-        (predicting, "_pay", dying_after, 2),
+        (ReservedItems, "__next__", dying, 61),
+        (ReservedItems, "read_on", dying, 3),
+        (ReservedItems, "set_aside", dying_after, 3),
+        (predict, "store_scores", dying, 2),
+        (predict, "store_scores", dying_after, 2),
+        (predict, "_pay", dying_after, 2),
         (prepare, "build_chains", dying, 1),
         (prepare, "chains_to_json", dying_after, 1),
         (prepare.queue, "create_batch", dying_after, 1),

@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from annotation import jobs, queue
-from annotation.hooks import hooks
 from annotation.models import Item, Job, Label, Project, User, WorkItem
+from annotation.ports import routing_port
 from annotation.services.files import open_file
 from annotation.values import Value
 from routing.delivery import Row
@@ -102,8 +102,7 @@ class World:
                 value=self.truth[work_item.item.external_id],
                 idempotency_key=f"key-{self.keys}-of-{self.project.pk}",
             )
-            for stored in hooks.label_stored:
-                stored(label, None)
+            routing_port().label_stored(label=label, replaced=None)
 
     def give_up_all(self) -> int:
         waiting = WorkItem.objects.filter(batch__project=self.project, state=WorkItem.State.OPEN)

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from routing.delivery import FORMATS
-from routing.delivery.base import About, Files, Page, Row, Writer
+from routing.delivery.base import Files, Writer
 from routing.delivery.kinds import Kinds
+from routing.delivery.row import About, Page, Row
 
 Rows = Sequence[tuple[Mapping[str, Any], Row]]
 

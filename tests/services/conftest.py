@@ -21,6 +21,7 @@ import redis
 from tests.object_store import Bucket, ObjectStoreServer
 from tests.servers import PostgresServer, RedisServer, create_database, drop_database
 from tests.support import missing
+from tests.template_database import copy_postgres
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,12 +39,26 @@ def postgres_server() -> Iterator[PostgresServer]:
 @pytest.fixture
 def postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """URL of an empty database, dropped after the test."""
-    server_url = os.environ.get("HYPAC_TEST_POSTGRES_URL")
-    if not server_url:
-        server_url = request.getfixturevalue("postgres_server").url("postgres")
-    name = f"hypac_test_{uuid.uuid4().hex[:12]}"
+    server_url, name = _server_url(request), _new_name()
     yield create_database(server_url, name)
     drop_database(server_url, name)
+
+
+@pytest.fixture
+def migrated_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """URL of a migrated database, dropped after the test."""
+    server_url, name = _server_url(request), _new_name()
+    yield copy_postgres(server_url, name)
+    drop_database(server_url, name)
+
+
+def _server_url(request: pytest.FixtureRequest) -> str:
+    named = os.environ.get("HYPAC_TEST_POSTGRES_URL")
+    return named or request.getfixturevalue("postgres_server").url("postgres")
+
+
+def _new_name() -> str:
+    return f"hypac_test_{uuid.uuid4().hex[:12]}"
 
 
 @pytest.fixture(scope="session")
@@ -93,18 +108,16 @@ class Site:
 
 
 @pytest.fixture
-def postgres_site(postgres_url: str, tmp_path: Path) -> Site:
+def postgres_site(migrated_url: str, tmp_path: Path) -> Site:
     """An installation on PostgreSQL, migrated, with a state folder of its own and the embedded broker."""
-    site = Site(
+    return Site(
         {
             **os.environ,
-            "DATABASE_URL": postgres_url,
+            "DATABASE_URL": migrated_url,
             "HYPAC_VAR": str(tmp_path / "var"),
             "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
         }
     )
-    site.manage("migrate", "--no-input", "--verbosity=0")
-    return site
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from tests.factories import make_project
 from tests.object_store import ObjectStoreServer
 from tests.servers import create_database, drop_database
 from tests.services.conftest import ROOT, Site
+from tests.template_database import copy_sqlite
 
 # A run from its plan to its delivery. Then somebody writes files and pairs of items, each pair in one
 # transaction and with the name of a file: half a pair, or one without its file, is a torn backup.
@@ -102,9 +103,8 @@ def finished(process: subprocess.Popen[str]) -> str:
 def sqlite_site(tmp_path: Path) -> Site:
     kept = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
     settings = {"HYPAC_VAR": str(tmp_path / "var"), "DJANGO_SETTINGS_MODULE": "hypac_site.settings"}
-    site = Site(kept | settings)
-    site.manage("migrate", "--no-input", "--verbosity=0")
-    return site
+    copy_sqlite(tmp_path / "var" / "hypac.sqlite3")
+    return Site(kept | settings)
 
 
 @pytest.fixture(params=["postgres", "sqlite"])

@@ -38,7 +38,7 @@ RECONCILE = "import django; django.setup(); from annotation import jobs; print(j
 
 
 def test_a_job_goes_through_redis_and_survives_an_emptied_broker(
-    postgres_site: Site, postgres_url: str, redis_url: str, tmp_path: Path
+    postgres_site: Site, migrated_url: str, redis_url: str, tmp_path: Path
 ) -> None:
     site = Site(postgres_site.environment | {"CELERY_BROKER_URL": redis_url})
     file = tmp_path / "items.csv"
@@ -48,7 +48,7 @@ def test_a_job_goes_through_redis_and_survives_an_emptied_broker(
     with redis.Redis.from_url(redis_url) as client:
         assert client.llen("default") == 1, "the message waits in Redis"
         client.flushdb()
-    with psycopg.connect(postgres_url, autocommit=True) as database, worker(site):
+    with psycopg.connect(migrated_url, autocommit=True) as database, worker(site):
 
         def value(query: str) -> Any:
             row = database.execute(query).fetchone()

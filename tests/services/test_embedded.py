@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from tests.servers import free_port
+from tests.template_database import copy_sqlite
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 24_000
@@ -233,6 +234,7 @@ def test_serve_ends_its_children_and_says_why_it_cannot_start(site: Site) -> Non
 
 
 def test_it_runs_under_a_name_of_its_own_behind_a_proxy(tmp_path: Path) -> None:
+    copy_sqlite(tmp_path / "hypac.sqlite3")
     site = Site(
         tmp_path,
         DJANGO_ALLOWED_HOSTS=".labels.example.org",

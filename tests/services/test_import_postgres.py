@@ -6,5 +6,5 @@ from tests.annotation.installation import Installation
 from tests.annotation.test_import_killed import kill_twice
 
 
-def test_an_import_goes_on_where_its_worker_was_killed(postgres_url: str, tmp_path: Path) -> None:
-    kill_twice(Installation(tmp_path, url=postgres_url))
+def test_an_import_goes_on_where_its_worker_was_killed(migrated_url: str, tmp_path: Path) -> None:
+    kill_twice(Installation(tmp_path, url=migrated_url))

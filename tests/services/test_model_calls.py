@@ -14,6 +14,7 @@ import pytest
 
 from tests.scripted_server import Request, ScriptedServer
 from tests.services.test_embedded import Site, until
+from tests.template_database import copy_sqlite
 
 ITEMS = 240
 STEP = 60
@@ -83,6 +84,7 @@ def server(gate: Gate) -> Iterator[ScriptedServer]:
 def site(tmp_path: Path, server: ScriptedServer) -> Iterator[Site]:
     if not sys.platform.startswith("linux"):
         pytest.skip("finds the worker's processes in /proc")
+    copy_sqlite(tmp_path / "hypac.sqlite3")
     site = Site(tmp_path, HYPAC_PRIVATE_HOSTS=f"127.0.0.1:{server.port}")
     try:
         until(site.healthy, 400)

@@ -9,8 +9,8 @@ from tests.annotation.test_removal_killed import kill_often
 from tests.services.conftest import Site
 
 
-def test_a_removal_goes_on_where_its_worker_was_killed(postgres_url: str, tmp_path: Path) -> None:
-    kill_often(Installation(tmp_path, url=postgres_url))
+def test_a_removal_goes_on_where_its_worker_was_killed(migrated_url: str, tmp_path: Path) -> None:
+    kill_often(Installation(tmp_path, url=migrated_url))
 
 
 MAKE = """

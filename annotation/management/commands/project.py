@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from annotation.hooks import task_type_lacks
 from annotation.management.scripts import ScriptCommand, decimal_of
+from annotation.ports import task_type_lacks
 from annotation.projects.task_types import DEFAULT, TASK_TYPES
 from annotation.selectors.projects import projects_of
 from annotation.services.choices import ChoiceSpec

@@ -1,7 +1,11 @@
-"""Have a source answer for items, each of them once and paid once, however often the work is taken up
-again."""
+"""Have a source answer for items, each of them once and paid once, however often the work is taken up again.
 
-from collections.abc import Sequence
+One loop, `_Predicting.run`: money is set aside for the items that come next, the model is asked about them,
+and each group of its answers is stored together with what it cost. routing.runs.budget has the money.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -15,28 +19,32 @@ from numpy.typing import NDArray
 from annotation.errors import JobFailedError
 from annotation.jobs import JobContext, JobPausedError
 from annotation.models import Item
+from annotation.selectors.ranges import of_items
+from annotation.services.bulk import copy_rows
 from annotation.values import ValueReader, reader_of
 from routing.backends import Answer, Backend, BackendError
 from routing.backends.base import Answered
 from routing.models import ItemScore, Prediction, RunSource, Spend
+from routing.runs.budget import BudgetError, BudgetReservation, lose_what_others_left
 from routing.services import storable
-from routing.services.budget import BudgetError, Purse, lose_what_others_left
 from routing.services.charging import Charge
-from routing.services.handing_out import HandOut
 from routing.services.opened import open_source
 from routing.services.run_sources import change_of
 from routing.services.scoring import score_of
 from routing.services.sql import analyse_tables
-from routing.services.stored_answers import store_answers
 from routing.services.stored_scores import store_scores
 
 CUT_OFF = "length"
+# Items that are read from the database at a time.
+PAGE = 1_000
+# From so many rows on it pays to copy them and then to ask for their keys.
+COPIED = 100
 # After so many answers the database is told to look at them before it plans a statement over them.
 MANY = 10_000
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PendingItems:
     """Items that a source is to answer for: rows of any table that name one as `item`. None is named by two
     of these.
     """
@@ -63,7 +71,7 @@ class Wanted:
 
 
 def predict_missing(
-    context: JobContext, *, run_source: RunSource, items: Wanted, stage: str, words: str, done: int
+    context: JobContext, *, run_source: RunSource, items: PendingItems, stage: str, words: str, done: int
 ) -> int:
     """Predict for those of `items` that have no answer under the run's fingerprint; returns how many items
     have one then.
@@ -90,16 +98,16 @@ def predict_missing(
             % {"change": change}
         )
     with context.chunk():
-        purse = Purse(context, run_source, stage)
-    stream = _Stream(context, run_source, ids, stage=stage, purse=purse, done=done + there)
-    stream.run()
+        money = BudgetReservation(context, run_source, stage)
+    predicting = _Predicting(context, run_source, ids, stage=stage, money=money, done=done + there)
+    predicting.run()
     if left >= MANY:
         analyse_tables(Prediction, ItemScore)
-    return stream.done - done
+    return predicting.done - done
 
 
-class _Stream:
-    """Items to the backend, groups of answers back, and each group into the database."""
+class _Predicting:
+    """The loop: reserve -> ask -> store."""
 
     def __init__(
         self,
@@ -108,51 +116,42 @@ class _Stream:
         ids: NDArray[np.int64],
         *,
         stage: str,
-        purse: Purse,
+        money: BudgetReservation,
         done: int,
     ) -> None:
-        project = run_source.run.project
         self.done = done
-        self._context, self._run_source, self._stage, self._purse = context, run_source, stage, purse
+        self._context, self._run_source, self._stage, self._money = context, run_source, stage, money
         self._backend: Backend = open_source(run_source.source)
         self._score = score_of(run_source.run, run_source)
-        self._reader = reader_of(project)
+        self._reader = reader_of(run_source.run.project)
         self._rows = _Rows(run_source, self._reader)
-        self._hand_out = HandOut(context, ids, backend=self._backend, charge=self._rows.charge, purse=purse)
+        self._items = ReservedItems(
+            context, ids, backend=self._backend, charge=self._rows.charge, money=money
+        )
         # What is set aside for the answers that are about to be stored.
         self._arrived: list[Decimal] = []
 
     def run(self) -> None:
         try:
-            while self._hand_out.more():
-                self._ask()
+            while self._items.reserve():
+                groups = self._backend.predict(self._items)
+                try:
+                    for group in groups:
+                        self._store(group)
+                finally:
+                    if close := getattr(groups, "close", None):
+                        close()
+                self._refuse_missing()
                 # It ended before its items did: it is to pause, or what it paid may have left room.
                 self._context.stop_if_asked()
         except (BackendError, BudgetError, JobPausedError):
             # The model has given all the answers that it will be paid for.
             with self._context.chunk():
-                self._purse.release()
+                self._money.release()
             raise
         except Exception:
-            self._purse.lose([*self._arrived, *self._hand_out.under_way])
+            self._money.lose([*self._arrived, *self._items.under_way])
             raise
-
-    def _ask(self) -> None:
-        groups = self._backend.predict(self._hand_out)
-        try:
-            for group in groups:
-                self._store(group)
-        finally:
-            if close := getattr(groups, "close", None):
-                close()
-        if missing := len(self._hand_out.under_way):
-            raise BackendError(
-                _(
-                    "The model gave no answer for %(missing)s of the items that it was asked for. "
-                    "What it did answer is stored."
-                )
-                % {"missing": missing}
-            )
 
     def _store(self, group: Sequence[Answered]) -> None:
         """Commit a group with everything that belongs to it, and set money aside for the items that follow.
@@ -163,7 +162,7 @@ class _Stream:
         for item, answer in group:
             try:
                 rows.append(self._rows.of(item, answer))
-                self._arrived.append(self._hand_out.settle(item))
+                self._arrived.append(self._items.take_back(item))
             except MixedModelsError as error:
                 mixed = error  # what the right model answered is stored all the same
         if not group:
@@ -177,16 +176,126 @@ class _Stream:
 
     def _commit(self, rows: Sequence[Prediction]) -> None:
         paid = sum((row.cost for row in rows), Decimal(0))
-        self._hand_out.read_on()
+        self._items.read_on()
         with self._context.chunk(done=self.done + len(rows)):
             store_answers(rows)
             store_scores(rows, self._score, self._reader)
             _pay(rows, paid, self._run_source, self._stage)
-            self._purse.settle(self._arrived, paid)
-            self._hand_out.set_aside()
-            self._purse.store()
+            self._money.settle(self._arrived, paid)
+            self._items.set_aside()
+            self._money.store()
         self._arrived = []
         self.done += len(rows)
+
+    def _refuse_missing(self) -> None:
+        """Raise BackendError where the model ended without an answer for each item that it took."""
+        if missing := len(self._items.under_way):
+            raise BackendError(
+                _(
+                    "The model gave no answer for %(missing)s of the items that it was asked for. "
+                    "What it did answer is stored."
+                )
+                % {"missing": missing}
+            )
+
+
+class ReservedItems(Iterator[Item]):
+    """The items that the model is asked about, handed out one by one, money set aside for each before.
+
+    They are read from the database page by page as they are wanted, in the order of `ids`. No more than the
+    backend's `in_flight` have money set aside at a time; the items that it answers free the places of the
+    next ones. It ends, and can be gone on with, when the job is to pause or the budget has no room.
+    """
+
+    def __init__(
+        self,
+        context: JobContext,
+        ids: NDArray[np.int64],
+        *,
+        backend: Backend,
+        charge: Charge,
+        money: BudgetReservation,
+    ) -> None:
+        self._context, self._ids, self._money = context, ids, money
+        self._backend, self._charge = backend, charge
+        self._read: deque[tuple[Item, Decimal | None]] = deque()
+        self._ready: deque[tuple[Item, Decimal]] = deque()
+        self._outstanding: dict[int, Decimal] = {}
+        self._place = 0
+
+    def reserve(self) -> bool:
+        """Whether there is something to ask for, with money for at least one item set aside.
+
+        Raises JobPausedError where the job is to pause, and BudgetError where nothing is under way and the
+        budget has no room for the next item.
+        """
+        if self._ready or self._reserved():
+            return True
+        self._context.stop_if_asked()
+        if self._read:
+            raise self._money.too_small_for(self._most(self._read[0][1]))
+        return False
+
+    def __next__(self) -> Item:
+        if self._context.pausing or not (self._ready or self._reserved()):
+            raise StopIteration
+        item, most = self._ready.popleft()
+        self._outstanding[item.pk] = most
+        return item
+
+    @property
+    def under_way(self) -> list[Decimal]:
+        """What is set aside for each of the items that were handed out and not taken back."""
+        return list(self._outstanding.values())
+
+    def take_back(self, item: Item) -> Decimal:
+        """An answer for the item is being stored; returns what was set aside for it. Raises BackendError
+        where the item was not handed out, or is answered a second time.
+        """
+        most = self._outstanding.pop(item.pk, None)
+        if most is None:
+            raise BackendError(
+                _(
+                    "The model gave an answer for the item %(item)s that it was not asked for, or "
+                    "gave it twice. Nothing of this answer was stored."
+                )
+                % {"item": item.external_id}
+            )
+        return most
+
+    def _reserved(self) -> bool:
+        self.read_on()
+        if self._read:
+            with self._context.chunk():
+                self.set_aside()
+                self._money.store()
+        return bool(self._ready)
+
+    def read_on(self) -> None:
+        """Read as many items as may be handed out next. Outside any transaction."""
+        wanted = self._backend.in_flight - len(self._outstanding) - len(self._ready)
+        while len(self._read) < wanted and self._place < len(self._ids):
+            page = self._ids[self._place : self._place + PAGE].tolist()
+            self._place += len(page)
+            rows = Item.objects.filter(of_items("pk", page)).select_related("image")
+            found = {item.pk: item for item in rows}
+            self._read.extend(
+                (found[pk], self._charge.most(self._backend.most_usage(found[pk])))
+                for pk in page
+                if pk in found
+            )
+
+    def set_aside(self) -> None:
+        """Set money aside for what may be handed out next. Called inside a chunk, after `read_on`."""
+        places = self._backend.in_flight - len(self._outstanding) - len(self._ready)
+        candidates = [self._most(most) for _, (_item, most) in zip(range(places), self._read, strict=False)]
+        if candidates and not self._context.pausing:
+            for amount in candidates[: self._money.take(candidates)]:
+                item, _ = self._read.popleft()
+                self._ready.append((item, amount))
+
+    def _most(self, most: Decimal | None) -> Decimal:
+        return self._charge.expected if most is None else most
 
 
 class _Rows:
@@ -243,6 +352,34 @@ class _Rows:
 
 class MixedModelsError(JobFailedError):
     """A server changed its model in the middle of a run."""
+
+
+_STORED = [
+    field
+    for field in Prediction._meta.concrete_fields
+    if not field.primary_key and field.name != "created_at"
+]
+_NAMES = [field.name for field in _STORED]
+_VALUES = [field.attname for field in _STORED]
+
+
+def store_answers(rows: Sequence[Prediction]) -> None:
+    """Store predictions of one source under one fingerprint, and set their keys.
+
+    Raises IntegrityError where the source has answered for an item before.
+    """
+    if len(rows) < COPIED:
+        Prediction.objects.bulk_create(rows)
+        return
+    copy_rows(Prediction, _NAMES, ([getattr(row, name) for name in _VALUES] for row in rows))
+    stored = Prediction.objects.filter(
+        of_items("item", [row.item_id for row in rows]),
+        source=rows[0].source_id,
+        fingerprint=rows[0].fingerprint,
+    )
+    keys = dict(stored.values_list("item_id", "pk"))
+    for row in rows:
+        row.pk = keys[row.item_id]
 
 
 def _pay(rows: Sequence[Prediction], paid: Decimal, run_source: RunSource, stage: str) -> None:

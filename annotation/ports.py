@@ -1,0 +1,147 @@
+"""Where annotation tells and asks routing, of which it knows nothing but this.
+
+`RoutingPort` says what there is to tell and to ask; routing sets its implementation in AppConfig.ready, and
+until then, and where there is no routing, `NoRouting` answers.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from django.db.models import Q
+
+from annotation.models import Job, Label, Project, Settlement, User, WorkBatch, WorkItem
+from annotation.permissions import Access
+
+
+class RoutingPort(Protocol):
+    # --- What is told, each time inside the transaction that does it ---
+
+    def label_stored(self, *, label: Label, replaced: Label | None) -> None:
+        """A label was stored; `replaced` is the one whose newer version it is, if any."""
+
+    def settled(self, *, batch: WorkBatch, settlements: Sequence[Settlement]) -> None:
+        """The labels of record of items that several people answered have changed."""
+
+    def work_item_ended(self, *, work_item: WorkItem) -> None:
+        """A work item has ended without a label."""
+
+    def project_duplicated(self, *, project: Project, copy: Project, actor: User) -> None:
+        """A project was copied: what is not annotation's own is to be copied, too."""
+
+    # --- What stands against something, in words; "" where nothing does ---
+
+    def blind_objection(self, *, project: Project, user: User) -> str:
+        """Why this person may not label blind batches of the project."""
+
+    def schema_objection(self, *, project: Project) -> str:
+        """Why the project's choices may not be changed now."""
+
+    def wording_objection(
+        self,
+        *,
+        project: Project,
+        guidelines: str | None = None,
+        choices: Sequence[tuple[str, str]] | None = None,
+    ) -> str:
+        """Why guidelines or choices ((key, name) in their order; None: as they are) may not become these."""
+
+    # --- What may not be shown ---
+
+    def hidden_batches(self, *, project: Project) -> set[int]:
+        """Ids of batches of which nothing may be shown to anybody yet: not their items, not their labels."""
+
+    def hidden_items(self, *, project: Project, item_path: str) -> Q:
+        """Rows, by their path to an item, about items that are asked about anew: hidden in any batch."""
+
+    def hidden_columns(self, *, project: Project) -> frozenset[str]:
+        """Imported columns whose values may not be shown now, to nobody."""
+
+    def model_columns(self, *, project: Project) -> frozenset[str]:
+        """Imported columns that hold model output: whoever labels must never see them, at no time."""
+
+    # --- What pages show ---
+
+    def job_page(self, *, job: Job, access: Access) -> tuple[str, str] | None:
+        """The page of what a job was for, as (title, address), where this person may open it."""
+
+    def project_contents(self, *, project: Project) -> list[tuple[str, int]]:
+        """What else goes with a project that is deleted, as (words, how many)."""
+
+    def task_type_needs(self, *, task_type: str) -> tuple[bool, str] | None:
+        """What runs with this task type need on the server, as (whether it has that, words)."""
+
+    def next_step(self, *, access: Access) -> tuple[str, str] | None:
+        """What is to be done next in the project, as (words, address)."""
+
+
+class NoRouting:
+    """Nothing is heard, nothing stands against anything, nothing is hidden."""
+
+    def label_stored(self, *, label: Label, replaced: Label | None) -> None:
+        return
+
+    def settled(self, *, batch: WorkBatch, settlements: Sequence[Settlement]) -> None:
+        return
+
+    def work_item_ended(self, *, work_item: WorkItem) -> None:
+        return
+
+    def project_duplicated(self, *, project: Project, copy: Project, actor: User) -> None:
+        return
+
+    def blind_objection(self, *, project: Project, user: User) -> str:
+        return ""
+
+    def schema_objection(self, *, project: Project) -> str:
+        return ""
+
+    def wording_objection(
+        self,
+        *,
+        project: Project,
+        guidelines: str | None = None,
+        choices: Sequence[tuple[str, str]] | None = None,
+    ) -> str:
+        return ""
+
+    def hidden_batches(self, *, project: Project) -> set[int]:
+        return set()
+
+    def hidden_items(self, *, project: Project, item_path: str) -> Q:
+        return Q(pk__in=[])
+
+    def hidden_columns(self, *, project: Project) -> frozenset[str]:
+        return frozenset()
+
+    def model_columns(self, *, project: Project) -> frozenset[str]:
+        return frozenset()
+
+    def job_page(self, *, job: Job, access: Access) -> tuple[str, str] | None:
+        return None
+
+    def project_contents(self, *, project: Project) -> list[tuple[str, int]]:
+        return []
+
+    def task_type_needs(self, *, task_type: str) -> tuple[bool, str] | None:
+        return None
+
+    def next_step(self, *, access: Access) -> tuple[str, str] | None:
+        return None
+
+
+_connected: RoutingPort = NoRouting()
+
+
+def connect_routing(implementation: RoutingPort) -> None:
+    global _connected
+    _connected = implementation
+
+
+def routing_port() -> RoutingPort:
+    return _connected
+
+
+def task_type_lacks(task_type: str) -> str:
+    """What this server lacks for runs of projects with this task type, in a sentence; "" for nothing."""
+    there, words = routing_port().task_type_needs(task_type=task_type) or (True, "")
+    return "" if there else words

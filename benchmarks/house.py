@@ -1,0 +1,211 @@
+"""The code as a house: how many modules of which size, who imports whom, and how far a question leads.
+
+    .venv/bin/python benchmarks/house.py [--csv benchmarks/house.csv --as 0.2.0]
+    git worktree add ../then v0.2.0
+    .venv/bin/python benchmarks/house.py --root ../then --entries benchmarks/house-0.2.0.txt
+
+Of annotation/, routing/ and hypac_site/, migrations left out. A function's lines are those from `def` to its
+end. Imports inside functions count, those under TYPE_CHECKING do not. A circle is a set of modules, or of
+rooms (the folders one level below annotation/ and routing/), each of which leads to each other by imports; a
+module that stands in no room is passed over there. For each entry point: the modules with the functions and
+classes that it leads to by calls, where the source alone says so (benchmarks/house_calls.py tells what it
+cannot see).
+
+`--csv` writes the figures as a column of a table, named by `--as`, beside the columns that stand there.
+"""
+
+import argparse
+import ast
+import csv
+import statistics
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Set
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.house_calls import reached
+from benchmarks.house_names import FUNCTIONS, Module, Names, is_for_types, modules_of
+
+SHORT = 70
+# Each is the request's function and the job's handler. Mend this table with what moves.
+ENTRIES = """
+import = annotation.services.imports.start_import annotation.services.import_job.run_import
+start a run = routing.services.runs.start_run_knowingly
+predict = routing.services.predicting.predict_missing
+claim = annotation.queue.leases.claim
+answer = annotation.queue.answers.submit
+analyse = routing.services.runs.analyse routing.services.analysis.analyse_run
+route = routing.services.runs.route routing.services.bands.route_run
+deliver = routing.services.deliveries.deliver routing.services.deliveries.deliver_run
+page: plan = routing.views.plan.plan
+page: run = routing.views.runs.run
+page: label = annotation.views.annotate.annotate
+page: items = routing.views.items.items
+"""
+
+Edges = Mapping[str, Set[str]]
+Figures = dict[str, str]
+
+
+def imports_of(module: Module, known: Set[str]) -> set[str]:
+    """The modules of ours that ``module`` imports, but for types; a package for names that it holds."""
+    found = set()
+    waiting: list[ast.AST] = [module.tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = module.base_of(node)
+            submodules = {f"{base}.{alias.name}" for alias in node.names}
+            found |= submodules & known
+            if len(submodules & known) < len(submodules):
+                found.add(base)
+        elif isinstance(node, ast.If) and is_for_types(node):
+            waiting += node.orelse
+        else:
+            waiting += ast.iter_child_nodes(node)
+    return (found & known) - {module.name}
+
+
+def circles(edges: Edges) -> list[set[str]]:
+    """The sets of more than one member that all lead to each other, largest first."""
+    below = {name: closure(edges, name) for name in edges}
+    found = {frozenset(other for other in below[name] if name in below[other]) for name in edges}
+    return sorted((set(circle) for circle in found if len(circle) > 1), key=len, reverse=True)
+
+
+def closure(edges: Edges, start: str) -> set[str]:
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = edges[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+def room_of(module: Module) -> str | None:
+    """The folder below annotation/ or routing/ that a module stands in."""
+    parts = module.package.split(".")
+    return ".".join(parts[:2]) if len(parts) > 1 and parts[0] != "hypac_site" else None
+
+
+def room_imports(modules: Mapping[str, Module], edges: Edges) -> Counter[tuple[str, str]]:
+    """How many imports lead from one room to another."""
+    pairs = ((room_of(modules[one]), room_of(modules[other])) for one in edges for other in edges[one])
+    return Counter((one, other) for one, other in pairs if one and other and one != other)
+
+
+def lengths(modules: Mapping[str, Module]) -> Iterator[tuple[str, list[int]]]:
+    yield "file", [module.source.count("\n") for module in modules.values()]
+    functions = (
+        node for module in modules.values() for node in ast.walk(module.tree) if isinstance(node, FUNCTIONS)
+    )
+    yield "function", [(node.end_lineno or node.lineno) - node.lineno + 1 for node in functions]
+
+
+def shape(modules: Mapping[str, Module]) -> Figures:
+    found: Figures = {"modules": f"{len(modules)}"}
+    for what, counts in lengths(modules):
+        if what == "file":
+            found["lines"] = f"{sum(counts)}"
+        found[f"lines of a {what}, median"] = f"{statistics.median(counts):.0f}"
+        found[f"lines of a {what}, 90th percentile"] = f"{statistics.quantiles(counts, n=10)[-1]:.0f}"
+    return found
+
+
+def ties(modules: Mapping[str, Module]) -> tuple[Figures, list[str]]:
+    """Figures about imports, and a line for each circle."""
+    edges = {name: imports_of(module, modules.keys()) for name, module in modules.items()}
+    importers = Counter(other for others in edges.values() for other in others)
+    single = [name for name, count in importers.items() if count == 1]
+    short = [name for name in single if modules[name].source.count("\n") <= SHORT]
+    of_rooms = room_imports(modules, edges)
+    rooms: dict[str, set[str]] = defaultdict(set)
+    for one, other in of_rooms:
+        rooms[one].add(other)
+        rooms[other].update()
+    both_ways = sorted((one, other) for one, other in of_rooms if one < other and (other, one) in of_rooms)
+    module_circles, room_circles = circles(edges), circles(rooms)
+    figures = {
+        "modules with one importer": f"{len(single)}",
+        f"of these at most {SHORT} lines": f"{len(short)}",
+        "circles of modules": f"{len(module_circles)}",
+        "modules in circles": f"{sum(map(len, module_circles))}",
+        "circles of rooms": f"{len(room_circles)}",
+        "rooms in circles": f"{sum(map(len, room_circles))}",
+        "pairs of rooms that import each other": f"{len(both_ways)}",
+    }
+    notes = [
+        f"circle of {len(circle)}: {', '.join(sorted(circle))}" for circle in module_circles + room_circles
+    ]
+    notes += [f"{a} <-> {b}: {of_rooms[a, b]} imports, {of_rooms[b, a]} back" for a, b in both_ways]
+    return figures, notes
+
+
+def reach(modules: dict[str, Module], entries: str) -> Figures:
+    names = Names(modules)
+    found = {}
+    for line in filter(None, map(str.strip, entries.splitlines())):
+        title, _, qualified = line.partition(" = ")
+        found[title] = f"{len(reached(names, *map(names.entry, qualified.split())))}"
+    return found
+
+
+def write(path: Path, column: str, figures: Figures) -> None:
+    """Add or replace one column of the table in ``path``."""
+    rows: dict[str, dict[str, str]] = {}
+    columns = [column]
+    if path.exists():
+        with path.open(newline="") as file:
+            reader = csv.DictReader(file)
+            columns = [*(name for name in (reader.fieldnames or [])[1:] if name != column), column]
+            rows = {row["figure"]: row for row in reader}
+    for name in rows.keys() | figures.keys():
+        rows.setdefault(name, {"figure": name})[column] = figures.get(name, "")
+    ordered = sorted(rows.values(), key=lambda row: list({**figures, **rows}).index(row["figure"]))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["figure", *columns], lineterminator="\n", restval="")
+        writer.writeheader()
+        writer.writerows(ordered)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1], help="a checkout")
+    parser.add_argument(
+        "--entries", type=Path, help="other names of the entry points, in lines 'title = names'"
+    )
+    parser.add_argument("--circles", action="store_true", help="say which modules and rooms stand in circles")
+    parser.add_argument("--csv", type=Path, help="the table to write into")
+    parser.add_argument("--as", dest="column", default="now", help="name of the column there")
+    options = parser.parse_args()
+    modules = modules_of(options.root)
+    try:
+        led_to = reach(modules, options.entries.read_text() if options.entries else ENTRIES)
+    except LookupError as error:
+        print(
+            f"{error.args[0]}: mend the table of entry points, or give another with --entries",
+            file=sys.stderr,
+        )
+        return 1
+    figures, notes = ties(modules)
+    figures = {
+        **shape(modules),
+        **figures,
+        **{f"modules reached: {name}": count for name, count in led_to.items()},
+    }
+    for name, value in figures.items():
+        print(f"{name:<45} {int(value):>7,}")
+    if options.circles:
+        print("", *notes, sep="\n")
+    if options.csv:
+        write(options.csv, options.column, figures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,220 @@
+"""What annotation tells and asks routing: the other side of annotation.ports."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from django.db.models import Q
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from annotation.models import (
+    AuditEvent,
+    Job,
+    Label,
+    Membership,
+    Project,
+    Settlement,
+    User,
+    WorkBatch,
+    WorkItem,
+)
+from annotation.permissions import ROLES_BY_ACTION, Access
+from routing.models import Certificate, Run, Spend
+from routing.project_life import contents, copy_sources, next_step
+from routing.selectors.visibility import asked_anew, columns_hidden_now, hidden_batches, hidden_columns
+from routing.services.completion import calibration_ended, complete_if_done, run_of_batch
+from routing.services.item_changes import KIND as CHANGE
+from routing.services.plan_losses import needs_of
+from routing.services.prompts import source_asked_otherwise
+from routing.services.states import UNDER_WAY, State
+from routing.services.validity import mark_invalid
+
+# Each of these permissions opens a page of the administration that shows model output of single items.
+SHOWN_IN_THE_ADMINISTRATION = tuple(
+    f"routing.{verb}_{model}"
+    for model in ("prediction", "itemscore", "poolitem", "route")
+    for verb in ("view", "change")
+)
+
+
+class Routing:
+    """Implements annotation.ports.RoutingPort."""
+
+    def label_stored(self, *, label: Label, replaced: Label | None) -> None:
+        """Pay for the label, see whether the run is now complete, or what a correction breaks: of an item
+        that several people answered only `settled` can tell.
+        """
+        batch = label.work_item.batch
+        run = run_of_batch(batch.pk)
+        if run is None:
+            return
+        if replaced is not None:
+            locked = batch.pk == run.calibration_batch_id and batch.locked_at is not None
+            if locked and not _has_several(label.work_item):
+                mark_invalid(
+                    run=run,
+                    reason=_(
+                        "The calibration label of item %(item)s was corrected after the labels had been "
+                        "locked."
+                    )
+                    % {"item": label.item.external_id},
+                    actor=label.annotator,
+                )
+            return
+        calibration = batch.pk == run.calibration_batch_id
+        Spend.objects.create(
+            project_id=run.project_id,
+            run=run,
+            stage=Spend.Stage.CALIBRATION if calibration else Spend.Stage.ROUTED,
+            quantity=1,
+            amount=run.human_cost,
+            key=f"label:{label.pk}",
+        )
+        if not calibration:
+            complete_if_done(run, label.work_item)
+        else:
+            calibration_ended(run, label.work_item)
+
+    def settled(self, *, batch: WorkBatch, settlements: Sequence[Settlement]) -> None:
+        """See what a changed label of record breaks, or whether the run is now complete."""
+        run = run_of_batch(batch.pk)
+        if run is None:
+            return
+        if batch.pk == run.routed_batch_id:
+            complete_if_done(run)
+            return
+        if batch.locked_at is None:
+            calibration_ended(run)
+            return
+        for row in settlements:
+            # Not by times: of two servers one clock may be behind the other.
+            if row.value != (row.supersedes.value if row.supersedes else None):
+                mark_invalid(
+                    run=run,
+                    reason=_(
+                        "The label of record of calibration item %(item)s changed after the labels had been "
+                        "locked."
+                    )
+                    % {"item": row.item.external_id},
+                    actor=row.decided_by,
+                )
+
+    def work_item_ended(self, *, work_item: WorkItem) -> None:
+        run = run_of_batch(work_item.batch_id)
+        if run is None:
+            return
+        if work_item.batch_id == run.routed_batch_id:
+            complete_if_done(run, work_item)
+        else:
+            calibration_ended(run, work_item)
+
+    def project_duplicated(self, *, project: Project, copy: Project, actor: User) -> None:
+        copy_sources(project, copy, actor)
+
+    def blind_objection(self, *, project: Project, user: User) -> str:
+        """Once a run is analysed, whoever may look at predictions may have seen those of the items that are
+        left: by their role, by one that they had since, or in the administration.
+        """
+        first = Certificate.objects.filter(run__project=project).order_by("created_at").first()
+        if first is None:
+            return ""
+        seers = ROLES_BY_ACTION["predictions.view"]
+        if Membership.objects.filter(project=project, user=user, role__in=seers).exists():
+            return _(
+                "An earlier run of this project has been analysed, and with your role you can see what its "
+                "models predicted. So these items have to be labelled by people who cannot: annotators and "
+                "reviewers."
+            )
+        if user.is_staff and any(map(user.has_perm, SHOWN_IN_THE_ADMINISTRATION)):
+            return _(
+                "An earlier run of this project has been analysed, and in the administration of this server "
+                "you can see what its models predicted. So these items have to be labelled by people who "
+                "cannot."
+            )
+        if _had_role(project, user, seers, since=first.created_at):
+            return _(
+                "An earlier run of this project has been analysed, and with the role that you had then you "
+                "could see what its models predicted. So these items have to be labelled by people who could "
+                "not."
+            )
+        return ""
+
+    def schema_objection(self, *, project: Project) -> str:
+        run = project.runs.filter(state__in=(*UNDER_WAY, State.ANALYSED)).first()
+        if run is None:
+            return ""
+        return _(
+            "Run %(number)s rests on the labels as they are (%(state)s). Finish or cancel it before you "
+            "change them."
+        ) % {
+            "number": run.number,
+            "state": run.get_state_display().lower(),
+        }
+
+    def wording_objection(
+        self,
+        *,
+        project: Project,
+        guidelines: str | None = None,
+        choices: Sequence[tuple[str, str]] | None = None,
+    ) -> str:
+        """Prompts that hold the guidelines or the labels would change with them, under a run whose models
+        may still be called.
+        """
+        found = source_asked_otherwise(project, guidelines=guidelines, choices=choices)
+        if found is None:
+            return ""
+        run, source = found
+        return _(
+            "The prompt of %(source)s holds what you changed, and run %(number)s rests on it (%(state)s). "
+            "Finish or cancel the run first, or take it out of the prompt of the next one."
+        ) % {"source": source.name, "number": run.number, "state": run.get_state_display().lower()}
+
+    def hidden_batches(self, *, project: Project) -> set[int]:
+        return hidden_batches(project)
+
+    def hidden_items(self, *, project: Project, item_path: str) -> Q:
+        return asked_anew(project, item_path)
+
+    def hidden_columns(self, *, project: Project) -> frozenset[str]:
+        return columns_hidden_now(project)
+
+    def model_columns(self, *, project: Project) -> frozenset[str]:
+        return hidden_columns(project)
+
+    def job_page(self, *, job: Job, access: Access) -> tuple[str, str] | None:
+        """The run that a job works for, or what a change to many items did."""
+        if job.kind == CHANGE and access.allows("review"):
+            return _("What was changed"), reverse("items_changed", args=[access.project.slug, job.pk])
+        if "run" not in job.params or not access.allows("runs.view"):
+            return None
+        run = Run.objects.filter(project=access.project, pk=job.params["run"]).first()
+        if run is None:
+            return None
+        title = _("Back to run %(number)s") % {"number": run.number}
+        return title, reverse("run", args=[access.project.slug, run.number])
+
+    def project_contents(self, *, project: Project) -> list[tuple[str, int]]:
+        return contents(project)
+
+    def task_type_needs(self, *, task_type: str) -> tuple[bool, str] | None:
+        return needs_of(task_type)
+
+    def next_step(self, *, access: Access) -> tuple[str, str] | None:
+        return next_step(access)
+
+
+def _has_several(work_item: WorkItem) -> bool:
+    """Whether several people were asked about the item."""
+    if work_item.batch.overlap == 1:
+        return False
+    return WorkItem.objects.filter(batch=work_item.batch_id, item=work_item.item_id, slot=1).exists()
+
+
+def _had_role(project: Project, user: User, roles: Collection[str], *, since: datetime) -> bool:
+    """Whether the person lost one of these roles after `since`, as the audit trail tells."""
+    lost = Q(action="member.role_changed", data__from__in=list(roles))
+    lost |= Q(action="member.removed", data__role__in=list(roles))
+    # By id, as names can change; events from before ids were written down name the person alone.
+    theirs = Q(data__user=user.pk) | Q(data__user__isnull=True, target=f"user:{user.username}"[:120])
+    return AuditEvent.objects.filter(lost, theirs, project=project, created_at__gte=since).exists()
