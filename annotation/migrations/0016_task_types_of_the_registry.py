@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("annotation", "0014_attempts"),
+        ("annotation", "0015_error_codes_of_jobs"),
     ]
 
     operations = [
