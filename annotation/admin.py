@@ -133,6 +133,7 @@ class ProjectAdmin(admin.ModelAdmin):
         *("text_format", "overlap", "overlap_share", "consensus"),
         *("created_by", "created_at", "deleting_at"),
     )
+    exclude = ("task_type",)
     inlines = (ChoiceInline,)
 
     @admin.display(description="task type", ordering="task_type")
