@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 from annotation import failures
 from annotation.closed_projects import refuse_closed
 from annotation.common.clock import seconds_ago
+from annotation.common.workers import RUN_JOB, message_workers
 from annotation.errors import ConflictError, HypacError, UnderWayError
 from annotation.job_context import RENUDGE_SECONDS as RENUDGE_SECONDS
 from annotation.job_context import JobContext as JobContext
@@ -136,12 +137,10 @@ def enqueue(
 
 def nudge(job: Job) -> None:
     """Send the message. A broker that is down is no failure: the reconciler sends it again."""
-    from annotation.tasks import run_job
-
     try:
         # A kind that this version does not know may be known to a worker of a newer one.
         queue = kind(job.kind).queue_of(job) if job.kind in _kinds else "default"
-        run_job.apply_async(args=(job.pk,), queue=queue, retry=False)
+        message_workers(RUN_JOB, job.pk, queue=queue)
     except Exception:
         log.warning("Job %s could not be announced; the reconciler will try again.", job.pk, exc_info=True)
 

@@ -130,6 +130,14 @@ def test_models_and_migrations_agree() -> None:
     call_command("makemigrations", check=True, dry_run=True, verbosity=0)
 
 
+def test_no_instance_holds_an_expression_before_it_is_stored() -> None:
+    from django.apps import apps
+
+    for model in apps.get_app_config("annotation").get_models():
+        for field in model._meta.concrete_fields:
+            assert field.has_default() or not field.has_db_default(), field
+
+
 # --- Files --------------------------------------------------------------------------------------------------
 
 
