@@ -15,6 +15,14 @@ from annotation.errors import HypacError, JobFailedError
 
 Params = Mapping[str, Any]
 
+# The columns of a job that has not failed.
+NO_ERROR: dict[str, Any] = {"error": "", "error_code": "", "error_params": {}}
+
+
+def columns_of(error: HypacError) -> dict[str, Any]:
+    """What a job that failed keeps of it."""
+    return {"error": str(error), "error_code": error.code, "error_params": error.params}
+
 
 @dataclass(frozen=True)
 class Failure:

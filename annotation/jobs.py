@@ -37,7 +37,6 @@ from annotation.webhooks import sending
 log = logging.getLogger(__name__)
 
 Handler = Callable[[JobContext], dict[str, Any] | None]
-NO_ERROR: dict[str, Any] = {"error": "", "error_code": "", "error_params": {}}
 UNFINISHED = (Job.State.QUEUED, Job.State.RUNNING, Job.State.PAUSED)
 # A job that failed and may do better later waits so long, then four times as long, and so on.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 15, 15 * 60
@@ -228,7 +227,7 @@ def resume(*, job: Job) -> None:
             return
         paused = Job.objects.filter(pk=job.pk, state=Job.State.PAUSED)
         if not paused.update(
-            state=Job.State.QUEUED, pause_asked=False, attempts=0, heartbeat_at=Now(), **NO_ERROR
+            state=Job.State.QUEUED, pause_asked=False, attempts=0, heartbeat_at=Now(), **failures.NO_ERROR
         ):
             raise ConflictError(_("Only paused work can be resumed."))
     transaction.on_commit(lambda: nudge(job))
@@ -241,7 +240,7 @@ def try_now(*, job: Job) -> None:
     Raises ConflictError where it does not wait for that.
     """
     waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED).exclude(error="")
-    if not waiting.update(attempts=0, heartbeat_at=Now(), **NO_ERROR):
+    if not waiting.update(attempts=0, heartbeat_at=Now(), **failures.NO_ERROR):
         raise ConflictError(_("It does not wait for another attempt any more; look at how it stands now."))
     transaction.on_commit(lambda: nudge(job))
 
@@ -258,7 +257,7 @@ def retry(*, job: Job, of_closed: bool = False) -> None:
                 finished_at=None,
                 pause_asked=False,
                 heartbeat_at=Now(),
-                **NO_ERROR,
+                **failures.NO_ERROR,
             )
     except IntegrityError:
         raise ConflictError(_("The same work is already under way in another job.")) from None
@@ -324,7 +323,7 @@ def _unknown(job: Job) -> None:
     """Called with the row locked."""
     reason = failures.UNKNOWN_KIND.error(kind=job.kind)
     waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED)
-    if waiting.update(state=Job.State.FAILED, finished_at=Now(), **_columns_of(reason)):
+    if waiting.update(state=Job.State.FAILED, finished_at=Now(), **failures.columns_of(reason)):
         events.job_ended(job, "job.failed")
 
 
@@ -338,7 +337,7 @@ def _claim(job_id: int, token: str) -> bool:
             claim_token=token,
             attempts=F("attempts") + 1,
             heartbeat_at=Now(),
-            **NO_ERROR,
+            **failures.NO_ERROR,
         )
         if claimed:
             Job.objects.filter(pk=job_id, started_at__isnull=True).update(started_at=Now())
@@ -351,7 +350,7 @@ def _failed(job: Job, token: str, error: HypacError, *, retry: bool, progressed:
     `progressed`: attempts before this one are forgotten, because something was finished since.
     """
     attempts = 1 if progressed else job.attempts
-    changes: dict[str, Any] = {**_columns_of(error), "claim_token": "", "heartbeat_at": Now()}
+    changes: dict[str, Any] = {**failures.columns_of(error), "claim_token": "", "heartbeat_at": Now()}
     if retry and attempts < settings.HYPAC_JOB_MAX_ATTEMPTS:
         pause = min(FIRST_PAUSE_SECONDS * 4 ** (attempts - 1), LONGEST_PAUSE_SECONDS)
         # The reconciler nudges it again RENUDGE_SECONDS after this moment.
@@ -368,10 +367,6 @@ def _failed(job: Job, token: str, error: HypacError, *, retry: bool, progressed:
             events.job_ended(job, "job.failed")
 
 
-def _columns_of(error: HypacError) -> dict[str, Any]:
-    return {"error": str(error), "error_code": error.code, "error_params": error.params}
-
-
 def _done(job: Job, token: str, result: dict[str, Any]) -> bool:
     with transaction.atomic():
         stored = mine(job.pk, token).update(
@@ -380,7 +375,7 @@ def _done(job: Job, token: str, result: dict[str, Any]) -> bool:
             claim_token="",
             finished_at=timezone.now(),
             pause_asked=False,
-            **NO_ERROR,
+            **failures.NO_ERROR,
         )
         if stored:
             events.job_ended(job, "job.finished")

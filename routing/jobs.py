@@ -7,15 +7,15 @@ from django.utils.translation import gettext_noop
 from annotation import jobs
 from annotation.models import Job
 from routing.models import RunSource, Source
-from routing.services.analysis import analyse_run
-from routing.services.bands import route_run
-from routing.services.completion import settle_run
+from routing.runs.certify import analyse_run
+from routing.runs.complete import settle_run
+from routing.runs.route import route_run
+from routing.runs.start import prepare
 from routing.services.deliveries import deliver_run
 from routing.services.delivery_exports import KIND as EXPORT
 from routing.services.delivery_exports import run_export
 from routing.services.item_changes import KIND as CHANGE
 from routing.services.item_changes import UNDO, run_change, run_undo
-from routing.services.prepare import prepare
 from routing.services.sent_answers import KIND as PREDICTIONS
 from routing.services.sent_answers import take_answers
 from routing.services.tries import KIND as TRY

@@ -13,6 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from testbed.imports import circles, edges_of, modules_of
+
 ROOT = Path(__file__).resolve().parent.parent
 VENDOR = ROOT / "static" / "vendor"
 REQUIREMENT_FILES = ("requirements.txt", "requirements-gpu.txt", "requirements-dev.txt")
@@ -105,6 +107,31 @@ def test_import_rules_hold() -> None:
     )
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     assert "2 kept, 0 broken" in outcome.stdout
+
+
+PACKAGES_OF_OURS = ("annotation", "benchmarks", "hypac_site", "routing", "testbed", "tests")
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    edges = edges_of(modules_of(ROOT, PACKAGES_OF_OURS))
+    assert len(edges) > 500
+    found = [
+        [f"{name} -> {', '.join(sorted(edges[name] & circle))}" for name in sorted(circle)]
+        for circle in circles(edges)
+    ]
+    assert found == [], "imports inside functions count, those under TYPE_CHECKING do not"
+
+
+def test_circles_are_found(tmp_path: Path) -> None:
+    sources = {
+        "above": "from ours import below, inside\n",
+        "below": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ours import above\n",
+        "inside": "def later():\n    from ours.above import name\n",
+    }
+    (tmp_path / "ours").mkdir()
+    for name, source in sources.items():
+        (tmp_path / "ours" / f"{name}.py").write_text(source)
+    assert circles(edges_of(modules_of(tmp_path, ("ours",)))) == [{"ours.above", "ours.inside"}]
 
 
 def test_the_core_imports_where_there_is_no_django() -> None:

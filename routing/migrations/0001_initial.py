@@ -311,9 +311,7 @@ class Migration(migrations.Migration):
                 ("slices", models.JSONField(blank=True, null=True)),
                 (
                     "tally",
-                    models.JSONField(
-                        blank=True, help_text="What the routing came to (routing.services.tally).", null=True
-                    ),
+                    models.JSONField(blank=True, help_text="What the routing came to.", null=True),
                 ),
                 (
                     "invalid_reason",

@@ -15,9 +15,9 @@ from annotation.models import Job, User
 from annotation.services import audit
 from annotation.values import reader_of
 from routing.models import DrawItem, ItemScore, PilotItem, PoolItem, Prediction, Run, RunSource
+from routing.runs.score import score_of
 from routing.services.answers import usable
 from routing.services.known_answers import LOOKED_AT
-from routing.services.scoring import score_of
 from routing.services.states import State
 from routing.services.unusable import Unusable, grouped, known_labels
 from routing.services.usability import MOST, Looked, Usability

@@ -22,9 +22,10 @@ from routing.models import Prediction, Reservation, Run, RunSource, Spend
 from routing.runs import budget as service
 from routing.runs import predict
 from routing.runs.budget import set_budget
+from routing.runs.cancel import cancel_run
+from routing.runs.plan import outlook
 from routing.selectors.model_money import model_money
 from routing.services.charging import Charge
-from routing.services.runs import cancel_run, outlook
 from tests.factories import add_member
 from tests.routing.worlds import World, make_world
 

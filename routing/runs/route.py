@@ -1,31 +1,89 @@
-"""The job "route_run": every item to its source, later models on their bands, people for the rest."""
+"""Every item to its source, later models on their bands, people for the rest: what a manager asks for, and
+the job "route_run" that does it.
+"""
 
 from typing import Any
 
 import numpy as np
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation import queue
-from annotation.errors import JobFailedError
+from annotation import jobs, queue
+from annotation.errors import ConflictError, JobFailedError
 from annotation.jobs import JobContext
-from annotation.models import WorkItem
+from annotation.models import Job, User, WorkItem
 from annotation.selectors.settled import has_record
+from annotation.services import audit
+from routing.backends import BackendError
 from routing.core import sampling
 from routing.core.keys import Threshold
 from routing.models import PoolItem, Route, Run, RunSource, Spend
+from routing.runs.chains import thresholds_from_json
+from routing.runs.counts import tally_of
 from routing.runs.predict import PendingItems, predict_missing
 from routing.services import validity
 from routing.services.answers import passed_on
-from routing.services.chains import thresholds_from_json
 from routing.services.run_events import run_completed, run_routed
 from routing.services.run_sources import changed_sources
 from routing.services.sql import analyse_tables, insert_select
-from routing.services.states import State, move
-from routing.services.tally import tally_of
+from routing.services.states import BUSY, State, move
 
 ROUTED_PRIORITY = 5
+
+
+def route(*, run: Run, user: User | None) -> Job:
+    """Send every item to its source, run the later models on their bands, and give people the rest (job
+    "route_run").
+
+    Also possible where nothing was certified: then everything goes to people. Raises ConflictError where the
+    run is not analysed, where a source cannot be asked now, or where one answers differently than at the
+    freeze; then the run is marked invalid.
+    """
+    run.refresh_from_db()
+    if run.state in (State.ROUTING, State.LABELLING, State.COMPLETE):
+        raise ConflictError(_("Run %(run)s has been routed already.") % {"run": run.number})
+    if run.state != State.ANALYSED:
+        raise ConflictError(_("Run %(run)s cannot be routed before it is analysed.") % {"run": run.number})
+    if other := run.project.runs.filter(state__in=BUSY).exclude(pk=run.pk).first():
+        raise ConflictError(
+            _(
+                "Run %(other)s is under way (%(state)s) with the same models and people. Finish or "
+                "cancel it first."
+            )
+            % {"other": other.number, "state": other.get_state_display().lower()}
+        )
+    try:
+        changed = changed_sources(run)
+    except BackendError as error:
+        then = _("put that right first") if error.permanent else _("try again later")
+        raise ConflictError(
+            _("%(message)s Nothing was routed; %(then)s.") % {"message": error.message, "then": then}
+        ) from error
+    if changed:
+        validity.mark_invalid(run=run, reason=changed, actor=user)
+        raise ConflictError(
+            _("%(changed)s Nothing was routed. Put it back as it was, or start a new run.")
+            % {"changed": changed}
+        )
+    with transaction.atomic():
+        move(
+            run,
+            before=State.ANALYSED,
+            after=State.ROUTING,
+            refusal=_("Run %(run)s is being routed already.") % {"run": run.number},
+        )
+        audit.record(
+            project=run.project, actor=user, action="run.routing_started", target=f"run:{run.number}"
+        )
+        return jobs.enqueue(
+            project=run.project,
+            kind_name="route_run",
+            params={"run": run.pk},
+            unique_key=f"route_run:{run.pk}",
+            user=user,
+        )
 
 
 def route_run(context: JobContext) -> dict[str, Any]:

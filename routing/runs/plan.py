@@ -5,23 +5,19 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.models import Item, Membership, Project, WorkItem
+from annotation.models import Membership, Project
 from annotation.permissions import ROLES_BY_ACTION
-from annotation.selectors.data_out import places_of
-from annotation.selectors.settled import has_record
 from routing.core import plan as core_plan
 from routing.core import planner
 from routing.core.chain import number_of_chains
 from routing.core.exact import plain
-from routing.models import DrawItem, PilotItem, PoolItem, Run, Source
+from routing.models import Run, Source
 from routing.models.runs import people_per_item, price_per_item
 from routing.runs.budget import checked_budget
-from routing.services.opened import open_source
-from routing.services.plan_fields import (
+from routing.runs.plan_fields import (
     Asking,
     PlanFields,
     as_sentence,
@@ -30,12 +26,13 @@ from routing.services.plan_fields import (
     refuse_unknown_names,
     share_of,
 )
-from routing.services.plan_losses import loss_of
-from routing.services.scoring import resolve_score
+from routing.runs.plan_losses import loss_of
+from routing.runs.pool import data_set_size, nothing_to_plan_for, pool_of, size_of_pool
+from routing.runs.score import resolve_score
+from routing.services.opened import open_source
 from routing.services.source_warnings import recorded_warnings
 from routing.services.unusable import passed_on
 from routing.services.usability import NEARLY_ALL, Looked, look_at
-from routing.services.whole import data_set_size
 
 
 @dataclass(frozen=True)
@@ -227,81 +224,6 @@ def sources_of(project: Project) -> list[Source]:
     return sources
 
 
-def pool_of(project: Project, target: str) -> QuerySet[Item]:
-    """The items that a run planned now would cover, in the order of import: those without a label by people.
-    Where labels that came with an import differ about an item, it waits for a reviewer, who sees them: it is
-    in no pool either.
-
-    For the target `population` also none that an earlier run drew, or its pilot used: a random sample of the
-    source's items must not have been looked at before. And none of a pool whose rest people were given by
-    thresholds: what they left is no random sample, but the items that the models find easy. Nor any that came
-    with an import that brought labels: why people elsewhere had left them out, nobody knows.
-    """
-    items = project.items.filter(~_has_labels(project))
-    if target == Run.Target.POPULATION:
-        items = items.filter(*(~used for used in _used_by_runs())).exclude(_came_beside_labels(project))
-    return items.order_by("position")
-
-
-def _has_labels(project: Project) -> Q:
-    brought = list(project.work_batches.filter(imported_by__isnull=False).values_list("pk", flat=True))
-    labelled = has_record(project, item="pk")
-    if not brought:
-        return labelled
-    return labelled | Q(Exists(WorkItem.objects.filter(item=OuterRef("pk"), batch__in=brought)))
-
-
-def _used_by_runs() -> tuple[Exists, ...]:
-    """Of an item whether a run drew it, used it as its pilot, or routed it with the rest of its pool."""
-    return (
-        Exists(DrawItem.objects.filter(item=OuterRef("pk"))),
-        Exists(PilotItem.objects.filter(item=OuterRef("pk"))),
-        Exists(PoolItem.objects.filter(item=OuterRef("pk"), run__routed_batch__isnull=False)),
-    )
-
-
-def _came_beside_labels(project: Project) -> Q:
-    return places_of(project.jobs.filter(label_batches__isnull=False).distinct())
-
-
-def _size_of_pool(project: Project, target: str) -> int:
-    """How many items `pool_of` has. A form asks whenever a field of it changes, so that the few that are
-    labelled are looked for, and the others counted in an index.
-    """
-    if target == Run.Target.POPULATION:
-        return pool_of(project, target).count()
-    return project.items.count() - project.items.filter(_has_labels(project)).count()
-
-
-def _nothing_to_plan_for(project: Project) -> InputError:
-    """Why `pool_of` has no item."""
-    if not project.items.exists():
-        return InputError(_("There is no item yet: import data first."), where="m")
-    unlabelled = project.items.filter(~_has_labels(project))
-    if not unlabelled.exists():
-        return InputError(
-            _("Every item has a label already, and a run covers those without one: import new items first."),
-            where="m",
-        )
-    unused = unlabelled.filter(*(~used for used in _used_by_runs()))
-    beside_labels = unused.count()
-    used = unlabelled.count() > beside_labels
-    if used and beside_labels:
-        why = _(
-            "Of the items without a label, earlier runs have drawn, used or routed some, and the others "
-            "came with an import that brought labels."
-        )
-    elif used:
-        why = _("Earlier runs have drawn, used or routed every item without a label.")
-    else:
-        why = _(
-            "Every item without a label came with an import that brought labels of others: why people "
-            "elsewhere had left these out, nobody knows."
-        )
-    what = _("For this target, import new items from the same source first, without labels.")
-    return InputError(f"{why} {what}", where="target")
-
-
 def build_plan(
     *, project: Project, sources: Sequence[Source], fields: PlanFields
 ) -> tuple[core_plan.Plan, Asking]:
@@ -313,9 +235,9 @@ def build_plan(
         refuse_too_fine(name, getattr(fields, name))
     split_share = share_of(fields)
     items = pool_of(project, fields.target)
-    pool_size = _size_of_pool(project, fields.target)
+    pool_size = size_of_pool(project, fields.target)
     if not pool_size:
-        raise _nothing_to_plan_for(project)
+        raise nothing_to_plan_for(project)
     refuse_unknown_names(fields)
     loss = loss_of(project, fields.loss, fields.loss_params)
     asking = asking_of(fields, items)

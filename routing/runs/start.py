@@ -1,36 +1,38 @@
-"""What a manager does with a run: start it, have it analysed, have it routed, cancel it."""
+"""A manager starts a run, and the job "prepare_run" brings it to its people: pool and draw, the models at
+work, scores, chains, then the calibration batch. Every step of it can be taken up again.
+"""
 
 from decimal import Decimal
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation import jobs, limits, queue
 from annotation.errors import ConflictError, InputError
-from annotation.models import Job, Project, User
+from annotation.jobs import JobContext
+from annotation.models import Project, User
 from annotation.services import audit
 from annotation.services.imports import IMPORT
-from annotation.services.withdrawal import withdraw
-from routing.backends import BackendError
 from routing.core import sampling
 from routing.core.exact import plain
-from routing.models import Run, RunSource
-from routing.runs.budget import abandon, checked_budget
-from routing.services import validity
-from routing.services.freeze import AT_ONCE, freeze
-from routing.services.plan_fields import PlanFields
-from routing.services.plans import Outlook, build_plan, outlook, score_for, sources_of
-from routing.services.run_sources import changed_sources, fingerprint_now
-from routing.services.run_usability import accepted, record_accepted
+from routing.models import DrawItem, PilotItem, PoolItem, Run, RunSource, Spend
+from routing.runs.budget import checked_budget
+from routing.runs.chains import fix_chains
+from routing.runs.draw import AT_ONCE, freeze, freeze_missing
+from routing.runs.plan import build_plan, outlook, score_for, sources_of
+from routing.runs.plan_fields import PlanFields
+from routing.runs.predict import PendingItems, predict_missing
+from routing.runs.score import fill_keys, score_missing, score_of
+from routing.services.run_sources import fingerprint_now
+from routing.services.run_usability import accepted, record_accepted, refuse_unusable
 from routing.services.sent_answers import refuse_while_sending
-from routing.services.states import BUSY, CANCELLABLE, UNDER_WAY, State, move
+from routing.services.states import UNDER_WAY, State, move
 from routing.services.usability import look_at
 from routing.services.usability_words import question
 
-__all__ = ["Outlook", "analyse", "cancel_run", "outlook", "route", "start_run", "start_run_knowingly"]
+CALIBRATION_PRIORITY = 1
 
 
 def start_run(
@@ -148,7 +150,13 @@ def start_run(
         )
         if looked and looked.asking:
             record_accepted(run=run, user=user, what=accepted(looked))
-        _enqueue(run, user, "prepare_run", **frozen)
+        jobs.enqueue(
+            project=project,
+            kind_name="prepare_run",
+            params={"run": run.pk, **frozen},
+            unique_key=f"prepare_run:{run.pk}",
+            user=user,
+        )
     return run
 
 
@@ -179,139 +187,6 @@ def start_run_knowingly(
     return start_run(project=project, user=user, accept_unusable=accept_unusable, **fields)
 
 
-def analyse(*, run: Run, user: User | None) -> Job:
-    """Lock the calibration labels and have the thresholds certified (job "analyse_run").
-
-    Raises ConflictError, in words, before every asked item is labelled and settled or given up, and after
-    the one analysis of a draw.
-    """
-    run.refresh_from_db()
-    if run.state in (State.ANALYSED, State.ROUTING, State.LABELLING, State.COMPLETE):
-        raise ConflictError(
-            _("Run %(run)s has been analysed. A draw is analysed once; another look needs a new run.")
-            % {"run": run.number}
-        )
-    if run.state != State.CALIBRATING or run.calibration_batch is None:
-        raise ConflictError(
-            _("Run %(run)s cannot be analysed now: %(state)s.")
-            % {"run": run.number, "state": run.get_state_display().lower()}
-        )
-    with transaction.atomic():
-        progress = queue.batch_progress(run.calibration_batch)
-        if missing := progress.open + progress.leased:
-            raise ConflictError(
-                _(
-                    "%(missing)s of %(total)s calibration items are still to be labelled. No result "
-                    "can be seen before the last one; what nobody can label is to be given up by a "
-                    "manager."
-                )
-                % {"missing": missing, "total": progress.total}
-                if progress.items == progress.total
-                else _(
-                    "%(missing)s of %(total)s answers about %(items)s calibration items are still "
-                    "missing. No result can be seen before the last one; what nobody can label is to "
-                    "be given up by a manager."
-                )
-                % {"missing": missing, "total": progress.total, "items": progress.items}
-            )
-        if progress.disagreeing:
-            raise ConflictError(
-                _(
-                    "People differ about %(disagreeing)s of %(items)s calibration items. A reviewer "
-                    "has to decide about each before the analysis."
-                )
-                % {"disagreeing": progress.disagreeing, "items": progress.items}
-            )
-        # The batch before the run, as a correction and a decision take their locks: in another order, two of
-        # them could wait for each other.
-        queue.lock_batch(batch=run.calibration_batch)
-        move(
-            run,
-            before=State.CALIBRATING,
-            after=State.ANALYSING,
-            refusal=_("Run %(run)s is being analysed already.") % {"run": run.number},
-        )
-        audit.record(
-            project=run.project, actor=user, action="run.analysis_started", target=f"run:{run.number}"
-        )
-        return _enqueue(run, user, "analyse_run")
-
-
-def route(*, run: Run, user: User | None) -> Job:
-    """Send every item to its source, run the later models on their bands, and give people the rest (job
-    "route_run").
-
-    Also possible where nothing was certified: then everything goes to people. Raises ConflictError where the
-    run is not analysed, where a source cannot be asked now, or where one answers differently than at the
-    freeze; then the run is marked invalid.
-    """
-    run.refresh_from_db()
-    if run.state in (State.ROUTING, State.LABELLING, State.COMPLETE):
-        raise ConflictError(_("Run %(run)s has been routed already.") % {"run": run.number})
-    if run.state != State.ANALYSED:
-        raise ConflictError(_("Run %(run)s cannot be routed before it is analysed.") % {"run": run.number})
-    if other := run.project.runs.filter(state__in=BUSY).exclude(pk=run.pk).first():
-        raise ConflictError(
-            _(
-                "Run %(other)s is under way (%(state)s) with the same models and people. Finish or "
-                "cancel it first."
-            )
-            % {"other": other.number, "state": other.get_state_display().lower()}
-        )
-    try:
-        changed = changed_sources(run)
-    except BackendError as error:
-        then = _("put that right first") if error.permanent else _("try again later")
-        raise ConflictError(
-            _("%(message)s Nothing was routed; %(then)s.") % {"message": error.message, "then": then}
-        ) from error
-    if changed:
-        validity.mark_invalid(run=run, reason=changed, actor=user)
-        raise ConflictError(
-            _("%(changed)s Nothing was routed. Put it back as it was, or start a new run.")
-            % {"changed": changed}
-        )
-    with transaction.atomic():
-        move(
-            run,
-            before=State.ANALYSED,
-            after=State.ROUTING,
-            refusal=_("Run %(run)s is being routed already.") % {"run": run.number},
-        )
-        audit.record(
-            project=run.project, actor=user, action="run.routing_started", target=f"run:{run.number}"
-        )
-        return _enqueue(run, user, "route_run")
-
-
-def cancel_run(*, run: Run, user: User | None) -> None:
-    """End a run for good. Its draw is spent: alpha stays in the ledger, and labels stay with their items.
-
-    A job at work on it stops at its next chunk, and nobody is asked any more; of a large run, a job goes on
-    to write that to each work item (annotation.services.withdrawal). Raises ConflictError where the run is
-    complete or cancelled.
-    """
-    with transaction.atomic():
-        # Jobs and work before the run itself, as a job's chunk and a submitted label take their locks: in
-        # another order, two of them could wait for each other.
-        for job in run.project.jobs.filter(params__run=run.pk, state__in=jobs.UNFINISHED):
-            jobs.cancel(job=job)
-        # Their worker has lost its job, and nobody else will take it up.
-        abandon(run.reservations.all())
-        run.refresh_from_db()
-        asking = [batch for batch in (run.calibration_batch, run.routed_batch) if batch is not None]
-        withdraw(project=run.project, batches=asking, user=user)
-        move(
-            run,
-            before=CANCELLABLE,
-            after=State.CANCELLED,
-            completed_at=timezone.now(),
-            refusal=_("Run %(run)s is %(state)s and can no longer be cancelled.")
-            % {"run": run.number, "state": run.get_state_display().lower()},
-        )
-        audit.record(project=run.project, actor=user, action="run.cancelled", target=f"run:{run.number}")
-
-
 def _refuse_while_busy(project: Project) -> None:
     if run := project.runs.filter(state__in=UNDER_WAY).first():
         raise ConflictError(
@@ -331,11 +206,63 @@ def _refuse_while_busy(project: Project) -> None:
     refuse_while_sending(project)
 
 
-def _enqueue(run: Run, user: User | None, kind: str, **params: int) -> Job:
-    return jobs.enqueue(
-        project=run.project,
-        kind_name=kind,
-        params={"run": run.pk, **params},
-        unique_key=f"{kind}:{run.pk}",
-        user=user,
-    )
+def prepare(context: JobContext) -> dict[str, object]:
+    """The job "prepare_run"."""
+    run = Run.objects.select_related("project").get(pk=context.params["run"])
+    if run.state != State.PREPARING:
+        return {"state": run.state}
+    freeze_missing(context, run)
+    run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
+    groups = _groups(run, run_sources)
+    with context.chunk(total=sum(items.count for _, items, _, _ in groups)):
+        pass
+    done = 0
+    for run_source, items, stage, words in groups:
+        done += predict_missing(
+            context, run_source=run_source, items=items, stage=stage, words=words, done=done
+        )
+    for run_source in run_sources:
+        score_missing(context, run_source=run_source, score=score_of(run, run_source))
+    refuse_unusable(run, run_sources)
+    fill_keys(context, run, run_sources[0])
+    fix_chains(context, run, run_sources)
+    _ask_people(context, run)
+    return {"state": run.state}
+
+
+def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, PendingItems, str, str]]:
+    """Who answers for what: the first source for the pool, the others for the pilot and for what people are
+    asked.
+    """
+    first, *later = run_sources
+    pool = PendingItems([PoolItem.objects.filter(run=run)])
+    pilot = PendingItems([PilotItem.objects.filter(run=run)])
+    asked = PendingItems([DrawItem.objects.filter(draw__run=run, asked=True)])
+    groups = [(first, pool, Spend.Stage.POOL, first.source.name)]
+    for run_source in later:
+        name = run_source.source.name
+        groups.append((run_source, pilot, Spend.Stage.PILOT, f"{name} on the pilot"))
+        groups.append((run_source, asked, Spend.Stage.CALIBRATION, f"{name} on the calibration set"))
+    return [(run_source, items, stage.value, words) for run_source, items, stage, words in groups]
+
+
+def _ask_people(context: JobContext, run: Run) -> None:
+    """Make the calibration batch: blind, in random order, before all other work."""
+    asked = DrawItem.objects.filter(draw__run=run, asked=True).order_by("item_id")
+    with context.chunk(stage="Calibration set"):
+        batch = queue.create_batch(
+            project=run.project,
+            item_ids=list(asked.values_list("item_id", flat=True)),
+            blind=True,
+            priority=CALIBRATION_PRIORITY,
+            entropy=sampling.new_entropy(),
+            overlap=run.overlap,
+            overlap_share=run.overlap_share,
+        )
+        move(
+            run,
+            before=State.PREPARING,
+            after=State.CALIBRATING,
+            calibration_batch=batch,
+            refusal=_("Run %(run)s was cancelled.") % {"run": run.number},
+        )

@@ -1,45 +1,32 @@
-"""Which uncertainty score a run uses: what its sources can give, parameters, and what has to be learnt
-first."""
+"""Uncertainty scores of a run: which one it uses, what has to be learnt for it first, and the values."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db.models import Exists, OuterRef, Subquery
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
+from annotation.jobs import JobContext
 from annotation.models import Label, Project
 from annotation.selectors.settled import batches_with_overlap, record_values
-from annotation.values import as_text, reader_of
+from annotation.services.bulk import copy_rows
+from annotation.values import ValueReader, as_text, reader_of
+from routing.backends.base import shortened
 from routing.core.losses import Loss, LossError, losses_of
 from routing.core.registry import UnknownNameError
-from routing.core.scores import (
-    SCORES,
-    Example,
-    ScoreError,
-    ScoreKind,
-    fields_read,
-    fit_score,
-    score_key,
-)
-from routing.models import Prediction, Run, RunSource, Source
+from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_score, make_score, score_key
+from routing.models import ItemScore, Prediction, Run, RunSource, Source
 from routing.selectors.visibility import hidden_batches
 from routing.services.opened import open_source
-from routing.services.score_fields import fields_of
+from routing.services.score_fields import fields_of, lacking_for
 
 # More than enough for a few coefficients, and quick enough for a page that says at once what is missing.
 MAX_EXAMPLES = 5_000
-FIELDS = {
-    "probabilities": gettext_lazy("class probabilities"),
-    "label_logprobs": gettext_lazy("log-probabilities of the labels"),
-    "token_probabilities": gettext_lazy("token probabilities"),
-    "token_logprobs": gettext_lazy("log-probabilities of the tokens"),
-    "verbalized": gettext_lazy("stated confidences"),
-    "samples": gettext_lazy("several samples of each answer"),
-    "confidence": gettext_lazy("confidences"),
-    "uncertainty": gettext_lazy("uncertainties"),
-}
+# Predictions, and places of the pool, that a transaction holds.
+CHUNK = 2_000
+KEYS_CHUNK = 50_000
 
 
 @dataclass(frozen=True)
@@ -55,14 +42,6 @@ class ChosenScore:
         return score_key(self.name, self.params)
 
 
-@dataclass(frozen=True)
-class OfferedScore:
-    """A score, and why the source cannot give it ("" where it can)."""
-
-    kind: ScoreKind
-    refusal: str
-
-
 def score_of(run: Run, run_source: RunSource) -> ChosenScore:
     """Which uncertainty score is computed for a source: the run's for the first, for the others their
     backend's own.
@@ -70,18 +49,6 @@ def score_of(run: Run, run_source: RunSource) -> ChosenScore:
     if run_source.position == 1:
         return ChosenScore(run.score, run.score_params)
     return ChosenScore(open_source(run_source.source).default_score)
-
-
-def offered_scores(source: Source) -> list[OfferedScore]:
-    """Every score in the order of the registry, for a list from which one is chosen for a first source.
-
-    Those that are made of others are offered where the source gives anything that one of them reads.
-    """
-    brings = open_source(source).fields
-    return [
-        OfferedScore(kind, _refusal(source, brings, [kind.reads or tuple(FIELDS)], kind.name))
-        for kind in SCORES
-    ]
 
 
 def resolve_score(
@@ -114,7 +81,7 @@ def resolve_score(
         raise InputError(f"{str(error)[:1].upper()}{str(error)[1:]}.", where=where) from None
     except ScoreError as error:
         raise _refused(error) from None
-    if refusal := _refusal(first_source, backend.fields, needed, name):
+    if refusal := lacking_for(first_source, backend.fields, needed, name):
         raise InputError(refusal, where="score")
     try:
         resolved = fit_score(name, given, lambda: _examples(project, first_source, loss))
@@ -125,26 +92,6 @@ def resolve_score(
 
 def _refused(error: ScoreError) -> InputError:
     return InputError(_("This score cannot be used: %(error)s.") % {"error": error}, where="score_params")
-
-
-def _refusal(source: Source, brings: frozenset[str], needed: list[tuple[str, ...]], name: str) -> str:
-    """What the answers of the source, which bring these fields, lack for the score, in a sentence."""
-    for fields in needed:
-        if not brings.intersection(fields):
-            wanted = f" {_('or')} ".join(str(FIELDS.get(entry, entry)) for entry in fields)
-            has = (
-                f" {_('and')} ".join(str(words) for entry, words in FIELDS.items() if entry in brings)
-                or "none of them"
-            )
-            if len(fields) == len(FIELDS):
-                return _("The answers of %(source)s come with nothing that a score can be computed from.") % {
-                    "source": source.name
-                }
-            return _(
-                "The score %(name)r needs %(wanted)s, and the answers of %(source)s come with "
-                "%(has)s. Choose another score, or change the source."
-            ) % {"name": name, "wanted": wanted, "source": source.name, "has": has}
-    return ""
 
 
 def _examples(project: Project, source: Source, loss: Loss | None) -> list[Example]:
@@ -193,3 +140,48 @@ def _wrong(labels: Sequence[Any], answers: Sequence[Any], loss: Loss | None) -> 
     except LossError as error:
         raise ScoreError(f"what it is learnt from has no loss: {error}") from error
     return [bool(value) for value in losses > (0 if loss.binary else losses.mean())]
+
+
+def score_missing(context: JobContext, *, run_source: RunSource, score: ChosenScore) -> None:
+    """Compute `score` for the stored predictions of a source that lack it. No model is called."""
+    missing = Prediction.objects.filter(
+        ~Exists(ItemScore.objects.filter(prediction=OuterRef("pk"), name=score.key)),
+        source=run_source.source_id,
+        fingerprint=run_source.fingerprint,
+    ).order_by("pk")
+    rows = list(missing[:CHUNK])
+    if not rows:
+        return
+    reader = reader_of(run_source.run.project)
+    while rows:
+        with context.chunk(stage=f"Scores of {run_source.source.name}"):
+            store_scores(rows, score, reader)
+        rows = list(missing.filter(pk__gt=rows[-1].pk)[:CHUNK])
+
+
+def store_scores(rows: Iterable[Prediction], score: ChosenScore, reader: ValueReader) -> None:
+    """Compute and store one score of predictions that do not have it.
+
+    An answer that cannot be used is as uncertain as can be, whatever the model thought of it.
+    """
+    compute, name = make_score(score.name, score.params), score.key
+    results = ((row.pk, compute(fields_of(row, reader))) for row in rows)
+    copy_rows(
+        ItemScore,
+        ("prediction", "name", "value", "reason"),
+        [(pk, name, result.u, shortened(result.reason)) for pk, result in results],
+    )
+
+
+def fill_keys(context: JobContext, run: Run, first: RunSource) -> None:
+    """Copy the first source's scores to the pool, where they are the keys of the routing."""
+    score = ItemScore.objects.filter(
+        prediction__item=OuterRef("item"),
+        prediction__source=first.source_id,
+        prediction__fingerprint=first.fingerprint,
+        name=score_of(run, first).key,
+    )
+    for start in range(0, run.pool_size, KEYS_CHUNK):
+        part = run.pool_items.filter(position__gte=start, position__lt=start + KEYS_CHUNK, u__isnull=True)
+        with context.chunk(stage="Order of the items"):
+            part.update(u=Subquery(score.values("value")[:1]))

@@ -9,11 +9,12 @@ from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from annotation.errors import ConflictError
+from annotation.jobs import JobContext
 from routing.core import sampling
 from routing.models import Draw, DrawItem, PilotItem, PoolItem, Run
-from routing.services.plan_fields import probabilities_by_position
-from routing.services.plans import pool_of
-from routing.services.sql import TieBreak, insert_select
+from routing.runs.plan_fields import probabilities_by_position
+from routing.runs.pool import pool_of
+from routing.services.sql import TieBreak, analyse_tables, insert_select
 
 CHUNK = 5_000
 AT_ONCE = 20_000
@@ -71,6 +72,15 @@ def freeze(run: Run, *, pilot: int, last: int) -> None:
         ),
         batch_size=CHUNK,
     )
+
+
+def freeze_missing(context: JobContext, run: Run) -> None:
+    """Pool, pilot and draw, where the request that started the run left them to this job."""
+    if Draw.objects.filter(run=run).exists():
+        return
+    with context.chunk(stage="Pool and draw"):
+        freeze(run, pilot=context.params["pilot"], last=context.params["last"])
+    analyse_tables(PoolItem)
 
 
 def _changed() -> ConflictError:

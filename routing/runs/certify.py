@@ -1,17 +1,25 @@
-"""The job "analyse_run": from the locked calibration labels to the certificate. Once per draw."""
+"""From the locked calibration labels to the certificate: a manager has the draw analysed, once, and the job
+"analyse_run" does it.
+"""
 
 import hashlib
 import logging
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
+from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation.errors import JobFailedError
+from annotation import jobs, queue
+from annotation.errors import ConflictError, JobFailedError
 from annotation.jobs import JobContext
-from annotation.values import as_text
+from annotation.models import Job, Label, Settlement, User, WorkBatch, WorkItem
+from annotation.services import audit
+from annotation.values import Value, as_text
 from routing.core.arrays import Floats
 from routing.core.bins import Bins
 from routing.core.calibration import Calibration, CalibrationError, CalibrationRow
@@ -23,15 +31,80 @@ from routing.core.exact import plain
 from routing.core.losses import LossUnavailableError
 from routing.core.plan import Plan
 from routing.models import Certificate, DrawItem, Run, RunSource
+from routing.runs.chains import chains_from_json, thresholds_to_json
+from routing.runs.plan import plan_of
 from routing.selectors.ledger import ledger
 from routing.services.answers import table_of_answers
-from routing.services.chains import chains_from_json, thresholds_to_json
 from routing.services.figures import Analysis, figures
-from routing.services.labels import given_up, records_at
-from routing.services.overlap import overlap_document
-from routing.services.plans import plan_of
 from routing.services.run_events import run_analysed
 from routing.services.states import State, move
+
+logger = logging.getLogger(__name__)
+
+
+def analyse(*, run: Run, user: User | None) -> Job:
+    """Lock the calibration labels and have the thresholds certified (job "analyse_run").
+
+    Raises ConflictError, in words, before every asked item is labelled and settled or given up, and after
+    the one analysis of a draw.
+    """
+    run.refresh_from_db()
+    if run.state in (State.ANALYSED, State.ROUTING, State.LABELLING, State.COMPLETE):
+        raise ConflictError(
+            _("Run %(run)s has been analysed. A draw is analysed once; another look needs a new run.")
+            % {"run": run.number}
+        )
+    if run.state != State.CALIBRATING or run.calibration_batch is None:
+        raise ConflictError(
+            _("Run %(run)s cannot be analysed now: %(state)s.")
+            % {"run": run.number, "state": run.get_state_display().lower()}
+        )
+    with transaction.atomic():
+        progress = queue.batch_progress(run.calibration_batch)
+        if missing := progress.open + progress.leased:
+            raise ConflictError(
+                _(
+                    "%(missing)s of %(total)s calibration items are still to be labelled. No result "
+                    "can be seen before the last one; what nobody can label is to be given up by a "
+                    "manager."
+                )
+                % {"missing": missing, "total": progress.total}
+                if progress.items == progress.total
+                else _(
+                    "%(missing)s of %(total)s answers about %(items)s calibration items are still "
+                    "missing. No result can be seen before the last one; what nobody can label is to "
+                    "be given up by a manager."
+                )
+                % {"missing": missing, "total": progress.total, "items": progress.items}
+            )
+        if progress.disagreeing:
+            raise ConflictError(
+                _(
+                    "People differ about %(disagreeing)s of %(items)s calibration items. A reviewer "
+                    "has to decide about each before the analysis."
+                )
+                % {"disagreeing": progress.disagreeing, "items": progress.items}
+            )
+        # The batch before the run, as a correction and a decision take their locks: in another order, two of
+        # them could wait for each other.
+        queue.lock_batch(batch=run.calibration_batch)
+        move(
+            run,
+            before=State.CALIBRATING,
+            after=State.ANALYSING,
+            refusal=_("Run %(run)s is being analysed already.") % {"run": run.number},
+        )
+        audit.record(
+            project=run.project, actor=user, action="run.analysis_started", target=f"run:{run.number}"
+        )
+        return jobs.enqueue(
+            project=run.project,
+            kind_name="analyse_run",
+            params={"run": run.pk},
+            unique_key=f"analyse_run:{run.pk}",
+            user=user,
+        )
+
 
 logger = logging.getLogger(__name__)
 
@@ -182,4 +255,60 @@ def _provenance(run: Run, run_sources: Sequence[RunSource], certification: Certi
         "alpha_total": plain(sum((entry.alpha for entry in entries), run.alpha * 0)),
         "suggestions_shown": False,
         "unlabelable": certification.unanswered,
+    }
+
+
+def records_at(batch: WorkBatch, moment: datetime) -> dict[int, Value]:
+    """Item id -> its label of record as it held at `moment`: the answer of the one person who was asked, or
+    what the answers of several were settled to.
+    """
+    labels = Label.objects.filter(work_item__batch=batch, created_at__lte=moment).order_by("version")
+    if batch.overlap > 1:
+        several = WorkItem.objects.filter(batch=batch, slot=1).values("item")
+        labels = labels.exclude(item__in=several)
+    rows = labels.values_list("item_id", "value")
+    found: dict[int, Value] = dict(rows.iterator(chunk_size=2_000))
+    return found | _settled_at(batch, moment)
+
+
+def _settled_at(batch: WorkBatch, moment: datetime) -> dict[int, Value]:
+    if batch.overlap == 1:
+        return {}
+    settlements = Settlement.objects.filter(batch=batch, created_at__lte=moment).order_by("version")
+    newest = dict(settlements.values_list("item_id", "value"))
+    return {item: value for item, value in newest.items() if value is not None}
+
+
+def given_up(batch: WorkBatch) -> set[int]:
+    """Ids of the items that nobody could label."""
+    rows = WorkItem.objects.filter(batch=batch, state=WorkItem.State.UNLABELABLE)
+    return set(rows.values_list("item_id", flat=True))
+
+
+def overlap_document(run: Run) -> dict[str, Any]:
+    """How many people were asked, and how the labels of record of the calibration set came about, as it was
+    when its labels were locked.
+    """
+    batch = run.calibration_batch
+    if batch is None or batch.locked_at is None:
+        raise ValueError("The calibration labels are not locked.")
+    several = WorkItem.objects.filter(batch=batch, slot=1)
+    answers = Label.objects.filter(work_item__batch=batch, version=1, created_at__lte=batch.locked_at)
+    # Of each item the version that held then.
+    later = Q(superseded_by__isnull=False, superseded_by__created_at__lte=batch.locked_at)
+    settled = Settlement.objects.filter(
+        batch=batch, created_at__lte=batch.locked_at, value__isnull=False
+    ).exclude(later)
+    methods = {
+        method: settled.filter(method=method).count()
+        for method in (Settlement.Method.MAJORITY, Settlement.Method.ADJUDICATED)
+    }
+    return {
+        "people": run.overlap,
+        "share": plain(run.overlap_share),
+        "people_cost_per_item": plain(run.cost_per_item),
+        "items_with_several": several.count(),
+        "answers": answers.count(),
+        "settled_by": {method.value: count for method, count in methods.items()},
+        "outside_calibration": run.consensus,
     }
