@@ -19,7 +19,7 @@ from routing.embeddings import EMBEDDER, configured
 COSINE = "cosine_distance"
 NO_EMBEDDINGS = gettext_lazy(
     "Long texts are compared by their meaning, and this server names no embedding model: whoever runs it "
-    "sets HYPAC_EMBEDDINGS_URL and HYPAC_EMBEDDINGS_MODEL (docs/losses.md)."
+    "sets HYPAC_EMBEDDINGS_URL and HYPAC_EMBEDDINGS_MODEL (docs/methods.md)."
 )
 HAS_EMBEDDINGS = gettext_lazy("This server has an embedding model: runs can be planned.")
 HAS_LOSS = gettext_lazy("This server has a loss of its own: runs can be planned with it.")

@@ -18,7 +18,7 @@ class Code(Text):
     max_characters = 100_000
     no_loss = gettext_lazy(
         "What is right in code only a loss of your own can tell: whoever runs the server names it in "
-        "HYPAC_LOSSES (docs/losses.md)."
+        "HYPAC_LOSSES (docs/methods.md)."
     )
     equal_means = gettext_lazy("Two answers are equal here if they are the same text.")
     question = gettext_lazy("Which code?")
