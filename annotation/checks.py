@@ -126,7 +126,7 @@ def _shared() -> list[CheckMessage]:
         found.append(
             Warning(
                 "Files lie in a folder of this host: workers on other hosts do not find them.",
-                hint="Set HYPAC_S3_BUCKET (docs/object-store.md); with one host it may stay.",
+                hint="Set HYPAC_S3_BUCKET (docs/deployment.md); with one host it may stay.",
                 id="hypac.W005",
             )
         )

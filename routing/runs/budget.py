@@ -17,15 +17,13 @@ from annotation.errors import ConflictError, HypacError, InputError, JobFailedEr
 from annotation.jobs import JobContext
 from annotation.models import Job, User
 from annotation.services import audit
+from routing.backends import backends_that
 from routing.core.exact import plain
 from routing.models import Reservation, Run, RunSource, Spend
 from routing.services.states import CANCELLABLE
 
 ZERO = Decimal(0)
 State = Reservation.State
-# Calls of theirs are not lost with a worker: recorded and uploaded answers are there before anybody asks, and
-# a batch at a server is found again by whoever asks next.
-NEVER_LOST = ("recorded", "openai_batch", "uploaded")
 # What the column of budgets holds.
 PLACES, LARGEST = Decimal(1).scaleb(-6), Decimal(10) ** 14
 
@@ -213,7 +211,8 @@ def lose_what_others_left(context: JobContext, run: Run) -> None:
 def abandon(reservations: QuerySet[Reservation]) -> None:
     """Nobody waits for the calls of these reservations any more: what is open of them counts as lost."""
     left = reservations.filter(state=State.OPEN)
-    nothing = Q(calls=0) | Q(source__backend__in=NEVER_LOST)
+    never_lost = backends_that(lambda backend: backend.never_lost)
+    nothing = Q(calls=0) | Q(source__backend__in=never_lost)
     left.filter(nothing).update(state=State.SETTLED, calls=0, amount=ZERO)
     left.update(state=State.LOST)
 

@@ -8,14 +8,13 @@ from django.urls import reverse
 from annotation import jobs
 from annotation.models import Job
 from routing.backends.recorded import Recorded
-from routing.runs import budget
 from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 
 
 def test_pages_say_what_goes_on_after_a_stop_at_the_budget(client_of, monkeypatch) -> None:
-    monkeypatch.setattr(budget, "NEVER_LOST", ())
+    monkeypatch.setattr(Recorded, "never_lost", False)
     monkeypatch.setattr(Recorded, "in_flight", 8)
     world = make_world(60)
     run = world.start(m=20, budget=Decimal(12))
