@@ -13,8 +13,8 @@ from routing.core.right import MEANING, beside
 from routing.runs.plan import outlook
 from routing.services.deliveries import deliver
 from routing.services.sources import save_source
-from tests.factories import add_member, make_items, make_project
-from tests.routing.worlds import files_of, make_world
+from testbed.factories import add_member, make_items, make_project
+from testbed.worlds import files_of, make_world
 
 pytestmark = pytest.mark.django_db
 MOST_UNCERTAIN = "counts as most uncertain: the next model labels it only if"
