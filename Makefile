@@ -13,9 +13,9 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n auto --maxprocesses=8 --dist=worksteal
 # Tests to which the database of the suite is nothing: they use none, or bring one of their own.
 WITHOUT_DATABASE := tests/core tests/browser tests/services tests/client tests/test_house.py tests/test_translations.py \
-	tests/test_static_files.py tests/routing/backends tests/routing/prompts tests/annotation/test_net_failures.py \
-	tests/annotation/test_queue_processes.py tests/annotation/test_import_killed.py \
-	tests/annotation/test_removal_killed.py tests/annotation/test_webhooks_killed.py
+	tests/test_static_files.py tests/routing/backends tests/routing/prompts tests/annotation/outside/test_net_failures.py \
+	tests/annotation/labelling/test_queue_processes.py tests/annotation/imports/test_import_killed.py \
+	tests/annotation/projects/test_removal_killed.py tests/annotation/outside/test_webhooks_killed.py
 
 # Options to pass on: make demo DEMO_ARGS=--exit, make test PYTEST_ARGS="-k queue", make serve SERVE_ARGS="..."
 DEMO_ARGS ?=

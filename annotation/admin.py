@@ -15,13 +15,13 @@ from django.shortcuts import redirect
 
 from annotation import models
 from annotation.errors import HypacError
+from annotation.people import attempt_limits as attempts
+from annotation.people.members import add_member
+from annotation.people.own_passwords import require_chosen
+from annotation.people.password_links import note_set_by
 from annotation.ports import routing_port
+from annotation.projects.deletion import delete_project
 from annotation.projects.task_types import TASK_TYPES
-from annotation.services.members import add_member
-from annotation.services.own_passwords import require_chosen
-from annotation.services.password_links import note_set_by
-from annotation.services.project_deletion import delete_project
-from annotation.views import attempts
 
 
 class PersonAdmin(UserAdmin):

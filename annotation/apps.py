@@ -9,11 +9,15 @@ class AnnotationConfig(AppConfig):
     def ready(self) -> None:
         from django.db.models.signals import post_migrate
 
-        from annotation import append_only, checks, converters, jobs  # noqa: F401 - `checks` registers itself
-        from annotation.services import fetching, project_removal, withdrawal
-        from annotation.services.events import import_finished
-        from annotation.services.import_job import run_import
-        from annotation.services.import_undo import undo_import
+        from annotation import checks  # noqa: F401 - `checks` registers itself
+        from annotation.common import append_only, converters
+        from annotation.common.events import import_finished
+        from annotation.imports import fetching
+        from annotation.imports.job import run_import
+        from annotation.imports.undo import undo_import
+        from annotation.jobs import running as jobs
+        from annotation.labelling import withdrawal
+        from annotation.projects import removal as project_removal
 
         converters.register()
         append_only.register("annotation_label", "annotation_settlement", "annotation_auditevent")

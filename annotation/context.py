@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
 from annotation.models import User
-from annotation.selectors.projects import work_waits
+from annotation.projects.queries import work_waits
 
 
 def waiting_work(request: HttpRequest) -> dict[str, Any]:

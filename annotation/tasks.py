@@ -2,9 +2,10 @@
 
 from celery import shared_task
 
-from annotation import jobs, upkeep
+from annotation import upkeep
 from annotation.common import workers
-from annotation.webhooks import sending
+from annotation.jobs import running as jobs
+from annotation.outside.webhooks import sending
 
 
 @shared_task(name=workers.RUN_JOB)

@@ -1,8 +1,11 @@
 """What is looked after every few seconds: by a worker whom beat asks, or by `manage.py serve`."""
 
-from annotation import jobs
-from annotation.services import attempts, guidelines, idempotency, project_removal, tokens
-from annotation.webhooks import sending
+from annotation.common import attempts, idempotency
+from annotation.jobs import running as jobs
+from annotation.outside.webhooks import sending
+from annotation.people import tokens
+from annotation.projects import guidelines
+from annotation.projects import removal as project_removal
 
 
 def look_after() -> None:

@@ -38,10 +38,10 @@ def rows(project: Any, user: Any, options: argparse.Namespace) -> Iterator[Row]:
 
 
 def delivered(run: Any, user: Any, size: int, formats: str) -> Row:
-    from annotation import jobs
+    from annotation.jobs import running as jobs
     from annotation.models import Job
+    from routing.delivery.deliver import deliver
     from routing.models import Delivery
-    from routing.services.deliveries import deliver
 
     job = deliver(run=run, user=user, formats=formats.split("+"))
     begun = time.process_time()

@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Iterator[Row]:
     from annotation.models import User
-    from annotation.services.projects import create_project
+    from annotation.projects.manage import create_project
 
     user = User.objects.create(username="benchmark")
     for name in options.formats.split(","):
@@ -50,12 +50,12 @@ def run(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def _again(name: str, size: int, project: Any, user: Any, stored: Any, first: Any) -> Iterator[Row]:
-    from annotation import jobs
-    from annotation.importers import registry
-    from annotation.services.files import open_file
-    from annotation.services.import_check import check_import
-    from annotation.services.import_undo import start_undo, undo_objection
-    from annotation.services.imports import preview
+    from annotation.common.files import open_file
+    from annotation.imports.check import check_import
+    from annotation.imports.formats import registry
+    from annotation.imports.undo import start_undo, undo_objection
+    from annotation.imports.upload import preview
+    from annotation.jobs import running as jobs
 
     with _measured(f"{name}, again", size) as row:
         again = _imported(project, user, stored)
@@ -86,15 +86,15 @@ def _measured(what: str, size: int, count: int | None = None) -> Iterator[Row]:
 
 
 def _stored(project: Any, path: Path) -> Any:
-    from annotation.services.files import store_file
+    from annotation.common.files import store_file
 
     with path.open("rb") as content:
         return store_file(project=project, content=content, original_name=path.name, media_type="")
 
 
 def _imported(project: Any, user: Any, stored: Any) -> Any:
-    from annotation import jobs
-    from annotation.services.imports import preview, start_import
+    from annotation.imports.upload import preview, start_import
+    from annotation.jobs import running as jobs
 
     mapping = preview(stored_file=stored).suggestion
     job = start_import(project=project, user=user, stored_file=stored, mapping=mapping)

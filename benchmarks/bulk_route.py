@@ -48,7 +48,7 @@ class Watch:
     @contextmanager
     def stages_of_jobs(self) -> Iterator[None]:
         """A row for each thing that a job says it is doing, from the moment it says so."""
-        from annotation.job_context import JobContext
+        from annotation.jobs.context import JobContext
 
         write, under_way = JobContext._write, ExitStack()
         name = "its beginning"
@@ -144,7 +144,7 @@ def run(options: argparse.Namespace) -> Iterator[Row]:
 
 def work(watch: Watch, project: Any, kind: str) -> None:
     """Do the newest job of the kind as a worker does."""
-    from annotation import jobs
+    from annotation.jobs import running as jobs
     from annotation.models import Job
 
     job = project.jobs.filter(kind=kind).order_by("-id")[0]
@@ -181,7 +181,7 @@ def label(run: Any, annotator: Any) -> None:
 
 
 def claim_and_submit(world: World) -> None:
-    from annotation import queue
+    from annotation.labelling import queue
 
     for number in range(3):
         claimed = queue.claim(project=world.project, user=world.annotator)
@@ -196,11 +196,12 @@ def claim_and_submit(world: World) -> None:
 
 
 def remove(watch: Watch, run: Any, project: Any, manager: Any) -> None:
-    from annotation import jobs
+    from annotation.jobs import running as jobs
+    from annotation.labelling import withdrawal
     from annotation.models import Job, Project
-    from annotation.services import project_removal, withdrawal
-    from annotation.services.project_deletion import delete_project
-    from annotation.services.project_life import archive_project
+    from annotation.projects import removal as project_removal
+    from annotation.projects.deletion import delete_project
+    from annotation.projects.life import archive_project
     from routing.runs.cancel import cancel_run
 
     with watch.stage("run cancelled (in the request)"):

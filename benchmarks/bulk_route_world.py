@@ -47,8 +47,8 @@ def facts(group: int) -> Facts:
 
 def make(size: int) -> World:
     from annotation.models import Membership, User
-    from annotation.services.projects import ChoiceSpec, create_project
-    from routing.services.sources import save_source
+    from annotation.projects.manage import ChoiceSpec, create_project
+    from routing.sources.manage import save_source
 
     manager = User.objects.create_user(username="manager", password="long enough for this", is_active=True)
     annotator = User.objects.create_user(username="annotator")

@@ -13,7 +13,7 @@ from faults_kills import Calls, Row
 from faults_site import until
 from faults_world import CONCURRENCY, World, check
 
-from annotation import jobs
+from annotation.jobs import running as jobs
 from annotation.models import Job
 from annotation.tasks import run_job
 from routing.models import Reservation

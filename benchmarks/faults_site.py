@@ -283,7 +283,7 @@ class Reconcilers:
     def _work(self) -> None:
         from django.db import connection
 
-        from annotation import jobs
+        from annotation.jobs import running as jobs
 
         while not self._end.wait(0.5):
             try:

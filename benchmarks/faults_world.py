@@ -8,11 +8,11 @@ from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Sum
 
+from annotation.common.files import store_file
+from annotation.imports.upload import Mapping, start_import
 from annotation.models import Item, Job, Project, User
-from annotation.services.files import store_file
-from annotation.services.imports import Mapping, start_import
-from annotation.services.projects import create_project
-from routing.backends import Prompt
+from annotation.projects.manage import create_project
+from routing.delivery.deliver import deliver
 from routing.models import (
     Certificate,
     Delivery,
@@ -28,8 +28,8 @@ from routing.models import (
 from routing.runs.certify import analyse
 from routing.runs.route import route
 from routing.runs.start import start_run
-from routing.services.deliveries import deliver
-from routing.services.sources import save_source
+from routing.sources.backends import Prompt
+from routing.sources.manage import save_source
 from testbed.factories import add_member
 from testbed.worlds import World as Labelled
 

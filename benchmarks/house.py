@@ -32,18 +32,18 @@ from testbed.imports import Edges, Module, circles, edges_of, modules_of
 SHORT = 70
 # Each is the request's function and the job's handler. Mend this table with what moves.
 ENTRIES = """
-import = annotation.services.imports.start_import annotation.services.import_job.run_import
+import = annotation.imports.upload.start_import annotation.imports.job.run_import
 start a run = routing.runs.start.start_run routing.runs.start.prepare
 predict = routing.runs.predict.predict_missing
-claim = annotation.queue.leases.claim
-answer = annotation.queue.answers.submit
+claim = annotation.labelling.leases.claim
+answer = annotation.labelling.answers.submit
 analyse = routing.runs.certify.analyse routing.runs.certify.analyse_run
 route = routing.runs.route.route routing.runs.route.route_run
-deliver = routing.services.deliveries.deliver routing.services.deliveries.deliver_run
-page: plan = routing.views.plan.plan
-page: run = routing.views.runs.run
-page: label = annotation.views.annotate.annotate
-page: items = routing.views.items.items
+deliver = routing.delivery.deliver.deliver routing.delivery.deliver.deliver_run
+page: plan = routing.runs.plan_views.plan
+page: run = routing.runs.views.run
+page: label = annotation.labelling.views.annotate
+page: items = routing.items.views.items
 """
 
 Figures = dict[str, str]

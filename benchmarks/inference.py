@@ -57,13 +57,13 @@ def through_a_run(texts: list[str], backend: str, params: dict[str, Any]) -> Cal
     """A project with these items and one source, its run planned; the work is the job that asks it."""
     from django.db.models import Sum
 
-    from annotation import jobs
+    from annotation.jobs import running as jobs
     from annotation.models import Job, User
-    from annotation.services.projects import create_project
-    from routing.backends import Prompt
+    from annotation.projects.manage import create_project
     from routing.models import Prediction, RunSource
     from routing.runs.start import start_run
-    from routing.services.sources import save_source
+    from routing.sources.backends import Prompt
+    from routing.sources.manage import save_source
     from testbed.factories import make_items
 
     user, _ = User.objects.get_or_create(username="benchmark")
@@ -138,10 +138,10 @@ def texts_of(options: argparse.Namespace, number: int) -> list[str]:
 
 def beside_a_server(options: argparse.Namespace, url: str, model: str) -> Iterator[tuple[str, Pass]]:
     from annotation.models import Item
-    from routing.backends import Prompt, TaskSpec
-    from routing.backends.openai_api.body import answer_body
-    from routing.backends.openai_api.params import read_params
-    from routing.prompts import render
+    from routing.sources.backends import Prompt, TaskSpec
+    from routing.sources.backends.openai_api.body import answer_body
+    from routing.sources.backends.openai_api.params import read_params
+    from routing.sources.prompts import render
 
     params = {
         "url": url,
@@ -165,10 +165,10 @@ def beside_a_server(options: argparse.Namespace, url: str, model: str) -> Iterat
 def beside_an_engine(options: argparse.Namespace) -> Iterator[tuple[str, Pass]]:
     """One engine for both: the backend's own is borrowed for the straight passes."""
     from annotation.models import Item
-    from routing.backends import Prompt, SourceContext, TaskSpec, open_backend
-    from routing.backends.vllm.requests import ItemRequests
-    from routing.backends.vllm.tokens import prompt_tokens
-    from routing.prompts import render
+    from routing.sources.backends import Prompt, SourceContext, TaskSpec, open_backend
+    from routing.sources.backends.vllm.requests import ItemRequests
+    from routing.sources.backends.vllm.tokens import prompt_tokens
+    from routing.sources.prompts import render
 
     params: dict[str, Any] = {
         "model": options.folder.name,
@@ -198,7 +198,7 @@ def beside_an_engine(options: argparse.Namespace) -> Iterator[tuple[str, Pass]]:
 def borrowed_engine(backend: Any) -> Iterator[tuple[Any, Any]]:
     """vLLM's own object of the backend's engine. What is generated with it is generated in this thread while
     the engine's thread waits for requests."""
-    from routing.backends.vllm.engine import engine_for
+    from routing.sources.backends.vllm.engine import engine_for
 
     with engine_for(backend._engine_settings()) as engine:
         yield engine._llm, engine.tokenizer

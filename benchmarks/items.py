@@ -42,7 +42,7 @@ def parse() -> argparse.Namespace:
 
 def lines(project: Any) -> list[tuple[str, dict[str, str], str]]:
     """(name, filters, order) of everything that is measured."""
-    from routing.selectors.item_sorts import NAMES
+    from routing.items.sorts import NAMES
 
     # Thresholds of the made-up run: about 0.16 and 0.51.
     ann = str(project.memberships.filter(role="annotator").first().user_id)
@@ -110,10 +110,10 @@ class Line:
 def measured_lines(project: Any, access: Any, repeat: int, only: str) -> Iterator[Line]:
     from django.db import connection, reset_queries
 
-    from routing.selectors.item_counts import table_total
-    from routing.selectors.item_sorts import SORTS, cursor_of, place_of
-    from routing.selectors.items_table import table_page
-    from routing.selectors.visibility import sight_of
+    from routing.items.counts import table_total
+    from routing.items.sorts import SORTS, cursor_of, place_of
+    from routing.items.table import table_page
+    from routing.sources.visibility import sight_of
 
     middle = project.items.get(position=project.items.count() // 2 // 1000 * 1000 + 999)
     sight = sight_of(project, access)

@@ -155,7 +155,7 @@ def fill(items: int) -> str:
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hypac_site.settings")
     django.setup()
-    from annotation import queue
+    from annotation.labelling import queue
     from testbed.factories import add_member, make_items, make_project, make_user
 
     project = make_project(choices=list(KEYS))

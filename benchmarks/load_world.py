@@ -14,10 +14,10 @@ def make(size: int, people: int, overlap: int, password: str) -> tuple[str, list
     from django.contrib.auth.hashers import make_password
     from django.db import connection
 
-    from annotation import queue
+    from annotation.common.bulk import copy_rows
+    from annotation.imports.identity import text_hash
+    from annotation.labelling import queue
     from annotation.models import Item, User, WorkItem
-    from annotation.services.bulk import copy_rows
-    from annotation.services.items import text_hash
     from routing.models import Run
     from testbed.factories import add_member
     from testbed.worlds import make_world

@@ -37,7 +37,7 @@ SET_UP = """
 import django; django.setup()
 from django.test import Client
 from annotation.models import User
-from annotation.services.projects import ChoiceSpec, create_project
+from annotation.projects.manage import ChoiceSpec, create_project
 user = User.objects.create_user("owner")
 project = create_project(user=user, name="Shop", choices=[ChoiceSpec("yes"), ChoiceSpec("no")])
 client = Client()

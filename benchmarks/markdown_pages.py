@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def row(kind: str, make: Callable[[int], str], views: int) -> str:
-    from annotation import limits, markdown
+    from annotation.common import limits, markdown
 
     guidelines, item = make(limits.GUIDELINES), make(limits.MARKDOWN)
     client, path = _page(guidelines, item)
@@ -73,7 +73,7 @@ def row(kind: str, make: Callable[[int], str], views: int) -> str:
 
 
 def _rendering(*sources: str) -> float:
-    from annotation import markdown
+    from annotation.common import markdown
 
     began = time.process_time()
     for source in sources:
@@ -85,7 +85,7 @@ def _page(guidelines: str, text: str) -> tuple[Any, str]:
     from django.test import Client
     from django.urls import reverse
 
-    from annotation import queue
+    from annotation.labelling import queue
     from testbed.factories import make_items, make_project
 
     project = make_project(guidelines=guidelines, text_format="markdown")

@@ -26,7 +26,7 @@ NO_ROOMS = {"management", "migrations", "templatetags"}
 WIDTH, MARGIN, BOX, TALL, GAP = 1200, 24, 136, 54, 78
 COLOURS = {"routing": "#3b6ea5", "annotation": "#5a8f4e"}
 AGAINST = "#c0392b"
-Room = str  # "annotation.jobs"
+Room = str  # "annotation.jobs.running"
 Arrows = dict[tuple[Room, Room], int]
 
 

@@ -26,7 +26,7 @@ from hypac_client import Client  # noqa: E402 - found in this repository
 ACCOUNT = """
 import django; django.setup()
 from annotation.models import User
-from annotation.services.tokens import make_token
+from annotation.people.tokens import make_token
 print(make_token(user=User.objects.create_user("ada"), name="benchmark")[1])
 """
 

@@ -29,7 +29,7 @@ def ends() -> bool:
 
 @worker_init.connect
 def _watch(**_: Any) -> None:
-    from annotation import job_context
+    from annotation.jobs import context as job_context
 
     job_context.stop_when(ends)
 

@@ -197,7 +197,7 @@ def file_storage() -> dict[str, Any]:
     """
     bucket = text("HYPAC_S3_BUCKET")
     if not bucket:
-        return {"BACKEND": "annotation.storage.LocalFiles"}
+        return {"BACKEND": "annotation.common.storage.LocalFiles"}
     endpoint = text("HYPAC_S3_ENDPOINT")
     keys = [os.environ.get(name, "").strip() for name in ("HYPAC_S3_ACCESS_KEY", "HYPAC_S3_SECRET_KEY")]
     if bool(keys[0]) != bool(keys[1]):
@@ -213,7 +213,7 @@ def file_storage() -> dict[str, Any]:
     }
     if keys[0]:
         options |= {"access_key": keys[0], "secret_key": keys[1]}
-    return {"BACKEND": "annotation.object_store.ObjectStore", "OPTIONS": options}
+    return {"BACKEND": "annotation.outside.object_store.ObjectStore", "OPTIONS": options}
 
 
 def use_demo_folder(name: str = "demo", *, model_servers: int = 0) -> None:

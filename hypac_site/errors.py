@@ -1,6 +1,7 @@
 """What answers where no view does: pages for people, problems for programs, each with the same status.
 
-Views of the API tell their own errors (annotation.api.problems); what is here comes before them, or is a bug.
+Views of the API tell their own errors (annotation.common.api.problems); what is here comes before them, or is
+a bug.
 """
 
 from django.core.exceptions import DisallowedHost
@@ -8,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
 from django.views import defaults
 
-from annotation.api.problems import PROBLEM, problem
+from annotation.common.api.problems import PROBLEM, problem
 from hypac_site.programs import asks_a_program
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter as _JsonFormatter
 
-from annotation.log_context import about
+from annotation.common.log_context import about
 
 # Links that open something by themselves: an invitation, a new password. Also as part of a query.
 SECRET_PARTS = re.compile(r"((?:/|%2F)(?:join|password(?:/|%2F)[\w-]{1,40})(?:/|%2F))[\w.~-]{8,}")

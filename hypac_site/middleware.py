@@ -17,8 +17,8 @@ from django.template.loader import render_to_string
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
-from annotation.api.authentication import shows_token
-from annotation.api.problems import PROBLEM, problem
+from annotation.common.api.problems import PROBLEM, problem
+from annotation.people.token_authentication import shows_token
 from hypac_site.errors import bad_request
 from hypac_site.programs import asks_a_program
 from hypac_site.statement_limit import was_ended
@@ -78,7 +78,7 @@ class BodyLimitMiddleware:
 
 class KeptAnswersMiddleware:
     """Have no answer kept that does not say itself how long: errors and redirections are of one person, too.
-    Pages and files say it in their views (annotation.views.access), static files in WhiteNoise.
+    Pages and files say it in their views (annotation.common.access), static files in WhiteNoise.
 
     It stands before all that may answer.
     """

@@ -15,7 +15,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, JsonResponse
 
 from annotation.checks import was_made_before_0_3
-from annotation.views.access import public
+from annotation.common.access import public
 from hypac_site.celery import app
 
 log = logging.getLogger(__name__)

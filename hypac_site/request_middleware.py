@@ -11,8 +11,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.encoding import escape_uri_path
 
-from annotation.addresses import address_in
-from annotation.log_context import logged
+from annotation.common.addresses import address_in
+from annotation.common.log_context import logged
 from hypac_site.logs import hidden
 from hypac_site.metrics import web
 

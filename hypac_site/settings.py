@@ -66,7 +66,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "annotation.views.attempts.AttemptsMiddleware",
+    "annotation.people.attempt_limits.AttemptsMiddleware",
     "axes.middleware.AxesMiddleware",
     "hypac_site.middleware.StatementLimitMiddleware",
 ]
@@ -214,7 +214,7 @@ HYPAC_EMBEDDINGS_KEY = environment.text("HYPAC_EMBEDDINGS_KEY")
 # Addresses that people enter never lead into the network of this server, apart from these: "host" or
 # "host:port".
 HYPAC_PRIVATE_HOSTS = environment.hosts("HYPAC_PRIVATE_HOSTS")
-# The first encrypts stored keys of such servers, all decrypt (annotation/secrets.py).
+# The first encrypts stored keys of such servers, all decrypt (annotation/outside/secrets.py).
 HYPAC_ENCRYPTION_KEYS = environment.encryption_keys("HYPAC_ENCRYPTION_KEYS")
 
 # --- People and their sessions ------------------------------------------------------------------------------
@@ -224,11 +224,11 @@ AUTH_USER_MODEL = "annotation.User"
 HYPAC_PROJECT_MAKERS = environment.one_of("HYPAC_PROJECT_MAKERS", ("everybody", "staff"))
 # Counted first, before anything is looked up or hashed.
 AUTHENTICATION_BACKENDS = [
-    "annotation.views.attempts.CountingBackend",
+    "annotation.people.attempt_limits.CountingBackend",
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
 ]
-PASSWORD_HASHERS = ["annotation.hashing.OneAtATimeHasher", *global_settings.PASSWORD_HASHERS[1:]]
+PASSWORD_HASHERS = ["annotation.people.hashing.OneAtATimeHasher", *global_settings.PASSWORD_HASHERS[1:]]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
@@ -239,7 +239,7 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "project_list"
 LOGOUT_REDIRECT_URL = "login"
 PASSWORD_RESET_TIMEOUT = 24 * 3600  # of a link for a new password, in seconds
-# Attempts at passwords (annotation/views/attempts.py): of one address or one person, and in all: of
+# Attempts at passwords (annotation/people/attempt_limits.py): of one address or one person, and in all: of
 # strangers, of known devices, of people who are logged in; empty: as many as anybody likes.
 HYPAC_LOGIN_RATES = {
     "address": environment.rate("HYPAC_LOGIN_ADDRESS_RATE", "20/min"),
@@ -249,8 +249,8 @@ AXES_FAILURE_LIMIT = environment.integer("HYPAC_LOGIN_FAILURE_LIMIT", 10)
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_CALLABLE = "annotation.views.attempts.locked"
-AXES_CLIENT_IP_CALLABLE = "annotation.views.attempts.asker_for_axes"
+AXES_LOCKOUT_CALLABLE = "annotation.people.attempt_limits.locked"
+AXES_CLIENT_IP_CALLABLE = "annotation.people.attempt_limits.asker_for_axes"
 AXES_VERBOSE = False
 
 # --- Files --------------------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ HYPAC_MAX_IMPORT_ROWS = environment.integer("HYPAC_MAX_IMPORT_ROWS", 5_000_000)
 HYPAC_MAX_CELL_CHARACTERS = environment.integer("HYPAC_MAX_CELL_CHARACTERS", 1_000_000)
 HYPAC_MAX_IMAGE_BYTES = environment.integer("HYPAC_MAX_IMAGE_BYTES", 20 * 1024**2)
 HYPAC_MAX_IMAGE_PIXELS = environment.integer("HYPAC_MAX_IMAGE_PIXELS", 50_000_000)
-# What becomes of an upload; annotation/importers/limits.py states the rest.
+# What becomes of an upload; annotation/imports/limits.py states the rest.
 HYPAC_MAX_INPUT_RATIO = environment.integer("HYPAC_MAX_INPUT_RATIO", 200)
 HYPAC_MAX_UNPACKED_BYTES = environment.integer("HYPAC_MAX_UNPACKED_BYTES", 32 * 1024**3)
 HYPAC_MAX_IMPORT_CHARACTERS = environment.integer("HYPAC_MAX_IMPORT_CHARACTERS", 20_000_000_000)
@@ -321,14 +321,14 @@ if HYPAC_BEHIND_PROXY:
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "annotation.api.authentication.TokenAuthentication",
-        "annotation.api.authentication.SessionAuthentication",
+        "annotation.people.token_authentication.TokenAuthentication",
+        "annotation.people.token_authentication.SessionAuthentication",
     ],
-    "DEFAULT_THROTTLE_CLASSES": ["annotation.api.limits.ApiLimit"],
+    "DEFAULT_THROTTLE_CLASSES": ["annotation.common.api.limits.ApiLimit"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["annotation.api.parsing.ShallowJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "annotation.api.schema.HypacSchema",
+    "DEFAULT_PARSER_CLASSES": ["annotation.common.api.parsing.ShallowJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "annotation.common.api.schema.HypacSchema",
     # `format` is a parameter of our own; what an answer is made of, the header Accept says.
     "URL_FORMAT_OVERRIDE": None,
 }

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from annotation.admin import ReadOnly
 from routing import models
-from routing.services.states import OPEN
+from routing.common.states import OPEN
 
 
 class Blind(ReadOnly):

@@ -6,7 +6,7 @@ class RoutingConfig(AppConfig):
     verbose_name = "Models and routing"
 
     def ready(self) -> None:
-        from annotation import append_only
+        from annotation.common import append_only
         from annotation.ports import connect_routing
         from routing import checks, jobs, models  # noqa: F401 - `checks` registers itself
         from routing.ports import Routing

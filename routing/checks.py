@@ -8,7 +8,7 @@ from django.db import DatabaseError
 
 from annotation.checks import HOSTS
 from annotation.errors import InputError
-from annotation.secrets import decrypt
+from annotation.outside.secrets import decrypt
 from routing.models import Source
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 
-from annotation.net import GuardedClient, NetError
+from annotation.outside.net import GuardedClient, NetError
 
 EMBEDDER = "routing.embeddings:embed"
 """The name under which certificates have `embed`."""

@@ -5,23 +5,23 @@ from typing import Any
 
 from django.utils.translation import gettext_noop
 
-from annotation import jobs
+from annotation.jobs import running as jobs
 from annotation.models import Job
-from routing.backends import backends_that
+from routing.delivery.deliver import deliver_run
+from routing.delivery.exports import KIND as EXPORT
+from routing.delivery.exports import run_export
+from routing.items.changes import KIND as CHANGE
+from routing.items.changes import UNDO, run_change, run_undo
 from routing.models import RunSource, Source
 from routing.runs.certify import analyse_run
 from routing.runs.complete import settle_run
 from routing.runs.route import route_run
 from routing.runs.start import prepare
-from routing.services.deliveries import deliver_run
-from routing.services.delivery_exports import KIND as EXPORT
-from routing.services.delivery_exports import run_export
-from routing.services.item_changes import KIND as CHANGE
-from routing.services.item_changes import UNDO, run_change, run_undo
-from routing.services.sent_answers import KIND as PREDICTIONS
-from routing.services.sent_answers import take_answers
-from routing.services.tries import KIND as TRY
-from routing.services.tries import try_source
+from routing.sources.backends import backends_that
+from routing.sources.sent_answers import KIND as PREDICTIONS
+from routing.sources.sent_answers import take_answers
+from routing.sources.trials import KIND as TRY
+from routing.sources.trials import try_source
 
 GPU = "gpu"
 

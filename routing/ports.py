@@ -7,6 +7,7 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from annotation.common.permissions import ROLES_BY_ACTION, Access
 from annotation.models import (
     AuditEvent,
     Job,
@@ -18,16 +19,15 @@ from annotation.models import (
     WorkBatch,
     WorkItem,
 )
-from annotation.permissions import ROLES_BY_ACTION, Access
+from routing.common.states import UNDER_WAY, State
+from routing.items.changes import KIND as CHANGE
 from routing.models import Certificate, Run, Spend
 from routing.project_life import contents, copy_sources, next_step
 from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
 from routing.runs.plan_losses import needs_of
-from routing.selectors.visibility import asked_anew, columns_hidden_now, hidden_batches, hidden_columns
-from routing.services.item_changes import KIND as CHANGE
-from routing.services.prompts import source_asked_otherwise
-from routing.services.states import UNDER_WAY, State
-from routing.services.validity import mark_invalid
+from routing.runs.validity import mark_invalid
+from routing.sources.prompt_versions import source_asked_otherwise
+from routing.sources.visibility import asked_anew, columns_hidden_now, hidden_batches, hidden_columns
 
 # Each of these permissions opens a page of the administration that shows model output of single items.
 SHOWN_IN_THE_ADMINISTRATION = tuple(

@@ -3,11 +3,11 @@
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from annotation.common.permissions import Access
 from annotation.models import Project, User
-from annotation.permissions import Access
 from routing.models import Certificate, Delivery, ModelPrice, Prediction, PromptVersion, Run, Source
-from routing.selectors.facts import read_facts
-from routing.selectors.next_step import next_step_of
+from routing.overview.facts import read_facts
+from routing.overview.next_step import next_step_of
 
 
 def copy_sources(project: Project, copy: Project, actor: User) -> None:

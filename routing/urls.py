@@ -2,20 +2,28 @@
 
 from django.urls import path
 
-from routing.views import (
-    certificates,
-    deliveries,
-    item,
-    item_changes,
-    items,
-    model_prices,
-    overview,
-    plan,
-    predictions,
-    prompts,
-    runs,
-    sources,
-    tries,
+from routing.delivery import views as deliveries
+from routing.items import changes_views as item_changes
+from routing.items import item_views as item
+from routing.items import views as items
+from routing.overview import views as overview
+from routing.runs import certificate_views as certificates
+from routing.runs import plan_views as plan
+from routing.runs import views as runs
+from routing.sources import (
+    predictions_views as predictions,
+)
+from routing.sources import (
+    prices_views as model_prices,
+)
+from routing.sources import (
+    prompts_views as prompts,
+)
+from routing.sources import (
+    trials_views as tries,
+)
+from routing.sources import (
+    views as sources,
 )
 
 urlpatterns = [

@@ -8,14 +8,14 @@ from typing import Any
 from django.utils import timezone
 from PIL import Image
 
-from annotation import jobs
+from annotation.common.files import store_file
+from annotation.imports.identity import text_hash
+from annotation.jobs import running as jobs
 from annotation.models import Invitation, Item, Job, Membership, Project, User
-from annotation.services.addressed import invite_person
-from annotation.services.files import store_file
-from annotation.services.items import text_hash
-from annotation.services.members import create_account
-from annotation.services.project_removal import KIND
-from annotation.services.projects import ChoiceSpec, create_project
+from annotation.people.addressed import invite_person
+from annotation.people.members import create_account
+from annotation.projects.manage import ChoiceSpec, create_project
+from annotation.projects.removal import KIND
 
 PASSWORD = "correct horse battery"
 _numbers = itertools.count(1)

@@ -24,7 +24,7 @@ SET_UP = """
 import sys
 from decimal import Decimal
 from annotation.models import User
-from annotation.services.projects import ChoiceSpec, create_project
+from annotation.projects.manage import ChoiceSpec, create_project
 from testbed.factories import add_member
 user = User.objects.create_user("manager", password=sys.argv[1])
 choices = [ChoiceSpec("yes"), ChoiceSpec("no")]
@@ -49,7 +49,7 @@ START_RUN = (
     WORLD
     + """
 from decimal import Decimal
-from routing.services.sources import save_source
+from routing.sources.manage import save_source
 for number, column in enumerate(("fast", "slow"), start=1):
     params = {"label_column": column, "confidence_column": "confidence"}
     save_source(project=project, user=world.manager, name=column, backend="recorded", position=number,
@@ -61,7 +61,7 @@ ANALYSE = WORLD + FINISH + "from routing.runs.certify import analyse\nanalyse(ru
 ROUTE = WORLD + "from routing.runs.route import route\nroute(run=run, user=world.manager)"
 DELIVER = (
     WORLD + FINISH + "run.refresh_from_db()\n"
-    "from routing.services.deliveries import deliver\ndeliver(run=run, user=world.manager)"
+    "from routing.delivery.deliver import deliver\ndeliver(run=run, user=world.manager)"
 )
 
 

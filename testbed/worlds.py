@@ -7,18 +7,19 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from annotation import jobs, queue
+from annotation.common.files import open_file
+from annotation.common.values import Value
+from annotation.jobs import running as jobs
+from annotation.labelling import queue
 from annotation.models import Item, Job, Label, Project, User, WorkItem
 from annotation.ports import routing_port
-from annotation.services.files import open_file
-from annotation.values import Value
-from routing.delivery import Row
-from routing.delivery.rows import delivery_of
+from routing.delivery.formats import Row
+from routing.labels.rows import delivery_of
 from routing.models import Delivery, Run
 from routing.runs.certify import analyse
 from routing.runs.route import route
 from routing.runs.start import start_run
-from routing.services.sources import save_source
+from routing.sources.manage import save_source
 from testbed.factories import add_member, make_items, make_project
 
 CHOICES = ("cat", "dog", "emu")

@@ -62,6 +62,10 @@ def _prepare() -> None:
 
 
 _prepare()
+
+# Fixtures of all tests; they load the models, which the settings have to come before.
+from tests.logged_in import annotator, client_of, owner, project, waiting  # noqa: E402, F401
+
 # Its profile for CI is in force there. Elsewhere, too, no example may fail because the machine is slow.
 if hypothesis.settings.get_current_profile_name() == "default":
     patient = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}

@@ -6,16 +6,16 @@ import random
 from decimal import Decimal
 from typing import Any
 
-from annotation import jobs
+from annotation.common.files import store_file
+from annotation.imports.upload import Mapping, start_import
+from annotation.jobs import running as jobs
 from annotation.models import Job, Project
-from annotation.services.files import store_file
-from annotation.services.imports import Mapping, start_import
-from annotation.services.projects import create_project
+from annotation.projects.manage import create_project
+from routing.delivery.deliver import deliver
 from routing.models import Delivery, Run
 from routing.runs.certify import analyse
 from routing.runs.route import route
-from routing.services.deliveries import deliver
-from routing.services.suggested_sources import add_suggested, suggested_sources
+from routing.sources.suggested import add_suggested, suggested_sources
 from testbed.factories import add_member, make_user
 from testbed.worlds import World, files_of
 

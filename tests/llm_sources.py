@@ -4,8 +4,8 @@ from math import exp
 from typing import Any, Protocol
 
 from annotation.models import Item
-from routing.backends import Answer, Prompt, SourceContext, TaskSpec, open_backend
 from routing.demo.llm.questions import held_out_questions
+from routing.sources.backends import Answer, Prompt, SourceContext, TaskSpec, open_backend
 
 QUESTIONS = held_out_questions(60, seed=7)
 SUMS = [one.question for one in QUESTIONS]

@@ -23,7 +23,7 @@ from django.apps import apps
 from django.conf import settings
 from psycopg import sql
 
-from annotation import append_only
+from annotation.common import append_only
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / ".pytest_cache" / "hypac"

@@ -3,7 +3,8 @@
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from annotation import append_only, queue
+from annotation.common import append_only
+from annotation.labelling import queue
 from annotation.models import AuditEvent, Label, Project
 from testbed.factories import make_image_items, make_items, make_project
 

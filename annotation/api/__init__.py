@@ -5,8 +5,9 @@
 
 from django.urls import path
 
-from annotation.api import root, tokens, urls
-from annotation.views.api_docs import api_docs
+from annotation.api import root, urls
+from annotation.api.docs import api_docs
+from annotation.people import tokens_api as tokens
 
 urlpatterns = [
     path("", root.Root.as_view(), name="api_root"),

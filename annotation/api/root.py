@@ -14,8 +14,8 @@ from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.api.base import ApiView
-from annotation.api.problems import problem_response
+from annotation.common.api.base import ApiView
+from annotation.common.api.problems import problem_response
 
 
 class OnceGenerator(SchemaGenerator):

@@ -2,22 +2,26 @@
 
 from django.urls import path
 
-from annotation.api import (
-    agreement,
-    audit,
-    images,
-    imports,
-    invitations,
-    items,
-    jobs,
-    labels,
-    members,
-    own_invitations,
-    projects,
-    queue,
-    reviews,
-    work,
+from annotation.imports import api as imports
+from annotation.items import api as items
+from annotation.items import images_api as images
+from annotation.items import labels_api as labels
+from annotation.labelling import api as queue
+from annotation.labelling import decisions_api as work
+from annotation.people import (
+    invitations_api as invitations,
 )
+from annotation.people import (
+    members_api as members,
+)
+from annotation.people import (
+    own_invitations_api as own_invitations,
+)
+from annotation.projects import api as projects
+from annotation.projects import audit_api as audit
+from annotation.projects import jobs_api as jobs
+from annotation.review import agreement_api as agreement
+from annotation.review import api as reviews
 
 P = "projects/<slug:slug>/"
 JOB = f"{P}jobs/<row:job_id>/"

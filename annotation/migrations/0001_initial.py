@@ -205,7 +205,7 @@ class Migration(migrations.Migration):
                         db_default=0,
                         default=0,
                         editable=False,
-                        help_text="annotation.markdown.VERSION by which that was made.",
+                        help_text="annotation.common.markdown.VERSION by which that was made.",
                     ),
                 ),
                 ("currency", models.CharField(default="USD", max_length=12)),
@@ -373,7 +373,12 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("kind", models.CharField(help_text="Name in the registry annotation.jobs.", max_length=40)),
+                (
+                    "kind",
+                    models.CharField(
+                        help_text="Name in the registry annotation.jobs.running.", max_length=40
+                    ),
+                ),
                 (
                     "params",
                     models.JSONField(default=dict, help_text="Ids and plain values only; never secrets."),
@@ -571,7 +576,7 @@ class Migration(migrations.Migration):
                 (
                     "secret",
                     models.TextField(
-                        help_text="Secret key, encrypted (annotation.secrets); it is never shown."
+                        help_text="Secret key, encrypted (annotation.outside.secrets); it is never shown."
                     ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
@@ -852,12 +857,12 @@ class Migration(migrations.Migration):
                 ("description", models.CharField(blank=True, max_length=200)),
                 (
                     "events",
-                    models.JSONField(default=list, help_text="Names of annotation.services.events.EVENTS."),
+                    models.JSONField(default=list, help_text="Names of annotation.common.events.EVENTS."),
                 ),
                 (
                     "secret",
                     models.TextField(
-                        help_text="Encrypted (annotation.secrets); shown when it is made, and never again."
+                        help_text="Encrypted (annotation.outside.secrets); shown when it is made, and never again."
                     ),
                 ),
                 (

@@ -7,7 +7,7 @@ from annotation.models.projects import Project
 
 class Connection(models.Model):
     """A bucket of an S3-compatible store from which a project takes files, or to which it delivers them. The
-    files of the site itself lie elsewhere (annotation.object_store).
+    files of the site itself lie elsewhere (annotation.outside.object_store).
     """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="connections")
@@ -20,7 +20,9 @@ class Connection(models.Model):
         default=True, help_text="The bucket in the path of addresses, not in the name of their host."
     )
     access_key = models.CharField(_("Access key"), max_length=200)
-    secret = models.TextField(help_text="Secret key, encrypted (annotation.secrets); it is never shown.")
+    secret = models.TextField(
+        help_text="Secret key, encrypted (annotation.outside.secrets); it is never shown."
+    )
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 

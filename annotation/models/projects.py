@@ -48,7 +48,7 @@ class Project(models.Model):
         default=0,
         db_default=0,
         editable=False,
-        help_text="annotation.markdown.VERSION by which that was made.",
+        help_text="annotation.common.markdown.VERSION by which that was made.",
     )
     currency = models.CharField(max_length=12, default="USD")
     human_cost = models.DecimalField(
@@ -118,7 +118,7 @@ class Project(models.Model):
 
 
 class Membership(models.Model):
-    """What one person may do in one project; annotation.permissions has the table role x action."""
+    """What one person may do in one project; annotation.common.permissions has the table role x action."""
 
     class Role(models.TextChoices):
         OWNER = "owner", _("Owner")

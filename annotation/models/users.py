@@ -8,7 +8,7 @@ from django.db import models, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from annotation import usernames
+from annotation.models import usernames
 from annotation.models.tokens import ApiToken
 
 

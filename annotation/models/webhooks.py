@@ -12,9 +12,9 @@ class Webhook(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="webhooks")
     url = models.CharField(max_length=2000)
     description = models.CharField(max_length=200, blank=True)
-    events = models.JSONField(default=list, help_text="Names of annotation.services.events.EVENTS.")
+    events = models.JSONField(default=list, help_text="Names of annotation.common.events.EVENTS.")
     secret = models.TextField(
-        help_text="Encrypted (annotation.secrets); shown when it is made, and never again."
+        help_text="Encrypted (annotation.outside.secrets); shown when it is made, and never again."
     )
     old_secret = models.TextField(
         blank=True, help_text="The one before, encrypted; it signs, too, for a while."
@@ -42,7 +42,7 @@ class Webhook(models.Model):
 
 class WebhookDelivery(models.Model):
     """One message to one address: what is to be sent, and what became of it. Stored in the transaction of
-    what it tells; only annotation.webhooks.sending changes it afterwards.
+    what it tells; only annotation.outside.webhooks.sending changes it afterwards.
     """
 
     class State(models.TextChoices):

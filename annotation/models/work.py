@@ -46,7 +46,7 @@ class WorkBatch(models.Model):
 
 
 class WorkItem(models.Model):
-    """A request for one label of one item, and its lease. Only annotation.queue changes these rows."""
+    """A request for one label of one item, and its lease. Only annotation.labelling changes these rows."""
 
     class State(models.TextChoices):
         OPEN = "open", _("Waiting")

@@ -14,8 +14,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
-from annotation import limits
-from annotation.selectors.shown_text import shown_guidelines, shown_item
+from annotation.common import limits
+from annotation.common.shown_text import shown_guidelines, shown_item
 
 register = template.Library()
 
@@ -140,7 +140,7 @@ def duration(seconds: Any) -> str:
 
 @register.filter
 def at_most(value: Any, limit: str) -> str:
-    """So many characters of what others stored as annotation.limits says under this name."""
+    """So many characters of what others stored as annotation.common.limits says under this name."""
     return Truncator(value).chars(getattr(limits, limit))
 
 

@@ -6,7 +6,7 @@ from django import template
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
-from annotation.services.agreement import Estimate
+from annotation.review.agreement import Estimate
 
 register = template.Library()
 

@@ -12,8 +12,8 @@ from typing import Any
 from django.core.files.storage import default_storage
 from django.db import connection
 
-from annotation import secrets
 from annotation.errors import ConflictError
+from annotation.outside import secrets
 from hypac_site.backup.databases import MIGRATIONS, NAMED_FILES, database
 from hypac_site.backup.manifest import BLOCK, FILES, FORMAT, INDEX, Entry, Manifest, sha256_of
 

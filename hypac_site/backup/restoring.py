@@ -9,9 +9,9 @@ from django.core.files.storage import default_storage
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
-from annotation import secrets
 from annotation.checks import was_made_before_0_3
 from annotation.errors import InputError
+from annotation.outside import secrets
 from hypac_site.backup.databases import database, refuse_unless_empty
 from hypac_site.backup.making import KEY_CHECK
 from hypac_site.backup.manifest import FILES, INDEX, Entry, Manifest, entries, sha256_of

@@ -10,7 +10,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from annotation.views.access import public
+from annotation.common.access import public
 from hypac_site.metrics import models, web, work
 
 

@@ -10,9 +10,9 @@ from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from annotation import jobs
 from annotation.common.clock import seconds_ago
 from annotation.errors import HypacError
+from annotation.jobs import running as jobs
 from annotation.models import Job, WorkBatch, WorkItem
 
 # Of each project no more are counted: so long a queue needs no exact figure, and counting costs time.

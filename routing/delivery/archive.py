@@ -3,7 +3,7 @@
 import zipfile
 from collections.abc import Iterator, Sequence
 
-from annotation.services.files import BLOCK, open_file
+from annotation.common.files import BLOCK, open_file
 from routing.models import DeliveryFile
 
 # Nothing in a delivery tells when it was made, so that the same files give the same archive.

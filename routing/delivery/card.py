@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import override
 
 from routing.core.right import beside
-from routing.delivery.base import Writer
-from routing.delivery.row import Page
+from routing.delivery.formats.base import Writer
+from routing.labels.row import Page
 from routing.models import Delivery, Run
 
 

@@ -14,7 +14,7 @@ from typing import IO, Any
 from django.utils.translation import gettext as _
 
 from annotation.errors import JobFailedError
-from routing.delivery.row import Page
+from routing.labels.row import Page
 
 TOLD = ("label", "source", "certificate_id")
 RECORD = Struct(">Q16s")

@@ -3,8 +3,8 @@
 from decimal import Decimal
 from pathlib import Path
 
-from annotation.services.choices import ChoiceSpec
-from annotation.services.imports import Mapping as Columns
+from annotation.imports.upload import Mapping as Columns
+from annotation.projects.choices import ChoiceSpec
 from routing.demo import digits
 from routing.demo.digits import CLASSES, DigitsPool
 from routing.demo.scene import Model, Pool, Scene

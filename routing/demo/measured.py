@@ -7,7 +7,7 @@ import numpy as np
 from django.db.models import Sum
 from sklearn.metrics import roc_auc_score
 
-from annotation.values import as_text
+from annotation.common.values import as_text
 from routing.core.experiment.reliability import reliability
 from routing.models import ItemScore, Prediction, Run, RunSource, Spend
 from routing.runs.score import score_of

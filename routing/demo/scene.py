@@ -7,9 +7,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from annotation.services.choices import ChoiceSpec
-from annotation.services.imports import Mapping as Columns
-from routing.backends import Prompt
+from annotation.imports.upload import Mapping as Columns
+from annotation.projects.choices import ChoiceSpec
+from routing.sources.backends import Prompt
 
 
 @dataclass(frozen=True, kw_only=True)

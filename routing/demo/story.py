@@ -10,23 +10,23 @@ from pathlib import Path
 
 from django.core.files import File
 
-from annotation import jobs
+from annotation.common.files import store_file
+from annotation.imports.upload import start_import
+from annotation.jobs import running as jobs
 from annotation.models import Job, Membership, Project, User
-from annotation.services.files import store_file
-from annotation.services.imports import start_import
-from annotation.services.members import add_member
-from annotation.services.projects import create_project
+from annotation.people.members import add_member
+from annotation.projects.manage import create_project
+from routing.delivery.deliver import deliver
 from routing.demo import people
 from routing.demo.scene import Model, Pool, Scene
 from routing.models import Delivery, ModelPrice, Run, SourceTry
 from routing.runs.certify import analyse
 from routing.runs.route import route
 from routing.runs.start import start_run
-from routing.selectors.tries import newest_try
-from routing.services.deliveries import deliver
-from routing.services.model_prices import save_price
-from routing.services.sources import save_source
-from routing.services.tries import start_try
+from routing.sources.manage import save_source
+from routing.sources.prices import save_price
+from routing.sources.trial_queries import newest_try
+from routing.sources.trials import start_try
 
 ANNOTATORS = 3
 

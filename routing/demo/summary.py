@@ -12,12 +12,12 @@ from typing import Any
 
 from django.conf import settings
 
+from annotation.common.files import open_file
 from annotation.models import Label
-from annotation.services.files import open_file
 from routing.demo.measured import measured_models, spend
 from routing.demo.scene import Pool, content_key
 from routing.models import Delivery, Run
-from routing.selectors.runs import RunReport, run_report
+from routing.runs.queries import RunReport, run_report
 
 LINE = 110  # characters
 

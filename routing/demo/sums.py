@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from annotation.services.imports import Mapping as Columns
-from routing.backends import Prompt
+from annotation.imports.upload import Mapping as Columns
 from routing.demo.llm.questions import held_out_questions
 from routing.demo.scene import Model, Pool, Scene, content_key, write_whole
-from routing.prompts.presets import PRESETS
+from routing.sources.backends import Prompt
+from routing.sources.prompts.presets import PRESETS
 
 SEED = 0
 QUESTIONS = 3000

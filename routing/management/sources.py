@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from routing.backends import Prompt
+from routing.sources.backends import Prompt
 
 SECRETS = frozenset({"api_key", "apikey", "authorization", "key", "password", "secret", "token"})
 

@@ -612,7 +612,9 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=100)),
                 (
                     "backend",
-                    models.CharField(help_text="Name in the registry routing.backends.", max_length=40),
+                    models.CharField(
+                        help_text="Name in the registry routing.sources.backends.", max_length=40
+                    ),
                 ),
                 (
                     "params",
@@ -645,7 +647,7 @@ class Migration(migrations.Migration):
                 (
                     "api_key",
                     models.TextField(
-                        blank=True, help_text="Encrypted (annotation.secrets); never shown again."
+                        blank=True, help_text="Encrypted (annotation.outside.secrets); never shown again."
                     ),
                 ),
                 (

@@ -30,7 +30,7 @@ class Source(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="sources")
     position = models.PositiveSmallIntegerField(help_text="1 is the cheapest.")
     name = models.CharField(max_length=100)
-    backend = models.CharField(max_length=40, help_text="Name in the registry routing.backends.")
+    backend = models.CharField(max_length=40, help_text="Name in the registry routing.sources.backends.")
     params = models.JSONField(default=dict, help_text="What the backend needs; checked by the backend.")
     cost_per_label = models.DecimalField(
         max_digits=14,
@@ -53,7 +53,9 @@ class Source(models.Model):
         related_name="sources",
         help_text="Line of the price list that cost function and prices are taken from, if any.",
     )
-    api_key = models.TextField(blank=True, help_text="Encrypted (annotation.secrets); never shown again.")
+    api_key = models.TextField(
+        blank=True, help_text="Encrypted (annotation.outside.secrets); never shown again."
+    )
     served = models.JSONField(
         default=dict,
         blank=True,

@@ -12,15 +12,16 @@ from django.db import transaction
 from django.db.models import Q, QuerySet, Sum
 from django.utils.translation import gettext as _
 
-from annotation import failures, jobs
+from annotation import failures
+from annotation.common import audit
 from annotation.errors import ConflictError, HypacError, InputError, JobFailedError
-from annotation.jobs import JobContext
+from annotation.jobs import running as jobs
+from annotation.jobs.running import JobContext
 from annotation.models import Job, User
-from annotation.services import audit
-from routing.backends import backends_that
+from routing.common.states import CANCELLABLE
 from routing.core.exact import plain
 from routing.models import Reservation, Run, RunSource, Spend
-from routing.services.states import CANCELLABLE
+from routing.sources.backends import backends_that
 
 ZERO = Decimal(0)
 State = Reservation.State

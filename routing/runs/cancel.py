@@ -4,20 +4,20 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation import jobs
+from annotation.common import audit
+from annotation.jobs import running as jobs
+from annotation.labelling.withdrawal import withdraw
 from annotation.models import User
-from annotation.services import audit
-from annotation.services.withdrawal import withdraw
+from routing.common.states import CANCELLABLE, State, move
 from routing.models import Run
 from routing.runs.budget import abandon
-from routing.services.states import CANCELLABLE, State, move
 
 
 def cancel_run(*, run: Run, user: User | None) -> None:
     """End a run for good. Its draw is spent: alpha stays in the ledger, and labels stay with their items.
 
     A job at work on it stops at its next chunk, and nobody is asked any more; of a large run, a job goes on
-    to write that to each work item (annotation.services.withdrawal). Raises ConflictError where the run is
+    to write that to each work item (annotation.labelling.withdrawal). Raises ConflictError where the run is
     complete or cancelled.
     """
     with transaction.atomic():

@@ -14,12 +14,14 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation import jobs, queue
+from annotation.common import audit
+from annotation.common.values import Value, as_text
 from annotation.errors import ConflictError, JobFailedError
-from annotation.jobs import JobContext
+from annotation.jobs import running as jobs
+from annotation.jobs.running import JobContext
+from annotation.labelling import queue
 from annotation.models import Job, Label, Settlement, User, WorkBatch, WorkItem
-from annotation.services import audit
-from annotation.values import Value, as_text
+from routing.common.states import State, move
 from routing.core.arrays import Floats
 from routing.core.bins import Bins
 from routing.core.calibration import Calibration, CalibrationError, CalibrationRow
@@ -32,12 +34,11 @@ from routing.core.losses import LossUnavailableError
 from routing.core.plan import Plan
 from routing.models import Certificate, DrawItem, Run, RunSource
 from routing.runs.chains import chains_from_json, thresholds_to_json
+from routing.runs.events import run_analysed
+from routing.runs.figures import Analysis, figures, messages_of
+from routing.runs.ledger import ledger
 from routing.runs.plan import plan_of
-from routing.selectors.ledger import ledger
-from routing.services.answers import table_of_answers
-from routing.services.figures import Analysis, figures, messages_of
-from routing.services.run_events import run_analysed
-from routing.services.states import State, move
+from routing.runs.usable_answers import table_of_answers
 
 logger = logging.getLogger(__name__)
 

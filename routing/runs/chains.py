@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from annotation.errors import JobFailedError
-from annotation.jobs import JobContext
+from annotation.jobs.running import JobContext
 from routing.core.certificate import slices_document
 from routing.core.chain import Chain, PilotData, Policy, build_chains, cut_slices
 from routing.core.keys import Key, Thresholds
@@ -17,7 +17,7 @@ from routing.core.losses import LossUnavailableError
 from routing.core.rules import split_fixed_sequence
 from routing.models import DrawItem, Prediction, Run, RunSource
 from routing.runs.plan import plan_of
-from routing.services.answers import table_of_answers
+from routing.runs.usable_answers import table_of_answers
 
 
 def fix_chains(context: JobContext, run: Run, run_sources: list[RunSource]) -> None:

@@ -6,16 +6,17 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
-from annotation import jobs, queue
+from annotation.common import events
 from annotation.errors import ConflictError
-from annotation.job_context import JobContext
+from annotation.jobs import running as jobs
+from annotation.jobs.context import JobContext
+from annotation.labelling import queue
+from annotation.labelling.settled import unsettled
 from annotation.models import Project, WorkItem
 from annotation.projects.task_types import TASK_TYPES
-from annotation.selectors.settled import unsettled
-from annotation.services import events
+from routing.common.states import ROUTED, State
 from routing.models import Run
-from routing.services.run_events import CALIBRATION_DONE, calibration_done, run_completed
-from routing.services.states import ROUTED, State
+from routing.runs.events import CALIBRATION_DONE, calibration_done, run_completed
 
 # More than can be submitted at one moment: above it, no other request can be finishing the batch meanwhile.
 CROWD = 200

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Sum
 
+from annotation.labelling.settled import has_record
 from annotation.models import WorkItem
-from annotation.selectors.settled import has_record
 from routing.models import DrawItem, PoolItem, Prediction, Route, Run, RunSource
-from routing.services.answers import passed_on, reaches, usable
+from routing.runs.usable_answers import passed_on, reaches, usable
 
 ZERO = Decimal(0)
 

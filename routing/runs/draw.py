@@ -9,12 +9,12 @@ from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from annotation.errors import ConflictError
-from annotation.jobs import JobContext
+from annotation.jobs.running import JobContext
+from routing.common.sql import TieBreak, analyse_tables, insert_select
 from routing.core import sampling
 from routing.models import Draw, DrawItem, PilotItem, PoolItem, Run
 from routing.runs.plan_fields import probabilities_by_position
 from routing.runs.pool import pool_of
-from routing.services.sql import TieBreak, analyse_tables, insert_select
 
 CHUNK = 5_000
 AT_ONCE = 20_000

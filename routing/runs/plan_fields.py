@@ -12,10 +12,10 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.models import Item, Project
+from routing.common.sql import DataCell
 from routing.core.bounds import BOUNDS
 from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
 from routing.core.rules import RULES, split_fixed_sequence
-from routing.services.sql import DataCell
 
 PLACES = 8
 SYMBOLS = re.compile(r"[a-z_]+( [a-z_])? = ")

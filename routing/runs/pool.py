@@ -4,12 +4,12 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
+from annotation.items.data_out import places_of
+from annotation.labelling.label_values import imported_batches
+from annotation.labelling.settled import has_record
 from annotation.models import Item, Project, WorkItem
-from annotation.selectors.data_out import places_of
-from annotation.selectors.label_values import imported_batches
-from annotation.selectors.settled import has_record
 from routing.models import DrawItem, PilotItem, PoolItem, Run
-from routing.selectors.visibility import hidden_batches
+from routing.sources.visibility import hidden_batches
 
 
 def pool_of(project: Project, target: str) -> QuerySet[Item]:

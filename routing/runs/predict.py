@@ -16,22 +16,22 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
+from annotation.common.bulk import copy_rows
+from annotation.common.ranges import of_items
+from annotation.common.values import ValueReader, reader_of
 from annotation.errors import JobFailedError
-from annotation.jobs import JobContext, JobPausedError
+from annotation.jobs.running import JobContext, JobPausedError
 from annotation.models import Item
-from annotation.selectors.ranges import of_items
-from annotation.services.bulk import copy_rows
-from annotation.values import ValueReader, reader_of
-from routing.backends import Answer, Backend, BackendError
-from routing.backends.base import Answered
+from routing.common.sql import analyse_tables
 from routing.models import ItemScore, Prediction, RunSource, Spend
 from routing.runs.budget import BudgetError, BudgetReservation, lose_what_others_left
 from routing.runs.score import score_of, store_scores
-from routing.services import storable
-from routing.services.charging import Charge
-from routing.services.opened import backend_for
-from routing.services.run_sources import change_of
-from routing.services.sql import analyse_tables
+from routing.runs.sources import change_of
+from routing.sources import storable
+from routing.sources.backends import Answer, Backend, BackendError
+from routing.sources.backends.base import Answered
+from routing.sources.charging import Charge
+from routing.sources.opened import backend_for
 
 CUT_OFF = "length"
 # Items that are read from the database at a time.

@@ -10,25 +10,26 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation import jobs, queue
+from annotation.common import audit
 from annotation.errors import ConflictError, JobFailedError
-from annotation.jobs import JobContext
+from annotation.jobs import running as jobs
+from annotation.jobs.running import JobContext
+from annotation.labelling import queue
+from annotation.labelling.settled import has_record
 from annotation.models import Job, User, WorkItem
-from annotation.selectors.settled import has_record
-from annotation.services import audit
-from routing.backends import BackendError
+from routing.common.sql import analyse_tables, insert_select
+from routing.common.states import BUSY, State, move
 from routing.core import sampling
 from routing.core.keys import Threshold
 from routing.models import PoolItem, Route, Run, RunSource, Spend
+from routing.runs import validity
 from routing.runs.chains import thresholds_from_json
 from routing.runs.counts import tally_of
+from routing.runs.events import run_completed, run_routed
 from routing.runs.predict import PendingItems, predict_missing
-from routing.services import validity
-from routing.services.answers import passed_on
-from routing.services.run_events import run_completed, run_routed
-from routing.services.run_sources import changed_sources
-from routing.services.sql import analyse_tables, insert_select
-from routing.services.states import BUSY, State, move
+from routing.runs.sources import changed_sources
+from routing.runs.usable_answers import passed_on
+from routing.sources.backends import BackendError
 
 ROUTED_PRIORITY = 5
 

@@ -7,20 +7,20 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Subquery
 from django.utils.translation import gettext as _
 
+from annotation.common.bulk import copy_rows
+from annotation.common.values import ValueReader, as_text, reader_of
 from annotation.errors import InputError
-from annotation.jobs import JobContext
+from annotation.jobs.running import JobContext
+from annotation.labelling.settled import batches_with_overlap, record_values
 from annotation.models import Label, Project
-from annotation.selectors.settled import batches_with_overlap, record_values
-from annotation.services.bulk import copy_rows
-from annotation.values import ValueReader, as_text, reader_of
-from routing.backends.base import shortened
 from routing.core.losses import Loss, LossError, losses_of
 from routing.core.registry import UnknownNameError
 from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_score, make_score, score_key
 from routing.models import ItemScore, Prediction, Run, RunSource, Source
-from routing.selectors.visibility import hidden_batches
-from routing.services.opened import backend_for
-from routing.services.score_fields import fields_of, lacking_for
+from routing.sources.backends.base import shortened
+from routing.sources.opened import backend_for
+from routing.sources.score_fields import fields_of, lacking_for
+from routing.sources.visibility import hidden_batches
 
 # More than enough for a few coefficients, and quick enough for a page that says at once what is missing.
 MAX_EXAMPLES = 5_000

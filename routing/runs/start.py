@@ -9,12 +9,14 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils.translation import gettext as _
 
-from annotation import jobs, limits, queue
+from annotation.common import audit, limits
 from annotation.errors import ConflictError, InputError
-from annotation.jobs import JobContext
+from annotation.imports.upload import IMPORT
+from annotation.jobs import running as jobs
+from annotation.jobs.running import JobContext
+from annotation.labelling import queue
 from annotation.models import Project, User
-from annotation.services import audit
-from annotation.services.imports import IMPORT
+from routing.common.states import UNDER_WAY, State, move
 from routing.core import sampling
 from routing.core.exact import plain
 from routing.models import DrawItem, PilotItem, PoolItem, Run, RunSource, Spend
@@ -25,12 +27,11 @@ from routing.runs.plan import Outlook, build_plan, outlook, score_for, sources_o
 from routing.runs.plan_fields import PlanFields
 from routing.runs.predict import PendingItems, predict_missing
 from routing.runs.score import fill_keys, score_missing, score_of
-from routing.services.run_sources import fingerprint_now
-from routing.services.run_usability import accepted, record_accepted, refuse_unusable
-from routing.services.sent_answers import refuse_while_sending
-from routing.services.states import UNDER_WAY, State, move
-from routing.services.usability import look_at
-from routing.services.usability_words import question
+from routing.runs.sources import fingerprint_now
+from routing.runs.usability import accepted, record_accepted, refuse_unusable
+from routing.sources.sent_answers import refuse_while_sending
+from routing.sources.usability import look_at
+from routing.sources.usability_words import question
 
 CALIBRATION_PRIORITY = 1
 

@@ -3,8 +3,8 @@
 from django import template
 
 from routing.core_language import translated
-from routing.services.unusable import advice, all_passed_on
-from routing.services.usability import Usability
+from routing.sources.unusable import advice, all_passed_on
+from routing.sources.usability import Usability
 
 register = template.Library()
 

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from annotation import jobs, queue
+from annotation.jobs import running as jobs
+from annotation.labelling import queue
+from annotation.labelling.queue import Task
 from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem
-from annotation.queue import Task
 from testbed.factories import add_member, make_items, make_project
 
 

@@ -3,8 +3,9 @@
 import pytest
 from django.utils.translation import gettext, override
 
-from annotation import failures, jobs
+from annotation import failures
 from annotation.errors import HypacError, JobFailedError
+from annotation.jobs import running as jobs
 from annotation.models import Job
 from testbed.factories import make_project
 

@@ -49,9 +49,9 @@ def projects() -> Iterator[Shot]:
     """Projects in several states, and the pages of each."""
     from django.urls import reverse
 
-    from annotation import queue
+    from annotation.labelling import queue
+    from routing.delivery.deliver import deliver
     from routing.runs.certify import analyse
-    from routing.services.deliveries import deliver
     from testbed.factories import add_member, make_image, make_image_items, make_project, make_user
     from testbed.worlds import NUMBERS, SETS, World, make_world
     from tests.pages import test_access

@@ -15,10 +15,10 @@ from django.urls import reverse
 from playwright.sync_api import Page
 from pytest_django.live_server_helper import LiveServer
 
-from annotation import queue
+from annotation.labelling import queue
 from annotation.models import Project, User
-from annotation.services.invitations import create_invitation
-from annotation.services.password_links import reset_link
+from annotation.people.invitations import create_invitation
+from annotation.people.password_links import reset_link
 from routing.runs.certify import analyse
 from testbed.factories import add_member, made_account, make_image_items, make_project, make_user
 from testbed.worlds import NUMBERS, SETS, World, make_world

@@ -9,9 +9,9 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from annotation.models import ApiToken, Connection, Webhook, WebhookDelivery
-from annotation.secrets import decrypt, encrypt
-from annotation.services.tokens import make_token
-from annotation.services.webhooks import create_webhook, send_test
+from annotation.outside.secrets import decrypt, encrypt
+from annotation.outside.webhooks.manage import create_webhook, send_test
+from annotation.people.tokens import make_token
 from testbed.factories import make_project
 from tests.browser.sessions import log_in
 

@@ -5,8 +5,8 @@ from django.urls import reverse
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from routing.delivery.deliver import deliver
 from routing.models import Delivery
-from routing.services.deliveries import deliver
 from testbed.worlds import World, make_world
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.sessions import log_in

@@ -12,10 +12,10 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import BrowserContext, Page, Request
 
+from annotation.common.files import store_file
+from annotation.labelling.comments import add_comment
 from annotation.models import Choice, Item, Job, JobProblem, Label, Project, Skip, User, WorkItem
-from annotation.services.comments import add_comment
-from annotation.services.files import store_file
-from annotation.services.invitations import create_invitation
+from annotation.people.invitations import create_invitation
 from routing.models import ModelPrice, Prediction, Run, Source, SourceTry
 from testbed.factories import add_member
 from testbed.worlds import World

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotation import jobs
+from annotation.jobs import running as jobs
 from annotation.models import Job, Project
-from routing.services.deliveries import deliver
+from routing.delivery.deliver import deliver
 from testbed.factories import PASSWORD, make_project
 from testbed.worlds import make_world
 

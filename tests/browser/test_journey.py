@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotation import jobs
+from annotation.jobs import running as jobs
 from testbed.factories import PASSWORD
 from testbed.worlds import make_world
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotation import jobs, queue
+from annotation.jobs import running as jobs
+from annotation.labelling import queue
 from annotation.models import Job, Label, Project
 from routing.models import Run
 from testbed.factories import PASSWORD, add_member, make_items, make_project, make_user

@@ -10,7 +10,7 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import APIResponse, BrowserContext, Page, Route, expect
 
-from annotation import queue
+from annotation.labelling import queue
 from annotation.models import Label, Project, Skip, User
 from testbed.factories import PASSWORD, add_member, make_image_items, make_items, make_project
 from tests.browser.sessions import log_in

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from annotation import queue
+from annotation.labelling import queue
 from annotation.models import Choice, Draft, Label, Membership, Skip, WorkItem
 from testbed.factories import add_member, make_items
 from tests.browser.test_labelling import annotator, ask, open_page, project, ready, shown

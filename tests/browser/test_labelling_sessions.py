@@ -4,7 +4,7 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
-from annotation import queue
+from annotation.labelling import queue
 from annotation.models import Draft, Label, Skip, WorkItem
 from testbed.factories import PASSWORD, add_member, make_items
 from tests.browser.test_labelling import annotator, ask, open_page, project, ready, shown

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from pytest_django.live_server_helper import LiveServer
 
-from annotation import queue
+from annotation.labelling import queue
 from testbed.factories import PASSWORD, add_member, make_items, make_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -5,8 +5,8 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from annotation.models import Project
-from routing.services.deliveries import deliver
-from routing.services.sources import save_source
+from routing.delivery.deliver import deliver
+from routing.sources.manage import save_source
 from testbed.factories import make_items, make_project
 from testbed.worlds import make_world
 from tests.browser.sessions import log_in

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from annotation import queue
+from annotation.labelling import queue
 from annotation.models import Project, Settlement
 from testbed.factories import add_member, make_items, make_project
 from tests.browser.sessions import log_in

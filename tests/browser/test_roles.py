@@ -10,10 +10,11 @@ from django.core.cache import cache
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from annotation import jobs, queue
+from annotation.jobs import running as jobs
+from annotation.labelling import queue
+from annotation.labelling.comments import add_comment
 from annotation.models import AuditEvent, Comment, Item, Label, Project, Settlement, Skip, User, WorkItem
-from annotation.services.comments import add_comment
-from annotation.services.projects import update_project
+from annotation.projects.manage import update_project
 from routing.models import Run
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import World, make_world

@@ -16,7 +16,7 @@ ACCOUNTS = """
 import django; django.setup()
 import json, sys
 from annotation.models import User
-from annotation.services.tokens import make_token
+from annotation.people.tokens import make_token
 made = {name: make_token(user=User.objects.create_user(name), name="tests")[1] for name in sys.argv[1:]}
 print(json.dumps(made))
 """

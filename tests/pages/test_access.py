@@ -8,13 +8,13 @@ from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
+from annotation.common.files import store_file
+from annotation.labelling.comments import add_comment
 from annotation.models import Connection, Label, Project, WorkItem
-from annotation.secrets import encrypt
-from annotation.services.comments import add_comment
-from annotation.services.files import store_file
-from annotation.services.invitations import create_invitation
-from annotation.services.tokens import make_token
-from annotation.services.webhooks import create_webhook, send_test
+from annotation.outside.secrets import encrypt
+from annotation.outside.webhooks.manage import create_webhook, send_test
+from annotation.people.invitations import create_invitation
+from annotation.people.tokens import make_token
 from routing.models import Delivery, DeliveryFile, ModelPrice
 from testbed.factories import PASSWORD, add_member, made_account, make_image_items, make_project, make_user
 from testbed.worlds import World, make_world

@@ -5,9 +5,9 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import Project
-from annotation.services.invitations import create_invitation
-from annotation.services.project_deletion import delete_project
-from annotation.services.tokens import make_token
+from annotation.people.invitations import create_invitation
+from annotation.people.tokens import make_token
+from annotation.projects.deletion import delete_project
 from testbed.factories import add_member
 from testbed.worlds import World
 from tests.pages.test_access import API, PAGES, ROLES, address

@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation import queue
+from annotation.common.files import store_file
+from annotation.labelling import queue
 from annotation.models import Membership
-from annotation.services.files import store_file
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
 from testbed.factories import add_member, make_items

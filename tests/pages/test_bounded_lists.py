@@ -13,20 +13,19 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from annotation import limits
+from annotation.common import audit, limits
+from annotation.common.files import store_file
+from annotation.common.permissions import access_to
 from annotation.errors import ConflictError
-from annotation.importers.limits import MAX_COLUMNS
+from annotation.imports.limits import MAX_COLUMNS
+from annotation.labelling.comments import add_comment
 from annotation.models import Comment, Label, Project, WorkBatch, WorkItem
-from annotation.permissions import access_to
-from annotation.services import audit
-from annotation.services.comments import add_comment
-from annotation.services.files import store_file
-from annotation.services.members import add_member
-from annotation.services.projects import update_project
+from annotation.people.members import add_member
+from annotation.projects.manage import update_project
+from routing.items.history import item_history
 from routing.models import Delivery, ModelPrice, Prediction, PromptVersion, Run
-from routing.selectors.item_history import item_history
-from routing.services.model_prices import save_price
-from routing.services.sources import save_source
+from routing.sources.manage import save_source
+from routing.sources.prices import save_price
 from testbed.factories import make_items, make_project, make_user
 from testbed.worlds import make_world
 
@@ -285,9 +284,9 @@ class TestPagesOfTheApi:
 
 def test_a_template_names_so_many_placeholders_at_most(project) -> None:
     from annotation.errors import InputError
-    from routing.backends import Prompt
-    from routing.prompts import check_prompt
-    from routing.services.opened import task_spec
+    from routing.sources.backends import Prompt
+    from routing.sources.opened import task_spec
+    from routing.sources.prompts import check_prompt
 
     with pytest.raises(InputError, match="more than 100 placeholders"):
         check_prompt(Prompt(template="{{ text }}" * 5_000), task_spec(project))
@@ -295,7 +294,7 @@ def test_a_template_names_so_many_placeholders_at_most(project) -> None:
 
 
 def test_no_template_has_a_limit_of_its_own_for_what_pages_are_bounded_by() -> None:
-    """Short names may be clipped anywhere; what is long has its limit in annotation.limits."""
+    """Short names may be clipped anywhere; what is long has its limit in annotation.common.limits."""
     for template in (settings.BASE_DIR / "templates").rglob("*.html"):
         for length in re.findall(r"truncatechars:(\d+)|slice:\":(\d+)\"", template.read_text()):
             assert int("".join(length)) not in (limits.LONG_TEXT, limits.CELL, limits.NAME), template

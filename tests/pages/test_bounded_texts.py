@@ -8,11 +8,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from annotation import limits, markdown, queue, upkeep
+from annotation import upkeep
+from annotation.common import limits, markdown
+from annotation.common.markdown import render, render_kept
 from annotation.errors import InputError
-from annotation.markdown import render, render_kept
+from annotation.labelling import queue
 from annotation.models import Item, Project
-from annotation.services.projects import update_project
+from annotation.projects.manage import update_project
 from testbed.factories import make_items, make_project
 
 pytestmark = pytest.mark.django_db
@@ -101,7 +103,7 @@ class TestGuidelines:
         make_project(guidelines="*two*")
         rendered.clear()
         monkeypatch.setattr(markdown, "VERSION", markdown.VERSION + 1)
-        monkeypatch.setattr("annotation.services.guidelines.AT_ONCE", 1)
+        monkeypatch.setattr("annotation.projects.guidelines.AT_ONCE", 1)
         upkeep.guidelines.render_outdated()
         assert len(rendered) == 1
         upkeep.guidelines.render_outdated()

@@ -7,12 +7,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation import queue
+from annotation.labelling import queue
 from annotation.models import Project
 from routing.core.right import MEANING, beside
+from routing.delivery.deliver import deliver
 from routing.runs.plan import outlook
-from routing.services.deliveries import deliver
-from routing.services.sources import save_source
+from routing.sources.manage import save_source
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import files_of, make_world
 

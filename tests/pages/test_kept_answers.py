@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from annotation.services.tokens import make_token
+from annotation.people.tokens import make_token
 from testbed.worlds import World
 from tests.pages.test_access import API, METHODS, PUBLIC, SIGNED_IN, address
 from tests.pages.test_access import arguments as arguments

@@ -12,11 +12,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone, translation
 
-from annotation import queue
 from annotation.errors import InputError
+from annotation.labelling import queue
+from annotation.labelling.queries import annotator_pace
+from annotation.labelling.values import validate_value
 from annotation.models import Job
-from annotation.queue.values import validate_value
-from annotation.selectors.work import annotator_pace
 from hypac_site.middleware import ZONE_COOKIE, ReaderMiddleware
 from testbed.factories import make_items
 from testbed.worlds import make_world

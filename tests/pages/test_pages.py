@@ -6,10 +6,10 @@ import json
 import pytest
 from django.urls import reverse
 
-from annotation import queue
-from annotation.markdown import render
+from annotation.common.files import store_file
+from annotation.common.markdown import render
+from annotation.labelling import queue
 from annotation.models import Project, User
-from annotation.services.files import store_file
 from testbed.factories import add_member, make_items, make_project, make_user
 
 pytestmark = pytest.mark.django_db

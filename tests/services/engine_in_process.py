@@ -26,7 +26,7 @@ def main() -> None:
 
 def answers(*, params: dict[str, Any], questions: list[str], task: str = "number") -> dict[str, Any]:
     from annotation.models import Item
-    from routing.backends import Prompt, SourceContext, TaskSpec, open_backend
+    from routing.sources.backends import Prompt, SourceContext, TaskSpec, open_backend
 
     context = SourceContext(TaskSpec(task), Prompt("{{ text }}"))
     backend = open_backend("vllm", params, context)

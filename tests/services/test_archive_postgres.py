@@ -6,10 +6,10 @@ from tests.services.conftest import Site
 AT_ONCE = """
 import threading, time
 from django.db import connection, transaction
-from annotation import jobs
+from annotation.jobs import running as jobs
 from annotation.errors import ConflictError
 from annotation.models import Job, Project
-from annotation.services.project_life import archive_project
+from annotation.projects.life import archive_project
 from testbed.factories import make_project
 
 def import_of(project):
@@ -73,12 +73,12 @@ def test_a_project_is_archived_or_work_begins_in_it_not_both(postgres_site: Site
 IMPORT_AND_UNDO = """
 import io, threading
 from django.db import connection
-from annotation import jobs
+from annotation.jobs import running as jobs
 from annotation.errors import ConflictError
 from annotation.models import Job
-from annotation.services.files import store_file
-from annotation.services.import_undo import start_undo
-from annotation.services.imports import Mapping, start_import
+from annotation.common.files import store_file
+from annotation.imports.undo import start_undo
+from annotation.imports.upload import Mapping, start_import
 from testbed.factories import make_project
 
 project = make_project()

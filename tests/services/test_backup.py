@@ -14,8 +14,8 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
+from annotation.common.files import open_file, store_file
 from annotation.models import StoredFile
-from annotation.services.files import open_file, store_file
 from hypac_site import environment
 from hypac_site.backup.making import make_backup
 from hypac_site.backup.restoring import check_backup, put_files
@@ -32,8 +32,8 @@ import django; django.setup()
 import io, pathlib, sys
 from django.db import transaction
 from annotation.models import Item
-from annotation.services.files import store_file
-from routing.services.deliveries import deliver
+from annotation.common.files import store_file
+from routing.delivery.deliver import deliver
 from testbed.worlds import make_world
 world = make_world(200)
 finish = world.finish
@@ -61,7 +61,7 @@ import django; django.setup()
 import json
 from django.core.files.storage import default_storage
 from annotation.models import Item, Label, StoredFile
-from annotation.services.files import open_file
+from annotation.common.files import open_file
 from routing.core.verify import verify
 from routing.models import Delivery, Prediction
 files = {entry.name: entry.file for entry in Delivery.objects.get().files.select_related("file")}

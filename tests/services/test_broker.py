@@ -24,9 +24,9 @@ START_IMPORT = """
 import django; django.setup()
 import sys
 from annotation.models import User
-from annotation.services.files import store_file
-from annotation.services.imports import Mapping, start_import
-from annotation.services.projects import ChoiceSpec, create_project
+from annotation.common.files import store_file
+from annotation.imports.upload import Mapping, start_import
+from annotation.projects.manage import ChoiceSpec, create_project
 user = User.objects.create_user("manager")
 project = create_project(user=user, name="Broker", choices=[ChoiceSpec("yes"), ChoiceSpec("no")])
 with open(sys.argv[1], "rb") as file:
@@ -34,7 +34,9 @@ with open(sys.argv[1], "rb") as file:
 mapping = Mapping(id_column="id", text_column="text")
 start_import(project=project, user=user, stored_file=stored, mapping=mapping)
 """
-RECONCILE = "import django; django.setup(); from annotation import jobs; print(jobs.reconcile())"
+RECONCILE = (
+    "import django; django.setup(); from annotation.jobs import running as jobs; print(jobs.reconcile())"
+)
 
 
 def test_a_job_goes_through_redis_and_survives_an_emptied_broker(

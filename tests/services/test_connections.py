@@ -11,24 +11,24 @@ from typing import Any
 import httpx
 import pytest
 
-from annotation import jobs
-from annotation.buckets import Bucket as Client
-from annotation.buckets import Place
-from annotation.buckets.client import PIECE
 from annotation.errors import ConflictError, HypacError, InputError
-from annotation.job_context import JobContext
+from annotation.imports.fetching import fetch
+from annotation.imports.upload import Mapping
+from annotation.jobs import running as jobs
+from annotation.jobs.context import JobContext
 from annotation.models import AuditEvent, Connection, Job, Project, StoredFile
-from annotation.net import NetError, NetResponse
-from annotation.services.connections import (
+from annotation.outside.buckets import Bucket as Client
+from annotation.outside.buckets import Place
+from annotation.outside.buckets.client import PIECE
+from annotation.outside.connections import (
     create_connection,
     delete_connection,
     try_connection,
     update_connection,
 )
-from annotation.services.fetching import fetch
-from annotation.services.imports import Mapping
-from routing.services.deliveries import deliver
-from routing.services.delivery_exports import export_delivery
+from annotation.outside.net import NetError, NetResponse
+from routing.delivery.deliver import deliver
+from routing.delivery.exports import export_delivery
 from testbed.factories import make_image, make_project, make_user
 from testbed.object_store import ACCESS, SECRET, Bucket
 from testbed.worlds import World, files_of, make_world
@@ -76,7 +76,7 @@ class TestClient:
         assert bucket.names() == {name}
 
     def test_large_ones_go_in_parts_and_come_in_pieces(self, bucket, monkeypatch):
-        monkeypatch.setattr("annotation.buckets.client.PART", 5 * 1024**2)
+        monkeypatch.setattr("annotation.outside.buckets.client.PART", 5 * 1024**2)
         content = b"0123456789abcdef" * (PIECE // 16 + 5)
         digest = hashlib.sha256(content).hexdigest()
         told: list[int] = []
@@ -93,7 +93,7 @@ class TestClient:
         assert len(told) == 2
 
     def test_what_breaks_off_leaves_nothing(self, bucket, monkeypatch):
-        monkeypatch.setattr("annotation.buckets.client.PART", 5 * 1024**2)
+        monkeypatch.setattr("annotation.outside.buckets.client.PART", 5 * 1024**2)
 
         def stop(sent: int) -> None:
             raise KeyboardInterrupt
@@ -148,7 +148,7 @@ class TestClient:
     )
     def test_a_store_that_means_ill_keeps_nobody(self, bucket, monkeypatch, page):
         answers = iter([NetResponse(200, httpx.Headers(), page)] * 3)
-        monkeypatch.setattr("annotation.net.GuardedClient.request", lambda *_, **__: next(answers))
+        monkeypatch.setattr("annotation.outside.net.GuardedClient.request", lambda *_, **__: next(answers))
         with client_of(bucket) as client, pytest.raises(HypacError, match="cannot be read"):
             list(client.found(""))
 

@@ -3,11 +3,11 @@
 import pytest
 from django.test import Client
 
-from annotation import jobs
+from annotation.jobs import running as jobs
 from annotation.models import AuditEvent, Connection, Job
-from annotation.secrets import decrypt
-from routing.services.deliveries import deliver
-from routing.services.stored_keys import rotate_stored_keys
+from annotation.outside.secrets import decrypt
+from routing.delivery.deliver import deliver
+from routing.sources.stored_keys import rotate_stored_keys
 from testbed.factories import add_member, make_project, make_user
 from testbed.object_store import ACCESS, SECRET, Bucket
 from testbed.worlds import make_world

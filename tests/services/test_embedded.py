@@ -25,10 +25,10 @@ import django; django.setup()
 import io, sys
 from decimal import Decimal
 from annotation.models import User
-from annotation.services.files import store_file
-from annotation.services.imports import Mapping, start_import
-from annotation.services.projects import ChoiceSpec, create_project
-from routing.services.sources import save_source
+from annotation.common.files import store_file
+from annotation.imports.upload import Mapping, start_import
+from annotation.projects.manage import ChoiceSpec, create_project
+from routing.sources.manage import save_source
 user = User.objects.create_user("manager")
 project = create_project(user=user, name="Kill", choices=[ChoiceSpec("yes"), ChoiceSpec("no")])
 with open(sys.argv[1], "rb") as file:
@@ -41,7 +41,7 @@ import django; django.setup()
 from decimal import Decimal
 from annotation.models import Project
 from routing.runs.start import start_run
-from routing.services.sources import save_source
+from routing.sources.manage import save_source
 project = Project.objects.get()
 user = project.created_by
 for position, column in enumerate(("fast", "slow"), start=1):

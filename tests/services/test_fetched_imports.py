@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from annotation.jobs import tried_again_at
+from annotation.common.files import store_file
+from annotation.imports.fetching import fetch
+from annotation.imports.upload import Mapping, start_import
+from annotation.jobs.running import tried_again_at
 from annotation.models import Job, Project, StoredFile
-from annotation.services.fetching import fetch
-from annotation.services.files import store_file
-from annotation.services.imports import Mapping, start_import
 from testbed.factories import make_project
 from testbed.object_store import Bucket
 from tests.services.test_connections import CSV, connected, done

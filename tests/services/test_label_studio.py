@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.annotation.test_imports import storage
+from tests.annotation.imports.test_imports import storage
 from tests.label_studio_server import PROGRAM, RUNNING, LabelStudioServer
 from tests.label_studio_story import CONFIG, MODEL, brought, delivered, labelled, results, tasks
 from tests.support import missing

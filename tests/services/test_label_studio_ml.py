@@ -9,7 +9,7 @@ import pytest
 
 from annotation.errors import InputError
 from annotation.models import Item
-from routing.backends import SourceContext, TaskSpec, open_backend, predict_all
+from routing.sources.backends import SourceContext, TaskSpec, open_backend, predict_all
 from testbed.servers import free_port
 
 PYTHON = os.environ.get("HYPAC_TEST_LABEL_STUDIO_ML", "")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from annotation.errors import InputError
-from routing.backends import BackendError, TaskSpec, predict_all
+from routing.sources.backends import BackendError, TaskSpec, predict_all
 from tests.llama_cpp import PYTHON, LlamaCppServer
 from tests.llm import VllmServer, llm_python
 from tests.llm_sources import (

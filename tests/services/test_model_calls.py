@@ -19,16 +19,16 @@ from tests.template_database import copy_sqlite
 ITEMS = 240
 STEP = 60
 CONCURRENCY = 8
-# One more for each four may wait to be asked, or to be stored (routing.backends.concurrent).
+# One more for each four may wait to be asked, or to be stored (routing.sources.backends.concurrent).
 IN_FLIGHT = 10
 START = f"""
 import django; django.setup()
 import sys
 from decimal import Decimal
 from annotation.models import User
-from annotation.services.projects import ChoiceSpec, create_project
+from annotation.projects.manage import ChoiceSpec, create_project
 from routing.runs.start import start_run
-from routing.services.sources import save_source
+from routing.sources.manage import save_source
 from testbed.factories import make_items
 user = User.objects.create_user("manager")
 project = create_project(user=user, name="Calls", choices=[ChoiceSpec("cat"), ChoiceSpec("dog")])
@@ -43,7 +43,7 @@ STATE = "select state from annotation_job where kind = 'prepare_run'"
 PAUSE = """
 import django; django.setup()
 import sys
-from annotation import jobs
+from annotation.jobs import running as jobs
 from annotation.models import Job
 getattr(jobs, sys.argv[1])(job=Job.objects.get(kind="prepare_run"))
 """

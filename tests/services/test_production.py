@@ -29,7 +29,7 @@ ROWS = 50
 SET_UP = f"""
 import django; django.setup()
 from annotation.models import User
-from annotation.services.projects import ChoiceSpec, create_project
+from annotation.projects.manage import ChoiceSpec, create_project
 user = User.objects.create_user("manager", password={PASSWORD!r})
 create_project(user=user, name="Shop", choices=[ChoiceSpec("yes"), ChoiceSpec("no")])
 """

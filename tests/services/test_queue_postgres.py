@@ -4,13 +4,13 @@ import json
 import subprocess
 import sys
 
-from tests.annotation.hammer import check
+from tests.annotation.labelling.hammer import check
 from tests.services.conftest import ROOT, Site
 
 
 def test_workers_that_label_at_once(postgres_site: Site) -> None:
     outcome = subprocess.run(
-        [sys.executable, "-m", "tests.annotation.hammer", "threads", "60", "20"],
+        [sys.executable, "-m", "tests.annotation.labelling.hammer", "threads", "60", "20"],
         cwd=ROOT,
         env=postgres_site.environment,
         capture_output=True,
@@ -36,7 +36,7 @@ def test_leases_end_by_the_clock_of_the_database(postgres_site: Site) -> None:
 from datetime import timedelta
 from unittest.mock import patch
 from django.utils import timezone
-from annotation import queue
+from annotation.labelling import queue
 from testbed.factories import add_member, make_items, make_project
 project = make_project()
 ann, ben = add_member(project), add_member(project)

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from annotation.errors import InputError
-from routing.backends import BackendError, TaskSpec, open_backend, predict_all
-from routing.backends.openai_batch.lines import request_line
-from routing.backends.openai_batch.store import ResultStore
+from routing.sources.backends import BackendError, TaskSpec, open_backend, predict_all
+from routing.sources.backends.openai_batch.lines import request_line
+from routing.sources.backends.openai_batch.store import ResultStore
 from tests.llm import ENVIRONMENT, MODELS, VllmServer, engine_arguments, llm_python
 from tests.llm_sources import (
     FAST,

@@ -8,9 +8,9 @@ from django.db import connection
 from annotation.models import Item
 from testbed.factories import make_project
 project = make_project()
-from routing.selectors.item_filters import conditions
-from routing.selectors.visibility import sight_of
-from annotation.permissions import access_to
+from routing.items.filters import conditions
+from routing.sources.visibility import sight_of
+from annotation.common.permissions import access_to
 sight = sight_of(project, access_to(project.created_by, project.slug))
 with connection.cursor() as cursor:
     cursor.execute("SET enable_seqscan = off; SET enable_indexscan = off")
@@ -19,7 +19,7 @@ with connection.cursor() as cursor:
 
 TIMEOUT = """
 from django.db import connection, transaction
-from annotation.selectors.bounded import TookTooLongError, at_most
+from annotation.common.bounded import TookTooLongError, at_most
 def setting(name):
     with connection.cursor() as cursor:
         cursor.execute(f"SHOW {name}")

@@ -8,7 +8,7 @@ from tests.services.conftest import Site
 
 SETTING = """
 from django.db import connection, transaction
-from annotation.selectors.bounded import at_most
+from annotation.common.bounded import at_most
 def setting():
     with connection.cursor() as cursor:
         cursor.execute("SHOW statement_timeout")
@@ -21,7 +21,7 @@ PAGES = (
 import os, psycopg
 from django.test import Client
 from django.urls import reverse
-from annotation.selectors.snapshot import in_snapshot
+from annotation.common.snapshot import in_snapshot
 from testbed.factories import make_items, make_project
 project = make_project()
 make_items(project, 3)

@@ -13,10 +13,10 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from annotation.common.files import store_file
+from annotation.common.storage import StorageError
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project
-from annotation.services.files import store_file
-from annotation.storage import StorageError
 from hypac_site.backup.making import make_backup
 from hypac_site.backup.restoring import check_backup, restore_backup
 

@@ -8,8 +8,8 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.api.root import Root
-from annotation.services.tokens import make_token
-from annotation.views import projects
+from annotation.people.tokens import make_token
+from annotation.projects import views as projects
 from hypac_site.errors import permission_denied
 from testbed.factories import make_project, make_user
 from tests.annotation.apis import problem

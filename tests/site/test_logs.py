@@ -12,10 +12,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.module_loading import import_string
 
-from annotation import jobs
-from annotation.log_context import logged
+from annotation.common.log_context import logged
+from annotation.jobs import running as jobs
 from annotation.models import Job
-from annotation.views import projects
+from annotation.projects import views as projects
 from hypac_site.logs import JsonFormatter, TextFormatter
 from testbed.factories import add_member, make_project
 

@@ -57,16 +57,16 @@ def test_page_and_answer_say_that_it_took_too_long(limited, monkeypatch, caplog)
     project = make_project()
     client = Client()
     client.force_login(project.created_by)
-    monkeypatch.setattr("annotation.views.projects.project_cards", endless)
+    monkeypatch.setattr("annotation.projects.views.project_cards", endless)
     page = client.get("/")
     assert page.status_code == 503
     assert "took too long" in page.content.decode()
     assert page.headers["Retry-After"] == "30"
-    monkeypatch.setattr("annotation.api.projects.projects_of", endless)
+    monkeypatch.setattr("annotation.projects.api.projects_of", endless)
     answer = client.get("/api/v1/projects/")
     assert (answer.status_code, answer["Content-Type"]) == (503, "application/problem+json")
     assert "stopped" in answer.json()["detail"]
-    monkeypatch.setattr("routing.label_studio_ml_server.views.check_named", endless)
+    monkeypatch.setattr("routing.label_studio.views.check_named", endless)
     answer = client.get(f"/label-studio/{project.slug}/health")
     assert (answer.status_code, answer["Content-Type"]) == (503, "application/problem+json")
     assert sum("took too long" in record.message for record in caplog.records) == 3
@@ -80,5 +80,5 @@ def test_other_errors_are_none_of_its(monkeypatch) -> None:
     def broken(*args: object) -> None:
         raise OperationalError("disk I/O error")
 
-    monkeypatch.setattr("annotation.views.projects.project_cards", broken)
+    monkeypatch.setattr("annotation.projects.views.project_cards", broken)
     assert client.get("/").status_code == 500

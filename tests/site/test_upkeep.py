@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import ApiToken, KeyedRequest
-from annotation.services.tokens import make_token
+from annotation.people.tokens import make_token
 from annotation.tasks import reconcile_jobs
 from hypac_site import supervisor
 from testbed.factories import make_user

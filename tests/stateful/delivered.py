@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from routing.core.verify import verify
+from routing.delivery.deliver import deliver
 from routing.models import Delivery, Route, Run
-from routing.services.deliveries import deliver
 from testbed.worlds import files_of
 from tests.stateful.invariants import Invariants
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from annotation import queue
 from annotation.errors import ConflictError, HypacError
+from annotation.labelling import queue
 from annotation.models import Label, User, WorkItem
 from routing.models import Run
 from tests.stateful.invariants import Invariants, State

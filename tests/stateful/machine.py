@@ -15,19 +15,20 @@ from django.utils import timezone
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from annotation import jobs, queue
+from annotation.common.files import store_file
 from annotation.errors import ConflictError, InputError
+from annotation.imports.upload import Mapping, start_import
+from annotation.jobs import running as jobs
+from annotation.labelling import queue
 from annotation.models import Item, Job, WorkItem
-from annotation.services.files import store_file
-from annotation.services.imports import Mapping, start_import
-from annotation.services.members import set_active
+from annotation.people.members import set_active
+from routing.delivery.deliver import deliver
 from routing.models import Delivery, Prediction, Route, Run, Spend
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
 from routing.runs.route import route
 from routing.runs.start import start_run
-from routing.services.deliveries import deliver
-from routing.services.sources import save_source
+from routing.sources.manage import save_source
 from testbed.factories import add_member, make_project
 from tests.stateful.delivered import Deliveries
 from tests.stateful.kills import killed_before
@@ -337,7 +338,7 @@ class WholeWay(Labelling, Deliveries):
 
     def _adjudicate(self) -> None:
         """A reviewer decides where two people differ."""
-        from annotation.selectors.settled import unsettled
+        from annotation.labelling.settled import unsettled
 
         for batch in self.project.work_batches.filter(overlap__gt=1, withdrawn_at=None, locked_at=None):
             for work_item in unsettled(WorkItem.objects.filter(batch=batch)).select_related("batch", "item"):

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from annotation.common.stored_files import clean_files
 from annotation.errors import HypacError
-from annotation.services.stored_files import clean_files
 
 
 class Command(BaseCommand):

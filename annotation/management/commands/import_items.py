@@ -5,11 +5,11 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from annotation.importers.registry import IMPORTERS
+from annotation.common.files import store_file
+from annotation.imports.formats.registry import IMPORTERS
+from annotation.imports.upload import Mapping, preview, start_import
 from annotation.management.scripts import ScriptCommand, add_project, add_waiting
 from annotation.models import Project
-from annotation.services.files import store_file
-from annotation.services.imports import Mapping, preview, start_import
 
 
 class Command(ScriptCommand):

@@ -7,10 +7,10 @@ from django.core.management.base import CommandError
 
 from annotation.management.scripts import ScriptCommand, decimal_of
 from annotation.ports import task_type_lacks
+from annotation.projects.choices import ChoiceSpec
+from annotation.projects.manage import create_project
+from annotation.projects.queries import projects_of
 from annotation.projects.task_types import DEFAULT, TASK_TYPES
-from annotation.selectors.projects import projects_of
-from annotation.services.choices import ChoiceSpec
-from annotation.services.projects import create_project
 
 
 class Command(ScriptCommand):

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from annotation.errors import HypacError
-from annotation.services.search_index import create_search_index, drop_search_index
+from annotation.items.search_index import create_search_index, drop_search_index
 
 
 class Command(BaseCommand):

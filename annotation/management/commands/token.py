@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from annotation.errors import HypacError
 from annotation.models import Project, User
-from annotation.services.tokens import make_token
+from annotation.people.tokens import make_token
 
 
 class Command(BaseCommand):

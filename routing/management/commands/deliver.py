@@ -9,14 +9,14 @@ from django.core.management.base import CommandError
 from annotation.errors import HypacError
 from annotation.management.scripts import LONGEST, job_content
 from annotation.models import Job
-from routing.delivery import DEFAULT_FORMATS, FORMATS
+from routing.common.states import OPEN
+from routing.delivery.deliver import deliver
+from routing.delivery.folder import check_folder, write_delivery
+from routing.delivery.folder_record import base_in
+from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
+from routing.delivery.parts import find_base, newest_base
 from routing.management.runs import NEWEST, RunCommand, left_to_label, run_content, run_of
 from routing.models import Delivery, Run
-from routing.services.deliveries import deliver
-from routing.services.delivery_folder import check_folder, write_delivery
-from routing.services.delivery_parts import find_base, newest_base
-from routing.services.folder_record import base_in
-from routing.services.states import OPEN
 
 
 class Command(RunCommand):

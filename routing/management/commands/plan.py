@@ -8,13 +8,13 @@ from django.core.management.base import CommandError
 
 from annotation.management.scripts import ScriptCommand, add_project, add_waiting, decimal_of, job_content
 from annotation.models import Job, Project
-from routing.api.usability import usability_content
+from routing.common.states import UNDER_WAY, State
 from routing.management.runs import run_content
+from routing.runs.new_items import has_new_items, undelivered_run
 from routing.runs.plan import Outlook, outlook
 from routing.runs.start import start_run
-from routing.services.new_items import has_new_items, undelivered_run
-from routing.services.states import UNDER_WAY, State
-from routing.services.usability_words import in_words
+from routing.sources.usability_api import usability_content
+from routing.sources.usability_words import in_words
 
 NUMBERS = ("epsilon", "alpha", "p", "split_share", "budget")
 TEXTS = ("p_column", "target", "rule", "bound", "loss", "score")

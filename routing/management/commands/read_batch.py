@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from annotation.errors import HypacError
 from routing.models import Source
-from routing.services.batch_files import read_answers
+from routing.sources.batch_files import read_answers
 
 
 class Command(BaseCommand):

@@ -2,7 +2,7 @@
 
 from django.core.management.base import BaseCommand, CommandError
 
-from routing.services.stored_keys import rotate_stored_keys
+from routing.sources.stored_keys import rotate_stored_keys
 
 
 class Command(BaseCommand):

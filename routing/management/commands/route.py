@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from routing.common.states import OPEN, ROUTED
 from routing.management.runs import RunCommand, left_to_label, run_content, run_of
 from routing.models import Run
 from routing.runs.route import route
-from routing.services.states import OPEN, ROUTED
 
 
 class Command(RunCommand):

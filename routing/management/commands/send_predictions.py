@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from annotation.management.scripts import ScriptCommand, add_project, add_waiting
-from routing.backends.uploaded.lines import FORMATS
-from routing.services.sent_answers import refuse_other_backends, send_answers, store_answers_file
+from routing.sources.backends.uploaded.lines import FORMATS
+from routing.sources.sent_answers import refuse_other_backends, send_answers, store_answers_file
 
 
 class Command(ScriptCommand):

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from annotation.management.scripts import ScriptCommand, add_project, decimal_of
-from routing.api.usability import usability_content
 from routing.core.costs import COSTS
 from routing.management.sources import key_of, pairs_of, params_of, prompt_of
 from routing.models import Source
-from routing.services.source_warnings import warnings_of
-from routing.services.sources import backend_names, save_source
-from routing.services.usability import look_at_one
-from routing.services.usability_words import in_words
+from routing.sources.manage import backend_names, save_source
+from routing.sources.usability import look_at_one
+from routing.sources.usability_api import usability_content
+from routing.sources.usability_words import in_words
+from routing.sources.warnings import warnings_of
 
 
 class Command(ScriptCommand):

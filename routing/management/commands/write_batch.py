@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from annotation.errors import HypacError
 from routing.models import Source
-from routing.services.batch_files import write_calls
+from routing.sources.batch_files import write_calls
 
 
 class Command(BaseCommand):

@@ -1,0 +1,148 @@
+"""The OpenAPI schema of /api/v1/: how drf-spectacular reads our views, and parts that their schemas share.
+
+The settings name `HypacSchema`, so this module imports no views.
+"""
+
+from functools import cache
+from typing import Any
+
+from django.urls import URLPattern, URLResolver, get_resolver
+from drf_spectacular.authentication import SessionScheme as BuiltInSessionScheme
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
+from rest_framework import serializers
+
+from annotation.common.api.problems import Problem
+from annotation.common.converters import LARGEST
+
+PREFIX = "/api/v1/"
+OF_A_PROJECT = f"{PREFIX}projects/{{slug}}/"
+WRITES = ("POST", "PUT", "PATCH", "DELETE")
+_KEY_HEADER = {
+    "in": "header",
+    "name": "Idempotency-Key",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!#-~]+$"},
+    "description": "Of your own, new for each request: one that is sent again under its key is done once.",
+}
+_PROBLEM = {"$ref": "#/components/responses/Problem"}
+
+
+class Nothing(serializers.Serializer[Any]):
+    """No field at all."""
+
+
+class PageQuery(serializers.Serializer[Any]):
+    """What a list in pages takes. Filters of one's own: a subclass."""
+
+    cursor = serializers.CharField(required=False, help_text="Comes with `next` and `previous`.")
+    page_size = serializers.IntegerField(required=False, min_value=1, max_value=1000)
+
+
+@cache
+def page_of(row: type[serializers.Serializer[Any]]) -> type[serializers.Serializer[Any]]:
+    """The serializer of a page of such rows, for `@extend_schema(responses=...)`."""
+    fields = {
+        "next": serializers.URLField(allow_null=True),
+        "previous": serializers.URLField(allow_null=True),
+        "results": row(many=True),
+    }
+    return type(f"{row.__name__}Page", (serializers.Serializer,), fields)
+
+
+@cache
+def list_of(row: type[serializers.Serializer[Any]]) -> type[serializers.Serializer[Any]]:
+    """The same for `{"results": [...]}` without pages."""
+    return type(f"{row.__name__}List", (serializers.Serializer,), {"results": row(many=True)})
+
+
+class HypacSchema(AutoSchema):
+    """Operations are called by the names of their addresses; each can answer with a problem."""
+
+    def get_operation_id(self) -> str:
+        name = _names().get(self.path_regex, self.path)
+        return f"{self.method.lower()}_{name.removeprefix('api_')}"
+
+    def get_tags(self) -> list[str]:
+        rest = self.path.removeprefix(OF_A_PROJECT).removeprefix(PREFIX)
+        return [rest.split("/")[0].split(".")[0] or ("projects" if self.path == OF_A_PROJECT else "about")]
+
+    def get_description(self) -> str:  # type: ignore[override]
+        """Of the method or of its own view, not of what the view derives from."""
+        method = getattr(self.view, self.method.lower(), None)
+        words = getattr(method, "__doc__", None) or type(self.view).__doc__ or ""
+        return " ".join(words.split())
+
+    def get_auth(self) -> list[dict[str, Any]]:
+        """Where only a session will do, a token is not named."""
+        ways: list[dict[str, Any]] = super().get_auth()
+        by_session = self.method in getattr(self.view, "by_session", ())
+        return [way for way in ways if "token" not in way] if by_session else ways
+
+    def query_names(self) -> set[str]:
+        """The query parameters that the method's schema names."""
+        names: set[str] = set()
+        for parameter in self.get_override_parameters():
+            if isinstance(parameter, type) and issubclass(parameter, serializers.Serializer):
+                parameter = parameter()
+            if isinstance(parameter, serializers.Serializer):
+                names |= set(parameter.fields)
+            elif getattr(parameter, "location", "") == "query":
+                names.add(parameter.name)
+        return names
+
+    def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
+        """With the bounds that every whole number has which is sent in."""
+        schema = super()._map_serializer_field(field, direction, bypass_extensions)
+        if direction == "request" and isinstance(field, serializers.IntegerField):
+            return {"maximum": LARGEST, "minimum": -LARGEST, **schema}
+        return schema
+
+    def _get_parameters(self) -> list[dict[str, Any]]:
+        parameters: list[dict[str, Any]] = super()._get_parameters()
+        return [*parameters, _KEY_HEADER] if self.method in WRITES else parameters
+
+    def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
+        bodies: dict[str, Any] = super()._get_response_bodies(direction)
+        self.resolve_serializer(Problem, "response")
+        codes = [400, 406, 429]
+        if self.get_auth():
+            codes += [401, 403]
+        if "{" in self.path:
+            codes.append(404)
+        if self.method in WRITES:
+            codes += [409, 413, 415, 422]
+        return {**bodies, **{str(code): _PROBLEM for code in sorted(codes) if str(code) not in bodies}}
+
+
+class SessionScheme(BuiltInSessionScheme):
+    target_class = "annotation.people.token_authentication.SessionAuthentication"
+
+
+class TokenScheme(OpenApiAuthenticationExtension):
+    target_class = "annotation.people.token_authentication.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
+        return {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "`Token <token>`; the page of one's account makes tokens.",
+        }
+
+
+@cache
+def _names() -> dict[str, str]:
+    """The name of each address by its pattern, as drf-spectacular writes it."""
+
+    def walk(patterns: list[URLPattern | URLResolver], prefix: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for entry in patterns:
+            path = prefix + str(entry.pattern)
+            if isinstance(entry, URLResolver):
+                found |= walk(entry.url_patterns, path)
+            elif entry.name:
+                found[path] = entry.name
+        return found
+
+    return walk(get_resolver().url_patterns, "")

@@ -1,0 +1,95 @@
+"""Markdown that somebody wrote and others see, so sanitised twice: no raw HTML in, few tags out.
+
+What it makes is bounded by the length of the source: some lines of a table can stand for a hundred thousand
+cells, and one long address can be named on every line.
+"""
+
+from functools import lru_cache
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+
+from annotation.common import limits
+
+VERSION = 1
+"""Of what `render` makes. Raise it with every change of that: what is stored is then made anew."""
+
+_TAGS = {
+    "a", "blockquote", "br", "code", "del", "em", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre",
+    "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+}  # fmt: skip
+_TOKENS_PER_CHARACTER = 2  # a cell, of two characters at least, is three of them
+_ATTRIBUTES_PER_CHARACTER = 20  # an aligned cell has seventeen characters of them
+_CHARACTERS_PER_BRACKET = 8  # each is tried as a link, and what is in it, deeper and deeper
+_SMALL = 1_000
+_KEPT = 128
+_parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+
+
+class TooMuchError(Exception):
+    """The source makes far more than it holds, or takes far longer to read than it is long."""
+
+
+def render(source: str) -> str | None:
+    """HTML of `source` holding nothing but plain text structure: no images, styles, ids or event attributes.
+
+    Headings are moved one level down, below the page's own. None for what is to be shown as plain text: it is
+    longer than limits.GUIDELINES, makes far more than it holds, or takes far longer to read.
+    """
+    if len(source) > limits.GUIDELINES:
+        return None
+    try:
+        tokens = _tokens(source)
+    except TooMuchError:
+        return None
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1]) + 1, 6)}"
+        if token.type == "inline" and token.children:
+            # An image would be fetched from wherever the writer names; its text stays.
+            for child in token.children:
+                if child.type == "image":
+                    child.type, child.tag, child.nesting = "text", "", 0
+    html = _parser.renderer.render(tokens, _parser.options, {})
+    return nh3.clean(
+        html,
+        tags=_TAGS,
+        attributes={"a": {"href", "title"}, "ol": {"start"}},
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer nofollow",
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def render_kept(source: str) -> str | None:
+    """The same, made once for as long as this process is asked for it again and again."""
+    return render(source)
+
+
+class _Tokens(list[Token]):
+    """At most so many."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def append(self, token: Token) -> None:
+        if len(self) >= self.most:
+            raise TooMuchError
+        super().append(token)
+
+
+def _tokens(source: str) -> list[Token]:
+    """Raises TooMuchError before more is made than a text of this length may hold."""
+    if source.count("[") > _SMALL + len(source) // _CHARACTERS_PER_BRACKET:
+        raise TooMuchError
+    state = StateCore(source, _parser, {})
+    state.tokens = _Tokens(_SMALL + _TOKENS_PER_CHARACTER * len(source))
+    _parser.core.process(state)
+    spans = (span for token in state.tokens for span in (token, *(token.children or ())))
+    attributes = sum(len(str(value)) for span in spans for value in span.attrs.values())
+    if attributes > _SMALL + _ATTRIBUTES_PER_CHARACTER * len(source):
+        raise TooMuchError
+    return state.tokens

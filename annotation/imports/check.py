@@ -1,0 +1,97 @@
+"""What an import would do, told before it is started. Nothing is stored."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from annotation.imports.formats import registry
+from annotation.imports.formats.base import Problem, Record
+from annotation.imports.limits import SAMPLE_CHARACTERS
+from annotation.imports.mapping import Mapping
+from annotation.imports.reading import reading
+from annotation.imports.rows import Candidate, Told, candidate_of, known_to, sort_out
+from annotation.models import Item, StoredFile
+
+# A file up to so many bytes is read to its end, or so many rows, which may be short; of a larger one, and of
+# images, only the first rows.
+QUICK_BYTES = 4 * 1024**2
+QUICK_ROWS = 50_000
+FIRST_ROWS = 10_000
+FIRST_IMAGES = 50
+CHUNK = 1_000
+SHOWN_PROBLEMS = 5
+
+
+@dataclass
+class Check:
+    """Counts as an import has them; `whole`: they are of the whole file, else of its first rows. `again` are
+    new ones with the content of an item that is in the project already.
+
+    `first` is the first row that can become an item, as an Item that is not stored.
+    """
+
+    rows: int = 0
+    new: int = 0
+    already_there: int = 0
+    duplicates: int = 0
+    unusable: int = 0
+    again: int = 0
+    whole: bool = True
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    first: Item | None = None
+
+
+def check_import(*, stored_file: StoredFile, mapping: Mapping, format_name: str) -> Check:
+    """Raises InputError where the file cannot be read on; the import would say the same."""
+    importer = registry.get(format_name)
+    if importer.holds_images:
+        most = FIRST_IMAGES
+    else:
+        most = FIRST_ROWS if stored_file.size > QUICK_BYTES else QUICK_ROWS
+    check = Check()
+    with reading(stored_file, waiting=True) as opened:
+        records = opened.records(importer)
+        _add(check, stored_file, mapping, islice(records, most))
+        check.whole = next(records, None) is None
+    return check
+
+
+def _add(check: Check, stored_file: StoredFile, mapping: Mapping, records: Iterable[Record]) -> None:
+    project = stored_file.project
+    known: dict[str, str] = {}
+    twins: dict[str, str] = {}
+    places: dict[str, str] = {}
+    columns = dict.fromkeys(project.columns)
+    for chunk in _chunks(records):
+        made = [candidate_of(check.rows + place, record, mapping) for place, record in enumerate(chunk, 1)]
+        check.rows += len(made)
+        candidates = [entry for entry in made if isinstance(entry, Candidate)]
+        stored, twins_stored = known_to(project, candidates)
+        known, twins = stored | known, twins_stored | twins
+        found = sort_out(
+            candidates, known=known, twins=twins, columns=columns, mapping=mapping, places=places
+        )
+        check.new += len(found.new)
+        check.already_there += found.already_there
+        check.duplicates += len(found.notes)
+        check.again += sum(candidate.content_hash in twins_stored for candidate in found.new)
+        unusable = sorted([*found.problems, *(entry for entry in made if isinstance(entry, Told))])
+        check.unusable += len(unusable)
+        room = max(SHOWN_PROBLEMS - len(check.problems), 0)
+        check.problems += [(entry.where, entry.message) for entry in unusable[:room]]
+        if check.first is None and candidates:
+            first = candidates[0]
+            check.first = Item(project=project, text=first.text, fields=first.fields)
+
+
+def _chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
+    chunk: list[Record] = []
+    characters = 0
+    for record in records:
+        chunk.append(record)
+        characters += 0 if isinstance(record, Problem) else sum(map(len, record.columns.values()))
+        if len(chunk) >= CHUNK or characters >= SAMPLE_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk

@@ -1,0 +1,192 @@
+"""The job that brings a file from a bucket, and then imports it like one that was uploaded."""
+
+import hashlib
+import tempfile
+import zipfile
+from typing import IO, Any
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from annotation.common import audit
+from annotation.common.files import store_file
+from annotation.errors import ConflictError, InputError, JobFailedError, UnderWayError
+from annotation.imports.upload import IMPORT, Mapping, start_import
+from annotation.jobs import running as jobs
+from annotation.jobs.running import JobContext
+from annotation.models import Connection, Job, Project, StoredFile, User
+from annotation.outside.buckets import Bucket, Found
+from annotation.outside.connections import bucket_of
+
+KIND = "fetch"
+IN_MEMORY = 8 * 1024**2
+MAX_OBJECTS = 100_000
+FIRST_MOMENT = (1980, 1, 1, 0, 0, 0)
+
+
+def fetch(
+    *,
+    connection: Connection,
+    user: User,
+    key: str,
+    mapping: Mapping | None = None,
+    format_name: str = "",
+    text_format: str = "",
+    keep_labels: bool = False,
+    add_duplicates: bool = False,
+) -> Job:
+    """Start the job (kind "fetch") that stores an object as a file of the project; its `result` has the id as
+    `file`. With a `mapping` it then starts the import, whose job its `result` names as `import`.
+
+    `key` lies below the connection's folder. One that is empty or ends with "/" means all objects below it,
+    which become one zip archive. Raises InputError for a key that no object has.
+    """
+    whole = whole_key(connection, key)
+    job = jobs.enqueue(
+        project=connection.project,
+        kind_name=KIND,
+        params={
+            "connection": connection.pk,
+            "key": whole,
+            "format": format_name,
+            "text_format": text_format,
+            "keep_labels": keep_labels,
+            "add_duplicates": add_duplicates,
+            "mapping": None
+            if mapping is None
+            else {
+                "id_column": mapping.id_column,
+                "text_column": mapping.text_column,
+                "field_columns": list(mapping.field_columns),
+            },
+        },
+        unique_key=f"{KIND}:{hashlib.sha256(f'{connection.pk} {whole}'.encode()).hexdigest()[:40]}",
+        user=user,
+    )
+    audit.record(
+        project=connection.project,
+        actor=user,
+        action="import.fetched",
+        target=f"job:{job.pk}",
+        data={"connection": connection.name, "key": whole},
+    )
+    return job
+
+
+def whole_key(connection: Connection, key: str) -> str:
+    from annotation.outside.buckets.requests import checked_key
+
+    return checked_key(connection.prefix + key.lstrip("/"))
+
+
+def run_fetch(context: JobContext) -> dict[str, Any]:
+    """Handler of the kind "fetch". What was read of an object before the worker died is read again."""
+    project, key = context.job.project, context.params["key"]
+    connection = Connection.objects.filter(project=project, pk=context.params["connection"]).first()
+    if connection is None:
+        raise JobFailedError(_("The connection was deleted meanwhile."))
+    result = dict(context.job.result)
+    stored = StoredFile.objects.filter(project=project, pk=result.get("file", 0)).first()
+    if stored is None:
+        with bucket_of(connection) as bucket, tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as content:
+            archive = not key or key.endswith("/")
+            read = _archive if archive else _object
+            read(context, bucket, key, content)
+            name = f"{key.rstrip('/').rpartition('/')[2] or connection.bucket}.zip" if archive else key
+            stored = store_file(
+                project=project, content=content, original_name=name, media_type="application/octet-stream"
+            )
+        result = {"file": stored.pk, "name": stored.original_name, "sha256": stored.sha256}
+        with context.chunk(done=stored.size):
+            Job.objects.filter(pk=context.job.pk).update(result=result)
+    if context.params["mapping"] is not None:
+        result["import"] = _import(context, project, stored).pk
+    return result
+
+
+def _import(context: JobContext, project: Project, stored: StoredFile) -> Job:
+    """The import's job: that of an earlier attempt, where its worker died after it had started it. One that
+    somebody else started of the same bytes is another: its columns may be others.
+
+    Raises ConflictError that is not permanent while another import is under way: there is one at a time.
+    """
+    earlier = project.jobs.filter(kind=IMPORT, params__fetch=context.job.pk).first()
+    if earlier is not None:
+        return earlier
+    mapping, user = context.params["mapping"], context.job.created_by
+    assert user is not None  # noqa: S101 - `fetch` names one
+    try:
+        return start_import(
+            project=project,
+            user=user,
+            stored_file=stored,
+            mapping=Mapping.of(mapping),
+            format_name=context.params["format"],
+            text_format=context.params["text_format"],
+            keep_labels=context.params["keep_labels"],
+            add_duplicates=context.params.get("add_duplicates", False),
+            fetched_by=context.job,
+        )
+    except UnderWayError:
+        context.progressed = True  # to wait, however long, is no attempt that went wrong
+        raise ConflictError(
+            _("Another import into this project is under way. This one begins by itself after it."),
+            permanent=False,
+        ) from None
+
+
+def _object(context: JobContext, bucket: Bucket, key: str, out: IO[bytes]) -> None:
+    found = bucket.look(key)
+    if found is None:
+        raise InputError(_("There is no object “%(key)s” in the bucket.") % {"key": key}, where="key")
+    _check_size(found.size)
+    context.progress(total=found.size, stage=_("Reading from the store"))
+    done = _copy(context, bucket, found, out)
+    if done != found.size:
+        raise JobFailedError(_("The store gave another number of bytes than it had said."))
+
+
+def _archive(context: JobContext, bucket: Bucket, prefix: str, out: IO[bytes]) -> None:
+    """All objects as one archive, the same bytes for the same objects."""
+    objects, size = [], 0
+    for found in bucket.found(prefix, at_most=MAX_OBJECTS + 1):
+        if found.key.endswith("/"):  # a folder's mark, which some programs leave
+            continue
+        objects.append(found)
+        size += found.size
+        _check_size(size)
+    if not objects:
+        raise InputError(
+            _("There is no object below “%(key)s” in the bucket.") % {"key": prefix}, where="key"
+        )
+    if len(objects) > MAX_OBJECTS:
+        raise InputError(
+            _("There are more than %(most)s objects below “%(key)s”. Import its folders one by one.")
+            % {"most": f"{MAX_OBJECTS:,}", "key": prefix},
+            where="key",
+        )
+    context.progress(total=size, stage=_("Reading from the store"))
+    done = 0
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for found in objects:
+            info = zipfile.ZipInfo(found.key.removeprefix(prefix), FIRST_MOMENT)
+            with archive.open(info, "w", force_zip64=found.size > 2**31) as entry:
+                done = _copy(context, bucket, found, entry, before=done)
+
+
+def _copy(context: JobContext, bucket: Bucket, found: Found, out: IO[bytes], *, before: int = 0) -> int:
+    done = before
+    for piece in bucket.pieces(found):
+        out.write(piece)
+        done += len(piece)
+        context.progress(done=done)
+    return done
+
+
+def _check_size(size: int) -> None:
+    if size > settings.HYPAC_MAX_UPLOAD_BYTES:
+        raise InputError(
+            _("There are more than %(most)s bytes. Split it, or raise HYPAC_MAX_UPLOAD_BYTES.")
+            % {"most": f"{settings.HYPAC_MAX_UPLOAD_BYTES:,}"},
+            where="key",
+        )

@@ -1,0 +1,130 @@
+"""Which format a file has: by its content first, by its name where content cannot tell."""
+
+import csv
+import json
+from contextlib import suppress
+from typing import IO, Any
+
+from django.utils.translation import gettext as _
+
+from annotation.common.files import open_file
+from annotation.errors import InputError
+from annotation.imports.budget import Deadline, InTime
+from annotation.imports.formats.detect_zip import kind_of
+from annotation.imports.formats.doccano import looks_like_doccano
+from annotation.imports.formats.gzipped import is_gzipped, unpacked
+from annotation.imports.formats.label_studio import looks_like_tasks
+from annotation.imports.formats.text import UTF8_BOM, UTF16_BOMS, head_of, longest_row, outside_quotes
+from annotation.models import StoredFile
+
+HEAD = 16 * 1024
+PARQUET_MAGIC = b"PAR1"
+ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # .xls, and a workbook with a password
+BINARY_MAGIC = (b"%PDF",)  # what may do without a zero byte at its start
+IMAGE_MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM")
+TABLE_NAMES = (".csv", ".tsv", ".tab")
+DELIMITERS = {"\t": "tsv", ",": "csv_comma", ";": "csv_semicolon"}
+# Of a text that may be a table, so many rows in a hundred have as many cells as its first.
+LEAST_REGULAR = 80
+# A first line of one column is its name where it is one of these, else the first item.
+HEADERS = frozenset({
+    "text", "content", "sentence", "review", "question", "prompt", "comment", "body", "document", "message",
+    "abstract", "title", "id",
+})  # fmt: skip
+
+
+def detect(stored: StoredFile) -> str:
+    """The importer's name in the registry. Raises InputError for what none of them reads."""
+    with open_file(stored) as file:
+        timed = InTime(file, Deadline.of_a_look(), stored.original_name)
+        return detect_in(timed, stored.original_name)
+
+
+def detect_in(packed: IO[bytes], where: str) -> str:
+    """As `detect`, of an open file. `where` is its name."""
+    is_packed = is_gzipped(packed)
+    file = unpacked(packed)
+    raw = file.read(HEAD)
+    head = head_of(file, HEAD)
+    if raw.startswith(ZIP_MAGIC) and not is_packed:
+        return kind_of(file, where)
+    if is_packed and raw.startswith((*ZIP_MAGIC, PARQUET_MAGIC, OLE_MAGIC)):
+        raise InputError(_("It is compressed twice. Unpack it first."), where=where)
+    text = head.removeprefix(UTF8_BOM).lstrip()
+    if not text:
+        raise InputError(_("The file is empty."), where=where)
+    if raw.startswith(OLE_MAGIC):
+        return "excel"
+    if raw.startswith(PARQUET_MAGIC):
+        return "parquet"
+    if where.lower().endswith(".zip"):
+        raise InputError(_("Its name ends in .zip, but this is no zip archive."), where=where)
+    if b"\0" in head or head.startswith(BINARY_MAGIC):
+        if raw.startswith(IMAGE_MAGIC):
+            raise InputError(_("This is a single image. Put the images into a zip archive."), where=where)
+        raise InputError(
+            _(
+                "This is neither text nor a zip archive. What can be read: CSV, TSV, JSON, JSON "
+                "Lines, plain lines, Excel, Parquet and zip archives of images or of a data set."
+            ),
+            where=where,
+        )
+    if text.startswith((b"{", b"[")):
+        first = _first_object(packed, text)
+        if looks_like_tasks(first):
+            return "label_studio"
+        if text.startswith(b"{") and looks_like_doccano(first):
+            return "doccano"
+    if text.startswith(b"{"):
+        return "jsonl"
+    if text.startswith(b"["):
+        return "json"
+    name = where.lower().removesuffix(".gz")
+    if raw.startswith(UTF16_BOMS) or name.endswith(TABLE_NAMES):
+        return _by_header(text, name)
+    return _table(text.decode(errors="replace"), whole=len(raw) < HEAD) or "lines"
+
+
+def _first_object(packed: IO[bytes], head: bytes) -> Any:
+    """The first object of a JSON file, however long it is; None where there is none."""
+    decoder = json.JSONDecoder()
+    for size in (HEAD, longest_row()):
+        if size > HEAD:
+            head = head_of(unpacked(packed), size).removeprefix(UTF8_BOM).lstrip()
+        text = head.decode(errors="replace").removeprefix("[").lstrip()
+        with suppress(ValueError, RecursionError):
+            return decoder.raw_decode(text)[0]
+        if len(head) < HEAD // 2:
+            break  # the file is no longer than what was read
+    return None
+
+
+def _by_header(text: bytes, name: str) -> str:
+    header = outside_quotes(text.split(b"\n", 1)[0].decode(errors="replace"))
+    commas, semicolons, tabs = (header.count(mark) for mark in ",;\t")
+    if name.endswith((".tsv", ".tab")) or tabs > commas + semicolons:
+        return "tsv"
+    return "csv_semicolon" if semicolons > commas else "csv_comma"
+
+
+def _table(text: str, *, whole: bool) -> str:
+    """The format of a text whose name says nothing; "" where its lines are no table with a header."""
+    lines = text.splitlines()
+    if not whole and len(lines) > 1:
+        lines.pop()  # it is cut off
+    if lines[0].strip().strip('"').lower() in HEADERS:
+        return "csv_comma"
+    best = ""
+    most = 1
+    for delimiter, name in DELIMITERS.items():
+        try:
+            rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+        except csv.Error:
+            continue
+        header = [cell.strip() for cell in rows[0]]
+        regular = 100 * sum(len(row) == len(header) for row in rows) // len(rows)
+        names = len(set(header)) == len(header) and all(header) and (len(rows) > 1 or not whole)
+        if names and len(header) > most and regular >= LEAST_REGULAR:
+            best, most = name, len(header)
+    return best

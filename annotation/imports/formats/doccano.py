@@ -1,0 +1,51 @@
+"""doccano: JSON Lines of texts with the labels that people gave, as it exports classification and sequences
+of text.
+
+Its columns are those of any JSON Lines; what stands in `label` (`labels` in older versions) is given by
+people, too, and nobody who labels may see it.
+"""
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from annotation.imports.formats.base import GivenLabel
+from annotation.imports.formats.jsonl import JsonLines
+
+TOOL = "doccano"
+TEXTS = ("text", "data")
+LABELS = ("label", "labels")
+
+
+class Doccano(JsonLines):
+    name = "doccano"
+    title = gettext_noop("doccano, JSON Lines")
+    answers = LABELS
+    holds_labels = True
+
+    def _labels(self, value: dict[str, Any]) -> tuple[GivenLabel, ...]:
+        return _given(value)
+
+
+def looks_like_doccano(first: Any) -> bool:
+    """Whether the first object of a file has a text and a list of labels of the whole text."""
+    if not isinstance(first, dict) or not any(isinstance(first.get(name), str) for name in TEXTS):
+        return False
+    return any(_are_labels(first.get(name)) for name in LABELS)
+
+
+def _are_labels(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+
+
+def _given(value: dict[str, Any]) -> tuple[GivenLabel, ...]:
+    """None where nobody labelled. The file does not say who did: those of one annotator are a file each."""
+    for name in LABELS:
+        if (labels := value.get(name)) is None:
+            continue
+        if _are_labels(labels):
+            return (GivenLabel(labels[0] if len(labels) == 1 else labels, tool=TOOL),) if labels else ()
+        problem = _("“%(name)s” is no list of labels of the whole text.") % {"name": name}
+        return (GivenLabel(None, tool=TOOL, problem=problem),)
+    return ()

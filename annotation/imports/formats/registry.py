@@ -1,0 +1,59 @@
+"""The file formats that can be imported, by name. A new one is a module and a line here."""
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from annotation.errors import InputError
+from annotation.imports.formats.argilla import Argilla
+from annotation.imports.formats.base import Importer
+from annotation.imports.formats.delimited import Delimited
+from annotation.imports.formats.doccano import Doccano
+from annotation.imports.formats.excel import NAME as EXCEL
+from annotation.imports.formats.excel import Excel
+from annotation.imports.formats.hugging_face import HuggingFace
+from annotation.imports.formats.json_list import JsonList
+from annotation.imports.formats.jsonl import JsonLines
+from annotation.imports.formats.label_studio import LabelStudio
+from annotation.imports.formats.lines import PlainLines
+from annotation.imports.formats.parquet import Parquet
+from annotation.imports.formats.zip_file import ZipFile
+from annotation.imports.formats.zip_images import ZipImages
+from annotation.imports.formats.zip_texts import ZipTexts
+
+
+def get(name: str) -> Importer:
+    """By its name; of a workbook with the name of a sheet behind it: "excel:Sheet2"."""
+    if name.startswith(f"{EXCEL}:"):
+        return Excel(sheet=name.removeprefix(f"{EXCEL}:"))
+    try:
+        return IMPORTERS[name]
+    except KeyError:
+        raise InputError(
+            _("There is no format %(name)r; known are %(names)s.")
+            % {"name": name, "names": ", ".join(IMPORTERS)},
+            where="format",
+        ) from None
+
+
+IMPORTERS: dict[str, Importer] = {
+    importer.name: importer
+    for importer in (
+        Delimited("csv", gettext_noop("CSV table"), ",;"),
+        Delimited("csv_comma", gettext_noop("CSV table, commas between cells"), ","),
+        Delimited("csv_semicolon", gettext_noop("CSV table, semicolons between cells"), ";"),
+        Delimited("tsv", gettext_noop("TSV table, tabs between cells"), "\t"),
+        JsonLines(),
+        Doccano(),
+        JsonList(),
+        LabelStudio(),
+        PlainLines(),
+        Parquet(),
+        Excel(),
+        ZipImages(),
+        ZipTexts(),
+        ZipFile(get),
+        HuggingFace("hf_dataset", gettext_noop("Hugging Face data set"), False),
+        HuggingFace("hf_images", gettext_noop("Hugging Face data set of images"), True),
+        Argilla(),
+    )
+}

@@ -1,0 +1,159 @@
+"""Lines of text, with their numbers: UTF-8, or UTF-16 with its mark at the start."""
+
+import codecs
+import io
+import re
+from typing import IO
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from annotation.errors import InputError
+from annotation.imports.formats.gzipped import unpacked
+
+UTF8_BOM = b"\xef\xbb\xbf"
+UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+BLOCK = 64 * 1024
+# Of a table, a cell in quotation marks with what stands before it, in which they are doubled.
+_QUOTED = re.compile(r'(?:^|(?<=[,;\t]))"(?:[^"]|"")*+(?:"|$)')
+
+
+def longest_row() -> int:
+    """Bytes of the longest row that is read: four are the longest UTF-8 character, and a row has more than
+    one cell.
+    """
+    return int(8 * settings.HYPAC_MAX_CELL_CHARACTERS + 64 * 1024)
+
+
+def without_marks(file: IO[bytes]) -> IO[bytes]:
+    """The file from its start, unpacked, as UTF-8 without a byte order mark."""
+    file = unpacked(file)
+    mark = file.read(3)
+    if mark.startswith(UTF16_BOMS):
+        file.seek(0)
+        return io.BufferedReader(_AsUtf8(file), BLOCK)
+    if mark != UTF8_BOM:
+        file.seek(0)
+    return file
+
+
+class TextLines:
+    """Iterates over the lines of a file, ends of lines included.
+
+    Raises InputError with the line's number where it is no text, holds a NUL, or is too long. `number` is
+    that of the line that came last, from 1. Whoever reads rows of several lines calls `new_row` after each,
+    so that a quote that is never closed cannot fill the memory.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = without_marks(file)
+        self._row_bytes = 0
+        self._max_row_bytes = longest_row()
+        self.number = 0
+
+    def __iter__(self) -> "TextLines":
+        return self
+
+    def __next__(self) -> str:
+        raw = self._file.readline(self._max_row_bytes + 1)
+        if not raw:
+            raise StopIteration
+        self.number += 1
+        self._row_bytes += len(raw)
+        if self._row_bytes > self._max_row_bytes:
+            raise self.error(
+                _(
+                    "This row is longer than %(max_row_bytes)s bytes. Is a quotation mark before it "
+                    "never closed? Otherwise raise HYPAC_MAX_CELL_CHARACTERS."
+                )
+                % {"max_row_bytes": f"{self._max_row_bytes:,}"}
+            )
+        if b"\0" in raw:
+            raise self.error(_("There is a NUL character, which no text has. Is this a text file in UTF-8?"))
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            raise self.error(
+                _(
+                    "This is not UTF-8: byte 0x%(raw)s at place %(start)s of the line. Save the file "
+                    "as UTF-8 and import it again."
+                )
+                % {"raw": f"{raw[error.start]:02X}", "start": error.start + 1}
+            ) from None
+
+    def new_row(self) -> None:
+        self._row_bytes = 0
+
+    def error(self, message: str) -> InputError:
+        return InputError(message, where=f"line {max(self.number, 1)}")
+
+
+def outside_quotes(line: str) -> str:
+    """A line of a table without the cells in quotation marks, and without one that has no end on it."""
+    return _QUOTED.sub("", line)
+
+
+def head_of(file: IO[bytes], size: int) -> bytes:
+    """The first bytes of a file; of one in UTF-16 as UTF-8, so that both are looked at in the same way."""
+    file.seek(0)
+    head = file.read(size)
+    if not head.startswith(UTF16_BOMS):
+        return head
+    return codecs.getincrementaldecoder("utf-16")(errors="replace").decode(head).encode()
+
+
+class _AsUtf8(io.RawIOBase):
+    """A file in UTF-16, which goes on behind where it stands, as UTF-8.
+
+    In UTF-16 the byte of a line's end is part of other characters, too, so that lines cannot be read from it.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-16")()
+        self._ready = b""
+        self._lines = 1
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, place: int, whence: int = io.SEEK_SET) -> int:
+        """To its start alone, or to where it is."""
+        if place or whence == io.SEEK_END:
+            raise io.UnsupportedOperation
+        if whence == io.SEEK_SET:
+            self._file.seek(0)
+            self._decoder.reset()
+            self._ready, self._lines, self._place = b"", 1, 0
+        return self._place
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._ready:
+            block = self._file.read(BLOCK)
+            self._ready = self._decoded(block)
+            if not block:
+                break
+        content, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        buffer[: len(content)] = content
+        self._place += len(content)
+        return len(content)
+
+    def _decoded(self, block: bytes) -> bytes:
+        try:
+            text = self._decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            lines = self._lines + block[: error.start].decode("utf-16", errors="ignore").count("\n")
+            raise InputError(
+                _(
+                    "The file begins as UTF-16, and this is not (%(reason)s). Save the file as UTF-8 "
+                    "and import it again."
+                )
+                % {"reason": error.reason},
+                where=f"line {lines}",
+            ) from None
+        self._lines += text.count("\n")
+        return text.encode()

@@ -1,0 +1,84 @@
+"""A zip archive that holds one table, or one list of items: read as that file is."""
+
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from annotation.errors import InputError
+from annotation.imports.budget import in_time_of
+from annotation.imports.formats.archives import content_of, opened, tables_in
+from annotation.imports.formats.base import Importer, Record
+from annotation.imports.formats.detect import detect_in
+from annotation.imports.limits import comes_from
+
+# Formats that are read from front to back, so that no copy is made.
+STREAMS = ("csv", "csv_comma", "csv_semicolon", "tsv", "jsonl", "json", "lines", "doccano")
+
+
+class ZipFile:
+    """`importer_named` gives the importer of what lies in the archive, by its name."""
+
+    name = "zip_file"
+    title = gettext_noop("Data file in a zip archive")
+    holds_images = False
+    holds_labels = False
+
+    def __init__(self, importer_named: Callable[[str], Importer]) -> None:
+        self.importer_named = importer_named
+
+    def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
+        with _inside(file, file_name, self.importer_named) as (importer, inner, name):
+            yield from importer.records(inner, name, skip=skip)
+
+    def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
+        with _inside(file, file_name, self.importer_named) as (importer, inner, name):
+            yield from importer.measure(inner, name)
+
+
+@contextmanager
+def _inside(
+    file: IO[bytes], file_name: str, importer_named: Callable[[str], Importer]
+) -> Iterator[tuple[Importer, IO[bytes], str]]:
+    """The file in the archive, what reads it, and its name."""
+    with opened(file) as archive:
+        found = tables_in(archive)
+        if len(found) != 1:
+            raise InputError(_("There is not one data file in this zip archive."), where=file_name)
+        (path,) = found
+        info = content_of(archive)[path]
+        try:
+            with archive.open(info) as inner:
+                if inner.read(2) in (b"\x1f\x8b", b"PK") and not path.lower().endswith(
+                    (".xlsx", ".xlsb", ".ods")
+                ):
+                    raise InputError(_("It is compressed twice. Unpack it first."), where=path)
+                inner.seek(0)
+                importer = importer_named(detect_in(inner, path))
+                inner.seek(0)
+                if importer.name in STREAMS:
+                    yield importer, inner, path
+                    return
+                if importer.holds_images or importer.name == ZipFile.name:
+                    raise InputError(_("It is compressed twice. Unpack it first."), where=path)
+                if info.file_size > settings.HYPAC_MAX_UPLOAD_BYTES:
+                    words = _(
+                        "The file in the archive is larger than this server accepts. Unpack and split it."
+                    )
+                    raise InputError(words, where=path)
+                with tempfile.TemporaryFile() as unpacked:
+                    shutil.copyfileobj(inner, unpacked)
+                    copy = in_time_of(file, unpacked)
+                    comes_from(copy, file)
+                    copy.seek(0)
+                    yield importer, copy, path
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+            words = _("This part of the archive is damaged (%(error)s).")
+            raise InputError(words % {"error": error}, where=path) from None

@@ -1,0 +1,72 @@
+"""A zip archive of text files: each file is an item; folders, which may be classes, stand in a column."""
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import IO
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from annotation.errors import InputError
+from annotation.imports.formats.archives import content_of, is_about, opened
+from annotation.imports.formats.base import Problem, Record, row_or_problem
+from annotation.imports.formats.text import UTF8_BOM, UTF16_BOMS
+
+TEXTS = (".txt", ".text", ".md")
+FOLDER = "folder"
+
+
+class ZipTexts:
+    """In the order of the archive. A path is the item's id and is shown; it never becomes a path of ours."""
+
+    name = "zip_texts"
+    title = gettext_noop("Text files in a zip archive")
+    holds_images = False
+    holds_labels = False
+
+    def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
+        longest = settings.HYPAC_MAX_CELL_CHARACTERS
+        with opened(file) as archive:
+            infos = {path: info for path, info in content_of(archive).items() if is_item(path)}
+            folders = {path: str(PurePosixPath(path).parent) for path in infos}
+            several = len(set(folders.values())) > 1
+            for path, info in islice(infos.items(), skip, None):
+                try:
+                    text = _read(archive, info, longest)
+                except (InputError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
+                    yield Problem(path, _said(error))
+                    continue
+                columns = {"file_name": path, "text": text}
+                if several:
+                    columns[FOLDER] = PurePosixPath(folders[path]).name
+                yield row_or_problem(path, path, columns, longest)
+
+    def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
+        with opened(file) as archive:
+            yield from ((1, len(path)) for path in content_of(archive) if is_item(path))
+
+
+def is_item(path: str) -> bool:
+    return path.lower().endswith(TEXTS) and not is_about(path)
+
+
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, longest: int) -> str:
+    with archive.open(info) as file:
+        raw = file.read(4 * longest + 4)
+        if file.read(1):
+            words = _("The text is longer than %(longest)s characters (HYPAC_MAX_CELL_CHARACTERS).")
+            raise InputError(words % {"longest": f"{longest:,}"})
+    try:
+        return raw.decode("utf-16") if raw.startswith(UTF16_BOMS) else raw.removeprefix(UTF8_BOM).decode()
+    except UnicodeDecodeError:
+        raise InputError(_("This is not UTF-8. Save the file as UTF-8 and import it again.")) from None
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, InputError):
+        return error.message
+    return _("This part of the archive is damaged (%(error)s).") % {"error": error}

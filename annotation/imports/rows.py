@@ -1,0 +1,232 @@
+"""From a row of a file to what can become an item. Nothing is stored here."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.utils.translation import gettext as _
+
+from annotation.common.files import Content
+from annotation.errors import JobFailedError
+from annotation.imports.formats.base import GivenLabel, Image, Problem, Record
+from annotation.imports.identity import fields_hash, fields_text, text_hash
+from annotation.imports.limits import MAX_COLUMNS
+from annotation.imports.mapping import Mapping
+from annotation.models import Item, Job, JobProblem, Project
+
+MAX_ID = Item._meta.get_field("external_id").max_length or 255
+# So much of a cell is repeated in what is said about it.
+SHOWN = 60
+
+
+class Told(NamedTuple):
+    """What is said about a row: `number` is its place among the records of the file."""
+
+    number: int
+    where: str
+    message: str
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A row that can become an item."""
+
+    number: int
+    where: str
+    external_id: str
+    columns: dict[str, str]
+    content_hash: str
+    text: str = ""
+    fields: list[tuple[str, str]] = field(default_factory=list)
+    image: Content | None = None
+    media_type: str = ""
+    typed: dict[str, Any] | None = None
+    labels: tuple[GivenLabel, ...] = ()
+    answers: tuple[str, ...] = ()
+    left_out: int = 0
+
+
+@dataclass
+class Sorted:
+    """What becomes of some rows. `notes` are about rows that are added all the same."""
+
+    new: list[Candidate] = field(default_factory=list)
+    already_there: int = 0
+    problems: list[Told] = field(default_factory=list)
+    notes: list[Told] = field(default_factory=list)
+
+
+def candidate_of(
+    number: int, record: Record, mapping: Mapping, keep: Callable[[Image], Content] | None = None
+) -> Candidate | Told:
+    """The item that a record makes; where it makes none, where that lies and what is wrong and to do.
+
+    `number` is the record's place in the file. `keep` puts an image into the storage; without it nothing is
+    kept, and the candidate has no image.
+    """
+    if isinstance(record, Problem):
+        return Told(number, record.where, record.message)
+    row = record
+
+    def told(column: str, message: str) -> Told:
+        return Told(number, _at(row.where, column), message)
+
+    external_id = row.name
+    if column := mapping.id_column:
+        if column not in row.columns:
+            return told(column, _missing())
+        external_id = row.columns[column].strip()
+        if not external_id:
+            return told(column, _("It is empty, so the item has no id. Fill it in."))
+    if len(external_id) > MAX_ID:
+        words = _(
+            "“%(value)s” has %(length)d characters; an item's id has at most %(most)d. Shorten it, or choose "
+            "another column."
+        ) % {"value": _shown(external_id), "length": len(external_id), "most": MAX_ID}
+        return told(column, words)
+    if "\0" in external_id:
+        return told(column, _("The item's id contains a NUL character. Take it out."))
+    if row.image is not None:
+        image = keep(row.image) if keep else None
+        digest = image.sha256 if image else hashlib.sha256(row.image.content).hexdigest()
+        return Candidate(
+            number,
+            row.where,
+            external_id,
+            row.columns,
+            digest,
+            image=image,
+            media_type=row.image.media_type,
+            typed=row.typed,
+        )
+    if mapping.field_columns:
+        fields = [(name, row.columns.get(name, "")) for name in mapping.field_columns]
+        if not any(value.strip() for _name, value in fields):
+            return told("", _("All columns that people see are empty: there is nothing to label."))
+        text, digest = fields_text(fields), fields_hash(fields)
+        return Candidate(number, row.where, external_id, row.columns, digest, text, fields, typed=row.typed)
+    column = mapping.text_column
+    if column not in row.columns:
+        return told(column, _missing())
+    text = row.columns[column]
+    if not text.strip():
+        return told(column, _("It is empty: there is nothing to label. Fill it in, or drop the row."))
+    return Candidate(number, row.where, external_id, row.columns, text_hash(text), text, typed=row.typed)
+
+
+def sort_out(
+    candidates: Iterable[Candidate],
+    *,
+    known: dict[str, str],
+    twins: dict[str, str],
+    columns: dict[str, None],
+    mapping: Mapping,
+    places: dict[str, str] | None = None,
+) -> Sorted:
+    """Tell new rows from those that are there and those that cannot be added.
+
+    `known` has the content hash of each id that is there, `twins` an id for each content hash, `columns` the
+    names of the project's columns, `places` says where the ids are in this file, as far as it was read: all
+    grow with what is new.
+    """
+    places = {} if places is None else places
+    found = Sorted()
+    for candidate in candidates:
+        if (stored_hash := known.get(candidate.external_id)) is not None:
+            if stored_hash == candidate.content_hash:
+                found.already_there += 1
+            else:
+                where = _at(candidate.where, mapping.id_column)
+                words = _clash(candidate.external_id, places.get(candidate.external_id, ""))
+                found.problems.append(Told(candidate.number, where, words))
+            continue
+        if not columns.keys() >= candidate.columns.keys():
+            if len(columns | dict.fromkeys(candidate.columns)) > MAX_COLUMNS:
+                words = _(
+                    "With this row's columns the project would have more than %(most)d columns. Drop some."
+                ) % {"most": MAX_COLUMNS}
+                found.problems.append(Told(candidate.number, candidate.where, words))
+                continue
+            columns |= dict.fromkeys(candidate.columns)
+        known[candidate.external_id] = candidate.content_hash
+        places[candidate.external_id] = candidate.where
+        twin = twins.setdefault(candidate.content_hash, candidate.external_id)
+        if twin != candidate.external_id:
+            words = _("Added, but it has the same content as the item “%(name)s”.") % {"name": _shown(twin)}
+            found.notes.append(Told(candidate.number, candidate.where, words))
+        found.new.append(candidate)
+    return found
+
+
+def _clash(external_id: str, place: str) -> str:
+    """`place` is where the same id is in the file, "" for an item that was there before."""
+    if place:
+        words = _(
+            "“%(name)s” is the id of %(place)s of this file, too, which has other content. Give one of them "
+            "another id."
+        )
+        return words % {"name": _shown(external_id), "place": place}
+    words = _(
+        "There is an item “%(name)s” with other content already. Items do not change: give this one another "
+        "id."
+    )
+    return words % {"name": _shown(external_id)}
+
+
+def known_to(project: Project, candidates: list[Candidate]) -> tuple[dict[str, str], dict[str, str]]:
+    """Of the project's items: id -> content hash, and content hash -> an id, as far as these rows ask.
+
+    Each value is looked up in its index by itself, whatever the database thinks of a table that is growing:
+    it has counted none of the new rows, and would read all of them. One id is enough of a text that is there
+    a million times; as bounds, not as equality, the database does not hope to meet it on its way.
+    """
+    ids = [candidate.external_id for candidate in candidates]
+    hashes = list({candidate.content_hash for candidate in candidates})
+    return (
+        _looked_up(project, ids, "content_hash", "external_id = h.value"),
+        _looked_up(
+            project,
+            hashes,
+            "external_id",
+            "content_hash >= h.value AND content_hash <= h.value ORDER BY content_hash LIMIT 1",
+        ),
+    )
+
+
+def _looked_up(project: Project, values: list[str], column: str, where: str) -> dict[str, str]:
+    """What `column` holds for each of the values that an item has."""
+    given: str | list[str] = values
+    source = "unnest(%s::text[]) AS h (value)"
+    if connection.vendor != "postgresql":
+        given = json.dumps(values)
+        source = "json_each(%s) AS h"
+    # All words are from above.
+    found = f"SELECT {column} FROM annotation_item WHERE project_id = %s AND {where}"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT h.value, ({found}) FROM {source}", [project.pk, given])  # noqa: S608
+        return {value: kept for value, kept in cursor.fetchall() if kept is not None}
+
+
+def _missing() -> str:
+    return _("This row has no such column. Add it, or drop the row.")
+
+
+def _at(where: str, column: str) -> str:
+    """Where something is: the line, and of a table the column."""
+    if not column:
+        return where
+    return _("%(line)s, column “%(column)s”") % {"line": where, "column": _shown(column)}
+
+
+def _shown(value: str) -> str:
+    return value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
+
+
+def none_usable(job: Job, words: str) -> JobFailedError:
+    """The end of a job that could use no row of its file: `words` say so, its first problem says why."""
+    if first := JobProblem.objects.filter(job=job).first():
+        words += " " + _("The first one: %(problem)s") % {"problem": first}
+    return JobFailedError(words)

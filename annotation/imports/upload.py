@@ -1,0 +1,301 @@
+"""Bringing data into a project: a look at the file, then a job that reads it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from annotation.common import audit, limits
+from annotation.common.files import MODEL_OUTPUT
+from annotation.errors import ConflictError, InputError
+from annotation.imports.again import refuse_doubling
+from annotation.imports.answer_columns import answer_columns
+from annotation.imports.budget import one_look
+from annotation.imports.columns import Column, Proposal, propose, read_columns
+from annotation.imports.format_choice import SAMPLE, format_for
+from annotation.imports.formats import registry
+from annotation.imports.formats.base import Importer, Problem, Record
+from annotation.imports.formats.excel import Excel
+from annotation.imports.formats.hugging_face import HuggingFace
+from annotation.imports.formats.reserved import RESPONSES
+from annotation.imports.limits import MAX_COLUMNS, SAMPLE_CHARACTERS
+from annotation.imports.mapping import Mapping as Mapping
+from annotation.imports.reading import Reading, reading
+from annotation.jobs import running as jobs
+from annotation.models import Job, Project, StoredFile, User
+from annotation.ports import routing_port
+
+IMPORT = "import"
+# So many entries of an archive are opened in search of a first image.
+IMAGE_SEARCH = 1_000
+# So many sheets of a workbook are tried until one can be read.
+SHEETS_TRIED = 5
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The first rows of a file; `problems` are pairs (where, message) met among them.
+
+    `format` is the importer's name, `format_title` what people call it; of a workbook `format` names the
+    sheet, which is one of `sheets`. `labels` counts those that people gave the first rows elsewhere.
+    `more_columns` are there beside `columns`, which are as many as a project has at most.
+    `proposal` says why `suggestion` is what it is; None for images. `reserved` are the columns with what
+    people and models of another program said.
+    """
+
+    format: str
+    format_title: str
+    columns: list[str]
+    rows: list[dict[str, str]]
+    problems: list[tuple[str, str]]
+    suggestion: Mapping
+    holds_images: bool
+    details: list[Column]
+    proposal: Proposal | None
+    sheets: tuple[str, ...] = ()
+    labels: int = 0
+    reserved: frozenset[str] = frozenset()
+    more_columns: int = 0
+
+
+@one_look()
+def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "") -> Preview:
+    """Look at the beginning of a file, read as `format_name`, else as what it seems to be.
+
+    Raises InputError where it cannot be read at all, or where another way to read it has columns that nobody
+    who labels may see: in this one their values would stand under other names.
+    """
+    if stored_file.media_type == MODEL_OUTPUT:
+        words = _("This file was sent as predictions, which nobody sees before the analysis.")
+        raise InputError(words, where="file")
+    importer = registry.get(format_for(stored_file, format_name))
+    project = stored_file.project
+    sheets: list[str] = []
+    with reading(stored_file, waiting=True) as opened:
+        readers: list[Importer] = [importer]
+        if isinstance(importer, Excel):
+            importer = importer.in_a_request()
+            sheets = importer.sheets(opened.file, opened.name)
+            # An empty sheet, or one of notes, may come first.
+            readers = [importer]
+            if not importer.sheet:
+                readers = [replace(importer, sheet=sheet) for sheet in sheets[:SHEETS_TRIED]]
+        importer, found = _first_readable(readers, opened, rows)
+    sample, problems, labels, answers, places = found
+    if not sample and not problems:
+        raise InputError(_("The file has a header but no rows."), where=stored_file.original_name)
+    # A project has no more; rows of JSON may each have others.
+    named = list(dict.fromkeys(name for row in sample for name in row))
+    columns = named[:MAX_COLUMNS]
+    reserved = answer_columns(project, columns) | answers
+    details = read_columns(columns, sample, project, reserved | routing_port().model_columns(project=project))
+    proposal = None if importer.holds_images else propose(details, sample, places)
+    return Preview(
+        format=importer.name,
+        format_title=importer.title,
+        columns=columns,
+        rows=sample[:rows],
+        problems=problems,
+        suggestion=Mapping(proposal.id_column, proposal.text_column) if proposal else Mapping(),
+        holds_images=importer.holds_images,
+        details=details,
+        proposal=proposal,
+        sheets=tuple(sheets),
+        labels=labels,
+        reserved=reserved,
+        more_columns=len(named) - len(columns),
+    )
+
+
+_Sample = tuple[list[dict[str, str]], list[tuple[str, str]], int, frozenset[str], list[str]]
+
+
+def _first_readable(readers: Sequence[Importer], opened: Reading, rows: int) -> tuple[Importer, _Sample]:
+    """The first of `readers` that can read the file, and what it finds. Raises the first one's InputError."""
+    refusal: InputError | None = None
+    for importer in readers:
+        try:
+            return importer, _first_rows(importer, opened, rows)
+        except InputError as error:
+            refusal = refusal or error
+    assert refusal is not None  # noqa: S101 - a workbook without a sheet is refused before
+    raise refusal
+
+
+def _first_rows(importer: Importer, opened: Reading, rows: int) -> _Sample:
+    """Columns of the first rows, pairs (where, message) of problems among them, how many labels they brought,
+    in which columns, and where the rows are.
+    """
+    sample: list[dict[str, str]] = []
+    places: list[str] = []
+    problems = []
+    labels = 0
+    answers: set[str] = set()
+    records = opened.records(importer)
+    characters = 0
+    for record in islice(records, rows if importer.holds_images else max(rows, SAMPLE)):
+        if isinstance(record, Problem):
+            problems.append((record.where, record.message))
+        else:
+            sample.append(record.columns)
+            places.append(record.where)
+            labels += len(record.labels)
+            answers.update(record.answers)
+            characters += sum(map(len, record.columns.values()))
+            if characters > SAMPLE_CHARACTERS:
+                break
+    if importer.holds_images and not sample:
+        sample += _first_image(records, problems, opened.name)
+    return sample, problems, labels, frozenset(answers), places
+
+
+def check_mapping(*, project: Project, seen: Preview, mapping: Mapping) -> None:
+    """Raises InputError whose `where` is the mapping's field: `text_column` for all that people read."""
+    if seen.holds_images and mapping.shown:
+        raise InputError(_("Images have no text column."), where="text_column")
+    if not seen.holds_images and not mapping.shown:
+        raise InputError(_("Choose the column that people read."), where="text_column")
+    if len(set(mapping.shown)) < len(mapping.shown):
+        raise InputError(_("Show each column once."), where="text_column")
+    if len(mapping.shown) > limits.ITEM_FIELDS:
+        words = _("At most %(most)d columns can be shown.") % {"most": limits.ITEM_FIELDS}
+        raise InputError(words, where="text_column")
+    named = [("id_column", mapping.id_column), *(("text_column", name) for name in mapping.shown)]
+    for field, name in named:
+        if name and seen.columns and name not in seen.columns:
+            words = _("The file has no column “%(name)s”; it has %(columns)s.") % {
+                "name": name,
+                "columns": ", ".join(seen.columns),
+            }
+            raise InputError(f"{words} {_other_sheets(seen)}".strip(), where=field)
+    secret = routing_port().model_columns(project=project) - seen.reserved
+    for field, name in named:
+        if name in seen.reserved:
+            words = _(
+                "The column “%(name)s” holds what people and models of another program said, and whoever "
+                "labels must not see that. Choose another column."
+            )
+            raise InputError(words % {"name": name}, where=field)
+        if name in secret:
+            words = _(
+                "A source of this project reads its answers from the column “%(name)s”, and whoever labels "
+                "must not see them. Choose another column, or change the source first."
+            )
+            raise InputError(words % {"name": name}, where=field)
+
+
+def _other_sheets(seen: Preview) -> str:
+    """Of a workbook which sheet was read, and how to read another."""
+    if len(seen.sheets) < 2:
+        return ""
+    others = [name for sheet in seen.sheets if (name := Excel(sheet).name) != seen.format]
+    words = _("Read as the format “%(format)s”; the other sheets of the workbook are %(others)s.")
+    return words % {"format": seen.format, "others": ", ".join(f"“{name}”" for name in others)}
+
+
+@one_look()
+def start_import(
+    *,
+    project: Project,
+    user: User,
+    stored_file: StoredFile,
+    mapping: Mapping,
+    format_name: str = "",
+    text_format: str = "",
+    keep_labels: bool = False,
+    add_duplicates: bool = False,
+    fetched_by: Job | None = None,
+) -> Job:
+    """Check the mapping and start the job that adds the file's rows as items.
+
+    `text_format` is how the texts of the whole project are shown from now on; "" leaves it as it is.
+    `keep_labels`: what people said of the items in the program that wrote the file becomes labels.
+    `add_duplicates`: rows whose content is in the project under other names are added all the same.
+    `fetched_by` is the job that brought the file, which knows its import again by that.
+
+    Raises InputError whose `where` is the mapping's field, or the file; ConflictError while another import
+    into the project is under way, where a run rests on how the texts are shown, or where items would be there
+    twice.
+    """
+    if stored_file.project_id != project.pk:
+        raise InputError(_("This file belongs to another project."), where="file")
+    if text_format and text_format not in Project.TextFormat.values:
+        raise InputError(_("Texts are plain or Markdown."), where="text_format")
+    seen = preview(stored_file=stored_file, rows=1, format_name=format_name)
+    check_mapping(project=project, seen=seen, mapping=mapping)
+    if keep_labels:
+        _refuse_no_labels(seen)
+    if not add_duplicates:
+        refuse_doubling(stored_file=stored_file, mapping=mapping, format_name=seen.format)
+    with transaction.atomic():
+        if text_format and text_format != project.text_format:
+            _set_text_format(project, text_format)
+        job = jobs.enqueue(
+            project=project,
+            kind_name=IMPORT,
+            params={
+                "file": stored_file.pk,
+                "format": seen.format,
+                "id_column": mapping.id_column,
+                "text_column": mapping.text_column,
+                "field_columns": list(mapping.field_columns),
+                "keep_labels": keep_labels,
+                **({} if fetched_by is None else {"fetch": fetched_by.pk}),
+            },
+            # One at a time: items get their places in the project one after the other.
+            unique_key=IMPORT,
+            user=user,
+        )
+        data: dict[str, object] = {"file": stored_file.original_name, "sha256": stored_file.sha256}
+        data |= {"text_format": text_format} if text_format else {}
+        data |= {"keep_labels": True} if keep_labels else {}
+        data |= {"add_duplicates": True} if add_duplicates else {}
+        audit.record(project=project, actor=user, action="import.started", target=f"job:{job.pk}", data=data)
+    return job
+
+
+def _refuse_no_labels(seen: Preview) -> None:
+    """Raises InputError where the file's format does not say what people labelled."""
+    importer = registry.get(seen.format)
+    of_argilla = isinstance(importer, HuggingFace) and any(name.endswith(RESPONSES) for name in seen.columns)
+    if not (seen.labels or importer.holds_labels or of_argilla):
+        words = _(
+            "A file of this format (%(format)s) does not say which of its columns are labels that people "
+            "gave: none would be kept. Labels are kept of Label Studio, doccano and Argilla. Import it "
+            "without keeping labels: its columns come along and are delivered."
+        )
+        raise InputError(words % {"format": seen.format}, where="keep_labels")
+
+
+def may_change_text_format(project: Project) -> bool:
+    """Not once people may have labelled: what they saw stays as it was."""
+    return not project.work_batches.filter(imported_by__isnull=True).exists()
+
+
+def _set_text_format(project: Project, text_format: str) -> None:
+    if not may_change_text_format(project):
+        raise ConflictError(
+            _("People have been asked to label: how the texts are shown stays as it is."), where="text_format"
+        )
+    project.text_format = text_format
+    project.save(update_fields=["text_format"])
+
+
+def _first_image(
+    records: Iterator[Record], problems: list[tuple[str, str]], name: str
+) -> list[dict[str, str]]:
+    """Columns of the first image that follows: an archive may begin with a text about itself.
+
+    Raises InputError where none does. Of an archive whose images come very late that is left to the import.
+    """
+    searched = 0
+    for record in islice(records, IMAGE_SEARCH):
+        if not isinstance(record, Problem):
+            return [record.columns]
+        searched += 1
+    if searched == IMAGE_SEARCH:
+        return []
+    words = _("There is no image in this zip archive that can be read.")
+    raise InputError(words + (" {}: {}".format(*problems[0]) if problems else ""), where=name)

@@ -1,0 +1,240 @@
+"""Bringing data in: choose a file, look at its first rows, say which column is what, start."""
+
+import hashlib
+import io
+from dataclasses import dataclass
+from typing import IO, Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.files.base import File
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext as _
+from django_htmx.http import HttpResponseClientRedirect
+
+from annotation.common import limits
+from annotation.common.access import ProjectRequest, needs, takes_files, told
+from annotation.common.files import store_file
+from annotation.common.forms import add_error
+from annotation.errors import HypacError, InputError
+from annotation.imports.again import doubling
+from annotation.imports.budget import one_look
+from annotation.imports.check import Check, check_import
+from annotation.imports.formats.detect import detect
+from annotation.imports.formats.excel import NAME as EXCEL
+from annotation.imports.forms import TEXT_FORMATS, MappingForm, UploadForm
+from annotation.imports.undo import start_undo
+from annotation.imports.upload import (
+    Mapping,
+    Preview,
+    check_mapping,
+    may_change_text_format,
+    preview,
+    start_import,
+)
+from annotation.models import Job, Project, StoredFile
+from annotation.ports import routing_port
+
+RECENT = 5
+
+
+@takes_files
+@needs("items.import", "GET", "POST")
+@one_look()
+def import_upload(request: ProjectRequest) -> HttpResponseBase:
+    project = request.access.project
+    form = UploadForm(request.POST or None, request.FILES or None)
+    if request.method == "POST" and form.is_valid():
+        content, name, media_type = _content(form)
+        try:
+            stored = store_file(project=project, content=content, original_name=name, media_type=media_type)
+            preview(stored_file=stored, rows=1)
+        except HypacError as error:
+            _add_file_error(form, error, name)
+        else:
+            page = reverse("import_mapping", args=[project.slug, stored.pk])
+            return HttpResponseClientRedirect(page) if request.htmx else redirect(page)
+    return render(
+        request,
+        "annotation/imports/import_upload.html",
+        {
+            "form": form,
+            "step": "import",
+            "item_count": project.items.count(),
+            "imports": project.jobs.filter(kind="import").order_by("-id")[:RECENT],
+            "most_bytes": settings.HYPAC_MAX_UPLOAD_BYTES,
+            "connections": project.connections.order_by("name"),
+        },
+    )
+
+
+@needs("items.import", "GET", "POST")
+@one_look()
+def import_mapping(request: ProjectRequest, file_id: int) -> HttpResponseBase:
+    """A POST with `do`, or by htmx, changes what is on the form and stores nothing."""
+    project = request.access.project
+    stored = get_object_or_404(StoredFile.objects.select_related("project"), project=project, pk=file_id)
+    try:
+        guess = detect(stored)
+        look, trouble = _look(stored, guess, request.POST.get("format", ""))
+    except HypacError as error:
+        messages.error(request, str(error))
+        return redirect("import_upload", project.slug)
+    form = MappingForm(
+        request.POST or None, look=look, guess=guess, text_format_is_open=may_change_text_format(project)
+    )
+    only_look = request.method != "POST" or bool(request.htmx or "do" in request.POST)
+    if not only_look and not trouble and form.is_valid():
+        try:
+            job = start_import(
+                project=project,
+                user=request.user,
+                stored_file=stored,
+                mapping=form.mapping(),
+                format_name=look.format,
+                text_format=form.cleaned_data.get("text_format") or "",
+                keep_labels=form.cleaned_data.get("keep_labels", False),
+                add_duplicates=form.cleaned_data["add_duplicates"],
+            )
+        except HypacError as error:
+            add_error(form, error)
+        else:
+            return redirect("job", project.slug, job.pk)
+    return render(
+        request,
+        "annotation/imports/import_mapping.html",
+        _mapping_page(request, stored, look)
+        | {"form": form, "guess": guess, "step": "import", "trouble": trouble, "only_look": only_look},
+    )
+
+
+@needs("items.import", "POST")
+def import_undo(request: ProjectRequest, job_id: int) -> HttpResponseBase:
+    shown = found = get_object_or_404(Job, project=request.access.project, pk=job_id)
+    with told(request):
+        shown = start_undo(job=found, user=request.user)
+    return redirect("job", request.access.project.slug, shown.pk)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is on the form now, whatever of it can be used: `shown` has "" for a place that is still free."""
+
+    shown: list[str]
+    id_column: str
+    text_format: str
+
+    @property
+    def mapping(self) -> Mapping:
+        return Mapping.showing([name for name in self.shown if name], id_column=self.id_column)
+
+
+def _look(stored: StoredFile, guess: str, wanted: str) -> tuple[Preview, str]:
+    """The file as it is wanted to be read; as it seems to be, and why not otherwise, where it cannot."""
+    texts = wanted in TEXT_FORMATS and guess in TEXT_FORMATS
+    if not texts and not (guess == EXCEL and wanted.startswith(f"{EXCEL}:")):
+        return preview(stored_file=stored), ""
+    try:
+        look = preview(stored_file=stored, format_name=wanted)
+        if not look.columns:
+            raise InputError(_no_row(look))
+        return look, ""
+    except InputError as error:
+        return preview(stored_file=stored), _("It cannot be read like that. %(error)s") % {"error": error}
+
+
+def _no_row(look: Preview) -> str:
+    """That no row of the beginning is of this format, and why the first one is not."""
+    words = _("None of the first rows is of the format “%(format)s”. %(where)s: %(problem)s")
+    where, problem = look.problems[0]
+    return words % {"format": gettext(look.format_title), "where": where, "problem": problem}
+
+
+def _mapping_page(request: ProjectRequest, stored: StoredFile, look: Preview) -> dict[str, Any]:
+    project = request.access.project
+    chosen = _chosen(request, project, look)
+    # A file that was imported can be looked at again, with the answers of models in it.
+    hidden = routing_port().hidden_columns(project=project) | look.reserved
+    rows = [
+        [
+            _("(not shown now)") if name in hidden else row.get(name, "")[: limits.CELL]
+            for name in look.columns
+        ]
+        for row in look.rows
+    ]
+    check, refusal = _check(stored, look, chosen.mapping)
+    again = check and doubling(
+        stored_file=stored, mapping=chosen.mapping, format_name=look.format, check=check
+    )
+    answers = [column for column in look.details if column.suspicious]
+    shown_answers = [column.name for column in answers if column.name in chosen.shown]
+    return {
+        "look": look,
+        "rows": rows,
+        "file": stored,
+        "chosen": chosen,
+        "check": check,
+        "refusal": refusal,
+        "doubling": again,
+        "text_format": chosen.text_format,
+        "answers": answers,
+        "shown_answers": shown_answers,
+        "shown_names": ", ".join(f"“{name}”" for name in shown_answers),
+        "may_add": len(chosen.shown) < min(limits.ITEM_FIELDS, len(look.columns)),
+    }
+
+
+def _chosen(request: ProjectRequest, project: Project, look: Preview) -> Chosen:
+    """What was chosen, with the button that was pressed (`do`) taken into account."""
+    if request.method != "POST":
+        shown = list(look.suggestion.shown) or [""]
+        return Chosen(shown, look.suggestion.id_column, project.text_format)
+    data = request.POST
+    # Read in another way, the file may have other columns.
+    shown = [name for name in data.getlist("text_column") if not name or name in look.columns]
+    what, _colon, place = data.get("do", "").partition(":")
+    index = int(place) if place.isdecimal() and len(place) < 5 else -1
+    if what == "add" and len(shown) < limits.ITEM_FIELDS:
+        shown.append("")
+    if what == "remove" and 0 <= index < len(shown):
+        del shown[index]
+    if what == "up" and 0 < index < len(shown):
+        shown[index - 1 : index + 1] = reversed(shown[index - 1 : index + 1])
+    if what == "down" and 0 <= index < len(shown) - 1:
+        shown[index : index + 2] = reversed(shown[index : index + 2])
+    text_format = data.get("text_format", "")
+    if text_format not in Project.TextFormat.values or not may_change_text_format(project):
+        text_format = project.text_format
+    id_column = data.get("id_column", "")
+    return Chosen(
+        shown or list(look.suggestion.shown) or [""],
+        id_column if id_column in look.columns else "",
+        text_format,
+    )
+
+
+def _check(stored: StoredFile, look: Preview, mapping: Mapping) -> tuple[Check | None, str]:
+    """What an import would do, and why there would be none."""
+    try:
+        check_mapping(project=stored.project, seen=look, mapping=mapping)
+        return check_import(stored_file=stored, mapping=mapping, format_name=look.format), ""
+    except HypacError as error:
+        return None, error.message if error.where in ("text_column", "id_column") else str(error)
+
+
+def _add_file_error(form: UploadForm, error: HypacError, name: str) -> None:
+    """Above the form, with the line or the part of the file; its name alone would say nothing new."""
+    form.add_error(None, error.message if error.where in ("file", name) else str(error))
+
+
+def _content(form: UploadForm) -> tuple[IO[bytes], str, str]:
+    if file := form.cleaned_data["file"]:
+        return file, file.name, file.content_type or ""
+    text = form.cleaned_data["text"].strip("\r\n").replace("\r\n", "\n") + "\n"
+    content = text.encode()
+    # Items without an id are named by the file and the line: two texts must not have one name.
+    name = f"pasted-{hashlib.sha256(content).hexdigest()[:8]}.txt"
+    return File(io.BytesIO(content)), name, "text/plain"

@@ -1,0 +1,48 @@
+"""Images of items, handed out as images and as nothing else."""
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from annotation.common.access import ProjectRequest, needs
+from annotation.common.downloads import download
+from annotation.errors import HypacError
+from annotation.models import Item, Project, StoredFile
+
+# What the importer accepts; whatever else a file may claim to be is not sent as that.
+MEDIA_TYPES = {"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"}
+
+
+@needs("project.view", "GET")
+def image(request: ProjectRequest, sha256: str) -> HttpResponseBase:
+    try:
+        return image_answer(request, request.access.project, sha256)
+    except HypacError as error:
+        return HttpResponse(f"{error.message}\n", status=status_of(error), content_type="text/plain")
+
+
+def image_answer(request: HttpRequest, project: Project, sha256: str) -> HttpResponseBase:
+    """The bytes, or a range of them. They never change under their hash, so whoever asked may keep them;
+    shared caches may not. Raises Http404 where no item shows it, and what `open_file` raises.
+    """
+    stored = StoredFile.objects.filter(project=project, sha256=sha256).first()
+    if (
+        stored is None
+        or stored.media_type not in MEDIA_TYPES
+        or not Item.objects.filter(image=stored).exists()
+    ):
+        raise Http404("no such image in this project")
+    name = f"{stored.sha256[:16]}.{stored.media_type.removeprefix('image/')}"
+    response = download(request, stored, name=name, media_type=stored.media_type)
+    for header, value in {
+        "Cache-Control": "private, max-age=31536000, immutable",
+        "Content-Disposition": f'inline; filename="{name}"',
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }.items():
+        response.headers[header] = value
+    return response
+
+
+def status_of(error: HypacError) -> int:
+    """Of a file that cannot be read: for good, or for now."""
+    return 410 if error.permanent else 503

@@ -1,0 +1,190 @@
+"""Answers of people: labels, corrections, skips."""
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation.common import events
+from annotation.errors import ConflictError, InputError, NotAllowedError
+from annotation.labelling.lease_tokens import was_given
+from annotation.labelling.leases import NO_LEASE, held, why_gone
+from annotation.labelling.settling import lock_settling, settle_after
+from annotation.labelling.values import check_comment, check_idempotency_key, usable_lead_time, validate_value
+from annotation.models import Draft, Label, Skip, User, WorkBatch, WorkItem
+from annotation.ports import routing_port
+
+State = WorkItem.State
+
+
+def submit(
+    *,
+    user: User,
+    work_item_id: int,
+    token: str,
+    value: Any,
+    idempotency_key: str,
+    lead_time_ms: int | None = None,
+    comment: str = "",
+) -> Label:
+    """Store the label of an item that the person holds, and end its lease.
+
+    Sent twice with the same `idempotency_key` and the same answer, it makes one label. Raises ConflictError
+    for the same key with another answer, for an item that they never held, and where the item has passed on
+    meanwhile (the answer is then kept as the person's draft); InputError names the field; NotAllowedError
+    where they may not label a blind item.
+    """
+    work_item, watched = _load(work_item_id)
+    project = work_item.batch.project
+    value = validate_value(project, value)
+    check_comment(comment)
+    check_idempotency_key(idempotency_key)
+    try:
+        with transaction.atomic():
+            if work_item.batch.blind and (
+                objection := routing_port().blind_objection(project=project, user=user)
+            ):
+                if label := _replay(user, idempotency_key, work_item_id, value, comment):
+                    return label
+                raise NotAllowedError(objection)
+            lock_settling(work_item.batch)
+            if held(user, work_item_id, token).update(
+                state=State.DONE, finished_at=timezone.now(), **NO_LEASE
+            ):
+                label = Label.objects.create(
+                    item_id=work_item.item_id,
+                    work_item=work_item,
+                    annotator=user,
+                    value=value,
+                    idempotency_key=idempotency_key,
+                    comment=comment,
+                    lead_time_ms=usable_lead_time(lead_time_ms),
+                )
+                Draft.objects.filter(work_item=work_item, user=user).delete()
+                settle_after(label)
+                routing_port().label_stored(label=label, replaced=None)
+                if watched:
+                    events.label_stored(label, project, work_item.batch_id)
+                return label
+            # This request may have come before, or a twin of it was quicker by a moment.
+            if label := _replay(user, idempotency_key, work_item_id, value, comment):
+                return label
+    except IntegrityError:
+        # The key came with another answer before, or at the same moment, and the other one won.
+        if label := _replay(user, idempotency_key, work_item_id, value, comment):
+            return label
+        raise
+    why = why_gone(user=user, work_item_id=work_item_id, token=token)
+    if was_given(token, work_item_id=work_item_id, user_id=user.pk):
+        _keep_draft(work_item, user, value, comment)
+        why = _("%(what)s Your answer is kept as a draft.") % {"what": why}
+    raise ConflictError(why)
+
+
+def correct(
+    *,
+    user: User,
+    label_id: int,
+    value: Any,
+    idempotency_key: str,
+    lead_time_ms: int | None = None,
+    comment: str = "",
+) -> Label:
+    """Store a new version of the person's own label. Where nothing changes, the label itself comes back.
+
+    This is possible after the batch is locked, too: whoever rests on the label hears of it through
+    `RoutingPort.label_stored`. Raises ConflictError where the label has a newer version already, or for a
+    known key with another answer; NotAllowedError for somebody else's label.
+    """
+    old = Label.objects.select_related("work_item__batch__project", "annotator").filter(pk=label_id).first()
+    if old is None:
+        raise InputError(_("There is no such label."), where="label_id")
+    if old.annotator_id != user.pk:
+        raise NotAllowedError(_("Only the person who gave a label can correct it."))
+    batch = old.work_item.batch
+    project = batch.project
+    value = validate_value(project, value)
+    check_comment(comment)
+    check_idempotency_key(idempotency_key)
+    try:
+        with transaction.atomic():
+            # A correction comes before the batch's lock or after it, never beside it.
+            batch = WorkBatch.objects.select_for_update(no_key=True).get(pk=batch.pk)
+            if label := _replay(user, idempotency_key, old.work_item_id, value, comment):
+                return label
+            if Label.objects.filter(supersedes=old).exists():
+                raise ConflictError(_("This label has been corrected already. Load it again."))
+            if (old.value, old.comment) == (value, comment):
+                return old
+            must_be_blind = batch.blind and batch.locked_at is None
+            if must_be_blind and (objection := routing_port().blind_objection(project=project, user=user)):
+                raise NotAllowedError(objection)
+            label = Label.objects.create(
+                item_id=old.item_id,
+                work_item_id=old.work_item_id,
+                annotator=user,
+                value=value,
+                version=old.version + 1,
+                supersedes=old,
+                idempotency_key=idempotency_key,
+                comment=comment,
+                lead_time_ms=usable_lead_time(lead_time_ms),
+            )
+            settle_after(label)
+            routing_port().label_stored(label=label, replaced=old)
+            events.label_stored(label, project, batch.pk)
+            return label
+    except IntegrityError:
+        if label := _replay(user, idempotency_key, old.work_item_id, value, comment):
+            return label
+        raise ConflictError(_("This label was corrected at the same moment. Load it again.")) from None
+
+
+def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str = "") -> Skip:
+    """Give the item to somebody else, and say why. Sent twice, it has one effect.
+
+    Raises ConflictError where the person does not hold the item any more, InputError for an unknown reason.
+    """
+    if reason not in Skip.Reason.values:
+        raise InputError(
+            _("There is no reason %(reason)r; choose one of %(names)s.")
+            % {"reason": reason, "names": ", ".join(Skip.Reason.values)},
+            where="reason",
+        )
+    check_comment(comment)
+    work_item, _watched = _load(work_item_id)
+    with transaction.atomic():
+        if held(user, work_item_id, token).update(state=State.OPEN, **NO_LEASE):
+            return Skip.objects.create(work_item=work_item, user=user, reason=reason, comment=comment)
+        earlier = Skip.objects.filter(work_item=work_item, user=user, cleared_at__isnull=True).first()
+    if earlier is not None and (earlier.reason, earlier.comment) == (reason, comment):
+        return earlier
+    raise ConflictError(why_gone(user=user, work_item_id=work_item_id, token=token))
+
+
+def _load(work_item_id: int) -> tuple[WorkItem, bool]:
+    """The work item, and whether its project has an address that is told of labels."""
+    rows = WorkItem.objects.select_related("batch__project").filter(pk=work_item_id)
+    work_item = rows.annotate(watched=events.is_watched("batch__project")).first()
+    if work_item is None:
+        raise InputError(_("There is no such work item."), where="work_item")
+    return work_item, work_item.watched
+
+
+def _replay(user: User, key: str, work_item_id: int, value: Any, comment: str) -> Label | None:
+    """The label that this very request has made already. Raises ConflictError if another one used its key."""
+    label = Label.objects.filter(annotator=user, idempotency_key=key).first()
+    if label is None:
+        return None
+    if (label.work_item_id, label.value, label.comment) == (work_item_id, value, comment):
+        return label
+    raise ConflictError(
+        _("This key came with another answer before. Reload the page."), where="idempotency_key"
+    )
+
+
+def _keep_draft(work_item: WorkItem, user: User, value: Any, comment: str) -> None:
+    Draft.objects.update_or_create(
+        work_item=work_item, user=user, defaults={"value": value, "comment": comment}
+    )

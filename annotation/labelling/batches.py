@@ -1,0 +1,237 @@
+"""Asking for labels: making batches, watching them, ending them."""
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+
+from django.db import IntegrityError, transaction
+from django.db.models import Count, Max, Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation.common.bulk import copy_rows
+from annotation.errors import ConflictError, InputError
+from annotation.labelling.decisions import may_be_stuck, stuck_in
+from annotation.labelling.leases import NO_LEASE
+from annotation.labelling.settled import unsettled
+from annotation.models import Item, Label, Project, WorkBatch, WorkItem
+
+State = WorkItem.State
+UNFINISHED = (State.OPEN, State.LEASED)
+AT_ONCE = 2_000
+"""Open work items that are withdrawn in a request."""
+CHUNK = 50_000
+"""Items that are read before they are written: whoever gives them may read them from the database."""
+
+
+@dataclass(frozen=True)
+class BatchProgress:
+    """How far a batch is.
+
+    The first five count work items: answers that are asked for, of which an item may need several. The others
+    count items: those with an open answer that nobody is left to give, those that are asked about, those with
+    a label of record, and those whose people have all answered without settling it. `all_stuck` says whether
+    nobody but a manager can go on with any of what is left.
+    """
+
+    open: int
+    leased: int
+    done: int
+    unlabelable: int
+    total: int
+    stuck: int
+    items: int
+    settled: int
+    disagreeing: int
+    all_stuck: bool
+
+    @property
+    def finished(self) -> bool:
+        """Whether every item has a label of record or was given up."""
+        return self.open == 0 and self.leased == 0 and self.disagreeing == 0
+
+
+def create_batch(
+    *,
+    project: Project,
+    item_ids: Iterable[int],
+    blind: bool,
+    priority: int,
+    entropy: int,
+    overlap: int = 1,
+    overlap_share: Decimal = Decimal(1),
+) -> WorkBatch:
+    """Ask people for one label of each item, in an order drawn from `entropy`; for `overlap` labels by as
+    many people of items that are chosen at random, each with the probability `overlap_share`.
+
+    Order and choice rest on hashes of `entropy` and the item's id, so that they say nothing about how the
+    items were chosen or in which order they are given here. Raises InputError where an item is not of the
+    project.
+    """
+    wrong = InputError(_("An item is given twice, or is not of this project."), where="item_ids")
+    given = 0
+    with transaction.atomic():
+        # What somebody took while its batch was withdrawn would keep the item from everybody.
+        _withdraw(
+            WorkItem.objects.filter(
+                batch__project=project, batch__withdrawn_at__isnull=False, state=State.LEASED
+            )
+        )
+        batch = WorkBatch.objects.create(project=project, blind=blind, priority=priority, overlap=overlap)
+        for ids in _chunks(item_ids):
+            given += len(ids)
+            rows = (
+                (batch.pk, pk, slot, priority, _place(entropy, pk))
+                for pk in ids
+                for slot in range(overlap if overlap > 1 and _has_several(entropy, pk, overlap_share) else 1)
+            )
+            try:
+                copy_rows(WorkItem, ("batch", "item", "slot", "priority", "order"), rows)
+            except IntegrityError:  # two rows for one slot
+                raise wrong from None
+        # All at once: of a million items that is one look instead of a thousand.
+        if Item.objects.filter(project=project, work_items__batch=batch, work_items__slot=0).count() != given:
+            raise wrong
+    return batch
+
+
+def lock_batch(*, batch: WorkBatch) -> WorkBatch:
+    """From now on a correction makes what rests on these labels invalid. Locking twice has one effect.
+
+    Raises ConflictError while an item is open or with somebody, or people differ about it.
+    """
+    with transaction.atomic():
+        # The moment is taken when the row is ours: a correction that held it until now is before the lock.
+        locked = WorkBatch.objects.select_for_update(no_key=True).get(pk=batch.pk)
+        if locked.locked_at is None:
+            last = Label.objects.filter(work_item__batch=batch).aggregate(last=Max("created_at"))["last"]
+            settled = (
+                batch.settlements.aggregate(last=Max("created_at"))["last"] if batch.overlap > 1 else None
+            )
+            # Of two servers one clock may be behind the other.
+            locked.locked_at = max(filter(None, (timezone.now(), last, settled)))
+            locked.save(update_fields=["locked_at"])
+        waiting = WorkItem.objects.filter(batch=batch, state__in=(State.OPEN, State.LEASED)).count()
+        if waiting:
+            raise ConflictError(_("%(count)s items still wait for their label.") % {"count": f"{waiting:,}"})
+        if batch.overlap > 1 and (differ := unsettled(WorkItem.objects.filter(batch=batch)).count()):
+            raise ConflictError(
+                _("People differ about %(count)s items: a reviewer has to decide.") % {"count": f"{differ:,}"}
+            )
+    batch.refresh_from_db(fields=["locked_at"])
+    return batch
+
+
+def withdraw_batch(*, batch: WorkBatch) -> int:
+    """Ask no longer for what has no label yet; returns how many work items that is. Labels stay."""
+    with transaction.atomic():
+        _mark_withdrawn(batch)
+        return _withdraw(WorkItem.objects.filter(batch=batch, state__in=UNFINISHED))
+
+
+def stop_asking(*, batch: WorkBatch) -> bool:
+    """As `withdraw_batch` to everybody who labels, and quick however large the batch is: nobody is given
+    anything of it any more, and what people hold is withdrawn. False where the rest is left to
+    `withdraw_some`.
+    """
+    with transaction.atomic():
+        _mark_withdrawn(batch)
+        waiting = WorkItem.objects.filter(batch=batch, state=State.OPEN)
+        many = len(waiting.order_by().values_list("pk")[: AT_ONCE + 1]) > AT_ONCE
+        states = (State.LEASED,) if many else UNFINISHED
+        _withdraw(WorkItem.objects.filter(batch=batch, state__in=states))
+        return not many
+
+
+def left_to_withdraw(batch: WorkBatch, most: int) -> list[int]:
+    """Some work items of a withdrawn batch that still look as if they were asked for."""
+    left = WorkItem.objects.filter(batch=batch, state__in=UNFINISHED).order_by()
+    return list(left.values_list("pk", flat=True)[:most])
+
+
+def withdraw_some(batch: WorkBatch, work_items: Collection[int]) -> int:
+    """Withdraw these of the batch; call it in a transaction."""
+    # The batch first, as in `settling.lock_settling`.
+    list(WorkBatch.objects.select_for_update(no_key=True).filter(pk=batch.pk).values_list("pk"))
+    return _withdraw(WorkItem.objects.filter(batch=batch, pk__in=work_items, state__in=UNFINISHED))
+
+
+def _mark_withdrawn(batch: WorkBatch) -> None:
+    WorkBatch.objects.filter(pk=batch.pk, withdrawn_at__isnull=True).update(withdrawn_at=timezone.now())
+
+
+def _withdraw(work: QuerySet[WorkItem]) -> int:
+    return work.update(state=State.WITHDRAWN, finished_at=timezone.now(), **NO_LEASE)
+
+
+def batch_progress(batch: WorkBatch) -> BatchProgress:
+    """How far the batch is. Withdrawn work items are not counted."""
+    # What is open of a batch that was withdrawn is being withdrawn.
+    gone = (State.WITHDRAWN,) if batch.withdrawn_at is None else (State.WITHDRAWN, State.OPEN)
+    asked = WorkItem.objects.filter(batch=batch).exclude(state__in=gone)
+    counts: dict[str, int] = dict(asked.values_list("state").annotate(count=Count("pk")).order_by())
+    total, done = sum(counts.values()), counts.get(State.DONE, 0)
+    open_, leased = counts.get(State.OPEN, 0), counts.get(State.LEASED, 0)
+    slots = stuck = stuck_in(batch).count() if may_be_stuck(batch) else 0
+    items, settled, disagreeing = total, done, 0
+    if batch.overlap > 1:
+        slots = stuck_in(batch, one_per_item=False).count() if stuck else 0
+        items, settled, disagreeing = _items_of_several(batch)
+    return BatchProgress(
+        open=open_,
+        leased=leased,
+        done=done,
+        unlabelable=counts.get(State.UNLABELABLE, 0),
+        total=total,
+        stuck=stuck,
+        items=items,
+        settled=settled,
+        disagreeing=disagreeing,
+        all_stuck=bool(stuck) and not leased and slots == open_,
+    )
+
+
+def _items_of_several(batch: WorkBatch) -> tuple[int, int, int]:
+    """Items that are asked about, that have a label of record, and whose people have all answered without
+    settling it (annotation.labelling.settled.unsettled), in one pass over the work items.
+    """
+    unanswered = Q(state__in=(State.OPEN, State.LEASED, State.UNLABELABLE))
+    by_item = (
+        WorkItem.objects.filter(batch=batch)
+        .order_by()
+        .values("item")
+        .annotate(
+            last=Max("slot"),
+            given=Count("pk", filter=Q(state=State.DONE)),
+            missing=Count("pk", filter=unanswered),
+        )
+    )
+    counted = by_item.aggregate(
+        items=Count("item", filter=Q(given__gt=0) | Q(missing__gt=0)),
+        alone=Count("item", filter=Q(last=0, given__gt=0)),
+        answered=Count("item", filter=Q(last__gt=0, given__gt=0, missing=0)),
+    )
+    # Only what is answered is ever settled, and an answer stays.
+    standing = batch.settlements.filter(superseded_by__isnull=True, value__isnull=False).count()
+    return counted["items"], counted["alone"] + standing, counted["answered"] - standing
+
+
+def _place(entropy: int, item_id: int) -> int:
+    """63 bits: what a PositiveBigIntegerField holds."""
+    return int.from_bytes(hashlib.sha256(f"{entropy}:{item_id}".encode()).digest()[:8]) >> 1
+
+
+def _has_several(entropy: int, item_id: int, share: Decimal) -> bool:
+    """Whether several people are asked about an item: each on its own, so that the draw of a calibration set
+    stays a simple random sample whatever came out.
+    """
+    digest = hashlib.sha256(f"{entropy}:{item_id}:several".encode()).digest()
+    return int.from_bytes(digest[:8]) < share * 2**64
+
+
+def _chunks(item_ids: Iterable[int]) -> Iterator[list[int]]:
+    rest = iter(item_ids)
+    while chunk := list(islice(rest, CHUNK)):
+        yield chunk

@@ -1,0 +1,170 @@
+"""Items that nobody could label: found, and decided upon by a manager."""
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation.common import audit
+from annotation.common.permissions import ROLES_BY_ACTION
+from annotation.errors import ConflictError, InputError
+from annotation.labelling.clock import queue_time
+from annotation.labelling.leases import NO_LEASE
+from annotation.labelling.settling import lock_settling, settle_item
+from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
+from annotation.ports import routing_port
+
+State = WorkItem.State
+
+
+def stuck_items(project: Project) -> QuerySet[WorkItem]:
+    """Open work items that nobody is left to do: everyone who may label them has skipped them, or given
+    another of the labels that their item gets. One per item; `has_answers` says whether one was given.
+    """
+    skipped_in = Skip.objects.filter(work_item__batch=OuterRef("pk"), cleared_at__isnull=True)
+    batches = WorkBatch.objects.filter(
+        Exists(skipped_in) | Q(overlap__gt=1),
+        project=project,
+        locked_at__isnull=True,
+        withdrawn_at__isnull=True,
+    )
+    stuck = WorkItem.objects.none()
+    for batch in batches.select_related("project"):
+        if may_be_stuck(batch):
+            stuck |= stuck_in(batch)
+    answered = WorkItem.objects.filter(batch=OuterRef("batch"), item=OuterRef("item"), state=State.DONE)
+    stuck = stuck.annotate(has_answers=Exists(answered))
+    return stuck.select_related("item", "batch").order_by("priority", "order")
+
+
+def may_be_stuck(batch: WorkBatch) -> bool:
+    """Whether it is worth while to look for stuck items, which takes longer."""
+    if Skip.objects.filter(work_item__batch=batch, cleared_at__isnull=True).exists():
+        return True
+    # As long as nobody skips, so many people are enough for every item.
+    return batch.overlap > 1 and _who_may_label(batch).count() < batch.overlap
+
+
+def stuck_in(batch: WorkBatch, *, one_per_item: bool = True) -> QuerySet[WorkItem]:
+    """The batch's part of `stuck_items`."""
+    skips = Skip.objects.filter(work_item__batch=batch, cleared_at__isnull=True)
+    stuck = WorkItem.objects.filter(~Exists(_who_could_still_label(batch)), batch=batch, state=State.OPEN)
+    # What nobody skipped is not looked at, which is nearly all.
+    if batch.overlap == 1:
+        return stuck.filter(pk__in=skips.values("work_item"))
+    same = {"item": OuterRef("item"), "batch": batch}
+    tried = Q(item__in=skips.values("work_item__item"))
+    if _who_may_label(batch).count() < batch.overlap:
+        # Then all of them may have answered, and still an answer is missing.
+        tried |= Q(Exists(WorkItem.objects.filter(state=State.DONE, **same)))
+    stuck = stuck.filter(tried)
+    if not one_per_item:
+        return stuck
+    return stuck.exclude(Exists(WorkItem.objects.filter(state=State.OPEN, slot__lt=OuterRef("slot"), **same)))
+
+
+def decide(*, work_item: WorkItem, actor: User, decision: str) -> WorkItem:
+    """Make one of DECISIONS about an item that nobody is left to do. Raises InputError for another word, and
+    what the decision raises.
+    """
+    if decision not in DECISIONS:
+        raise InputError(_("Choose what to do with the item."), where="decision")
+    return DECISIONS[decision](work_item=work_item, actor=actor)
+
+
+def give_up(*, work_item: WorkItem, actor: User) -> WorkItem:
+    """Decide that nobody can label an item: it gets no label, and nobody is asked about it any more. What
+    some of several people answered about it stays, and does not count.
+
+    Raises ConflictError where somebody is at it, or it has ended.
+    """
+    with transaction.atomic():
+        lock_settling(work_item.batch)
+        _end(work_item, State.UNLABELABLE)
+        work_item.refresh_from_db()
+        _record(work_item, actor, "work.given_up")
+        routing_port().work_item_ended(work_item=work_item)
+    return work_item
+
+
+def ask_no_more(*, work_item: WorkItem, actor: User) -> WorkItem:
+    """Decide that the answers that an item has got are enough, and settle it from them if they agree.
+
+    Raises ConflictError where there is none, where somebody is at it, or nobody is asked any more.
+    """
+    batch = work_item.batch
+    with transaction.atomic():
+        lock_settling(batch)
+        same = WorkItem.objects.filter(batch=batch, item=work_item.item_id)
+        if not same.filter(state=State.DONE).exists():
+            raise ConflictError(_("Nobody has answered about this item yet."))
+        _end(work_item, State.WITHDRAWN)
+        work_item.refresh_from_db()
+        _record(work_item, actor, "work.asked_no_more")
+        settle_item(batch, work_item.item_id)
+        routing_port().work_item_ended(work_item=work_item)
+    return work_item
+
+
+def ask_again(*, work_item: WorkItem, actor: User) -> WorkItem:
+    """Ask those who skipped an item once more. Raises ConflictError where it does not wait for a label."""
+    batch = work_item.batch
+    work = WorkItem.objects.filter(pk=work_item.pk)
+    if batch.overlap > 1:
+        work = WorkItem.objects.filter(batch=batch, item=work_item.item_id)
+    with transaction.atomic():
+        if not work.filter(state__in=(State.OPEN, State.LEASED)).exists():
+            raise ConflictError(_("This item no longer waits for a label. Load the page again."))
+        Skip.objects.filter(work_item__in=work, cleared_at__isnull=True).update(cleared_at=timezone.now())
+        _record(work_item, actor, "work.asked_again")
+    return work_item
+
+
+DECISIONS = {"give_up": give_up, "ask_again": ask_again, "ask_no_more": ask_no_more}
+
+
+def _end(work_item: WorkItem, state: str) -> None:
+    """End every open work item of an item in its batch. Raises ConflictError where somebody is at one."""
+    same = WorkItem.objects.filter(batch=work_item.batch_id, item=work_item.item_id)
+    nobody_at_it = Q(state=State.OPEN) | Q(state=State.LEASED, lease_expires_at__lte=queue_time())
+    ended = same.filter(nobody_at_it).order_by().update(state=state, finished_at=timezone.now(), **NO_LEASE)
+    if not ended or same.filter(state__in=(State.OPEN, State.LEASED)).exists():
+        raise ConflictError(_("Somebody has this item open, or it has been dealt with. Load the page again."))
+
+
+def _record(work_item: WorkItem, actor: User, action: str) -> None:
+    # Not the item: whoever reads the trail must not learn what is in a hidden batch.
+    audit.record(
+        project=work_item.batch.project, actor=actor, action=action, target=f"work_item:{work_item.pk}"
+    )
+
+
+def _who_may_label(batch: WorkBatch) -> QuerySet[Membership]:
+    """Members whom the batch can be given to."""
+    members = Membership.objects.filter(
+        project_id=batch.project_id,
+        user__is_active=True,
+        is_active=True,
+        role__in=ROLES_BY_ACTION["label"],
+    )
+    if batch.blind:
+        kept_out = [
+            member.user_id
+            for member in members.select_related("user", "project")
+            if routing_port().blind_objection(project=member.project, user=member.user)
+        ]
+        members = members.exclude(user__in=kept_out)
+    return members
+
+
+def _who_could_still_label(batch: WorkBatch) -> QuerySet[Membership]:
+    """Members who may label OuterRef("pk") and have neither skipped it nor labelled its item in the batch."""
+    skipped = Skip.objects.filter(user=OuterRef("user"), cleared_at__isnull=True)
+    if batch.overlap == 1:
+        skipped = skipped.filter(work_item=OuterRef(OuterRef("pk")))
+    else:
+        skipped = skipped.filter(work_item__item=OuterRef(OuterRef("item")), work_item__batch=batch)
+    labelled = Label.objects.filter(
+        item=OuterRef(OuterRef("item")), annotator=OuterRef("user"), work_item__batch=batch
+    )
+    return _who_may_label(batch).exclude(Exists(skipped)).exclude(Exists(labelled))

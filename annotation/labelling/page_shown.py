@@ -1,0 +1,174 @@
+"""What the page on which people label shows: the whole of it, the part that changes, or one item."""
+
+import secrets
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from annotation.common.access import ProjectRequest
+from annotation.labelling import queue
+from annotation.labelling.label_values import in_words
+from annotation.labelling.objections import why_not_mine
+from annotation.labelling.page_answers import holding
+from annotation.labelling.queries import annotator_pace, waiting_for
+from annotation.labelling.queue import Task
+from annotation.models import Label, Project, Skip, WorkItem
+from annotation.ports import routing_port
+from annotation.projects.task_types import TASK_TYPES, TaskType
+
+SHOWN = 60
+"""Characters of an answer that a message repeats."""
+MANY_CHOICES = 12
+"""From more labels than this on, there is a field that finds them."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the person is told about what they just did: `trouble` where it did not go as meant."""
+
+    text: str
+    trouble: bool = False
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def show(
+    request: ProjectRequest,
+    task: Task | None,
+    said: Said | None = None,
+    *,
+    typed: dict[str, Any] | None = None,
+) -> HttpResponse:
+    """The page, or for htmx the part of it that changes. `typed` (value, comment) is what was refused."""
+    project, user = request.access.project, request.user
+    if said and not request.htmx:
+        (messages.warning if said.trouble else messages.success)(request, said.text)
+    choices = list(project.choices.all())
+    names = {choice.key: choice.name for choice in choices}
+    before = (task.correcting.value if task.correcting else task.draft_value) if task else None
+    comment = task.correcting.comment if task and task.correcting else ""
+    context: dict[str, Any] = {
+        "task": task,
+        "task_type": TASK_TYPES[project.task_type],
+        "said": said if request.htmx else None,
+        "choices": choices,
+        "many_choices": len(choices) > MANY_CHOICES,
+        "typed": typed is not None,
+        "given": typed["value"] if typed else before,
+        "given_comment": typed["comment"] if typed else comment,
+        "note": _note(task, _short(in_words(before, names))) if task else "",
+        "idempotency_key": secrets.token_hex(16),
+        "skip_reasons": _skip_reasons(TASK_TYPES[project.task_type]),
+        "pace": annotator_pace(project=project, user=user),
+        "waiting": waiting_for(project=project, user=user) if task else 0,
+        "objection": "" if task else why_not_mine(project, user),
+        "missing": "" if task else _missing(request),
+        "over": not task and _is_over(project),
+    }
+    template = "annotation/labelling/_task.html" if request.htmx else "annotation/labelling/annotate.html"
+    return render(request, template, context)
+
+
+def _missing(request: ProjectRequest) -> str:
+    """What has to be done before anybody can label here; "" once there was something to label."""
+    if request.access.project.work_batches.filter(imported_by__isnull=True).exists():
+        return ""
+    step = routing_port().next_step(access=request.access)
+    return step[0] if step else ""
+
+
+def _is_over(project: Project) -> bool:
+    """Whether people were asked, and every item has ended."""
+    work = WorkItem.objects.filter(batch__project=project, batch__imported_by__isnull=True)
+    return work.exists() and not work.filter(state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)).exists()
+
+
+def redirected(request: ProjectRequest, task: Task | None, said: Said) -> HttpResponseBase:
+    """To the page, with a message; where a label is to be corrected, to that."""
+    (messages.warning if said.trouble else messages.success)(request, said.text)
+    address = reverse("annotate", args=[request.access.project.slug])
+    return redirect(f"{address}?correct={task.correcting.pk}" if task and task.correcting else address)
+
+
+def cards(request: ProjectRequest) -> list[dict[str, Any]]:
+    """Items that the person labels next and that the page does not hold yet: nothing but what it shows."""
+    project = request.access.project
+    tasks = queue.claim_ahead(project=project, user=request.user, holding=holding(request) or set())
+    drafts = any(task.draft_value is not None for task in tasks)
+    names = dict(project.choices.values_list("key", "name")) if drafts else {}
+    return [
+        {
+            "work_item": task.work_item.pk,
+            "token": task.token,
+            "html": render_to_string(
+                "components/_item_content.html",
+                {"item": task.item, "slug": project.slug, "text_format": project.text_format},
+            ).strip(),
+            "given": task.draft_value,
+            "note": _note(task, _short(in_words(task.draft_value, names))),
+        }
+        for task in tasks
+    ]
+
+
+def counts(request: ProjectRequest) -> dict[str, Any]:
+    project, user = request.access.project, request.user
+    return asdict(annotator_pace(project=project, user=user)) | {
+        "waiting": waiting_for(project=project, user=user)
+    }
+
+
+def to_correct(label: Label) -> Task:
+    return Task(
+        work_item=label.work_item,
+        item=label.item,
+        token="",
+        expires_at=None,
+        draft_value=None,
+        correcting=label,
+    )
+
+
+def name_of(project: Project, label: Label) -> str:
+    names = dict(project.choices.values_list("key", "name"))
+    return _short(in_words(label.value, names))
+
+
+def _note(task: Task, label: str) -> str:
+    """What the person has to know about their earlier answer to the item; "" where they gave none."""
+    if task.correcting:
+        words = _(
+            "You are correcting your answer “%(label)s”. Give the right one, or go on without a change."
+        )
+    elif task.draft_value is not None:
+        words = _(
+            "Your earlier answer “%(label)s” came too late to count. The item is yours again: give the "
+            "answer once more."
+        )
+    else:
+        return ""
+    return words % {"label": label}
+
+
+def _skip_reasons(task_type: TaskType) -> list[tuple[str, Any]]:
+    """Only where labels are chosen may none of them fit."""
+    return [
+        (reason, words)
+        for reason, words in Skip.Reason.choices
+        if reason != Skip.Reason.NO_LABEL_FITS or task_type.has_choices
+    ]
+
+
+def _short(text: str) -> str:
+    """What fits into a message of one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"

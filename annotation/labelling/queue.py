@@ -1,0 +1,68 @@
+"""The queue: who labels which item now. Nothing else touches leases.
+
+A lease is one row's state, and it passes from hand to hand by conditional UPDATEs: what has moved on since it
+was read matches no row any more. This holds on SQLite, where `select_for_update` does nothing, as on
+PostgreSQL.
+"""
+
+from annotation.labelling.answers import correct, skip, submit
+from annotation.labelling.batches import (
+    BatchProgress,
+    batch_progress,
+    create_batch,
+    left_to_withdraw,
+    lock_batch,
+    stop_asking,
+    withdraw_batch,
+    withdraw_some,
+)
+from annotation.labelling.decisions import DECISIONS, ask_again, ask_no_more, decide, give_up, stuck_items
+from annotation.labelling.leases import (
+    MAX_AHEAD,
+    Task,
+    claim,
+    claim_ahead,
+    has_seen,
+    heartbeat,
+    held_task,
+    release,
+    release_all,
+)
+from annotation.labelling.settling import adjudicate, majority, settle_after, settle_batch_by_dawid_skene
+from annotation.labelling.undo import undo
+from annotation.labelling.values import validate_value
+
+__all__ = [
+    "DECISIONS",
+    "MAX_AHEAD",
+    "BatchProgress",
+    "Task",
+    "adjudicate",
+    "ask_again",
+    "ask_no_more",
+    "batch_progress",
+    "claim",
+    "claim_ahead",
+    "correct",
+    "create_batch",
+    "decide",
+    "give_up",
+    "has_seen",
+    "heartbeat",
+    "held_task",
+    "left_to_withdraw",
+    "lock_batch",
+    "majority",
+    "release",
+    "release_all",
+    "settle_after",
+    "settle_batch_by_dawid_skene",
+    "skip",
+    "stop_asking",
+    "stuck_items",
+    "submit",
+    "undo",
+    "validate_value",
+    "withdraw_batch",
+    "withdraw_some",
+]

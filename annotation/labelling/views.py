@@ -1,0 +1,244 @@
+"""The page on which people label, one item at a time.
+
+The page holds the next items ahead and sends answers from a queue of its own (static/annotate.js): a request
+that says what it is `holding` gets the outcome and further items as JSON, or, where something else is to be
+looked at, the part of the page that shows it. Without JavaScript an answer is a form, and the page that it
+is redirected to has the next item. Nothing here says what an item is asked for, and no model's answer comes
+near it.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+
+from annotation.common.access import ProjectRequest, needs
+from annotation.common.numbers import whole_number
+from annotation.errors import ConflictError, InputError, NotAllowedError
+from annotation.labelling import queue
+from annotation.labelling.comments import flag_own_work
+from annotation.labelling.page_answers import (
+    answer_of,
+    held_ahead,
+    holding,
+    newest_label,
+    own_label,
+    value_of,
+    work_item_id,
+)
+from annotation.labelling.page_shown import Said, cards, counts, name_of, redirected, show, to_correct
+from annotation.models import Label, WorkItem
+
+View = Callable[..., HttpResponseBase]
+
+
+def from_the_page(view: View) -> View:
+    """For what the page sends by itself, maybe much later: somebody else may be logged in by then, for whom
+    none of it is meant, and a refusal has to reach the person in words.
+    """
+
+    @wraps(view)
+    def checked(request: ProjectRequest) -> HttpResponseBase:
+        asks = request.method != "POST"
+        sent = request.GET if asks else request.POST
+        # Whoever comes by the address, as after logging in, wants to see the page.
+        if sent.get("person", str(request.user.pk)) != str(request.user.pk) and (request.htmx or not asks):
+            # A page without work asks through htmx, which knows this header alone.
+            headers = {"HX-Refresh": "true"} if asks else None
+            return JsonResponse({"outcome": "other_person"}, headers=headers)
+        try:
+            return view(request)
+        except NotAllowedError as error:
+            if not request.htmx or holding(request) is None:
+                raise
+            return JsonResponse({"outcome": "refused", "said": Said(str(error), trouble=True).content})
+
+    return checked
+
+
+@needs("label", "GET")
+@from_the_page
+def annotate(request: ProjectRequest) -> HttpResponseBase:
+    if wanted := request.GET.get("correct"):
+        return show(request, to_correct(own_label(request, wanted)))
+    return show(request, queue.claim(project=request.access.project, user=request.user))
+
+
+@needs("label", "POST")
+@from_the_page
+def ahead(request: ProjectRequest) -> HttpResponseBase:
+    """Items that the page does not hold yet, and how far the person is. Where it names the item that it
+    shows, it is told whether that is no longer theirs, because another window was quicker.
+    """
+    body: dict[str, Any] = {"ahead": cards(request), "counts": counts(request)}
+    if "work_item" in request.POST:
+        token = request.POST.get("token", "")
+        task = queue.held_task(user=request.user, work_item_id=work_item_id(request), token=token)
+        body["lost"] = task is None
+    return JsonResponse(body)
+
+
+@needs("label", "POST")
+@from_the_page
+def submit(request: ProjectRequest) -> HttpResponseBase:
+    work_item = work_item_id(request)
+    if request.POST.get("amend") == "yes" and (given := newest_label(request, work_item)):
+        # The answer that was to be changed before it was sent had arrived after all.
+        return _correct(request, given)
+    token = request.POST.get("token", "")
+    try:
+        label = queue.submit(user=request.user, work_item_id=work_item, token=token, **answer_of(request))
+    except InputError as error:
+        return _refused(request, error, work_item, token)
+    except ConflictError as error:
+        return _next(request, Said(str(error), trouble=True), "gone")
+    return _next(request, Said(_("Saved: %(label)s") % {"label": name_of(request.access.project, label)}))
+
+
+@needs("label", "POST")
+@from_the_page
+def correct(request: ProjectRequest) -> HttpResponseBase:
+    return _correct(request, own_label(request, request.POST.get("label", "")))
+
+
+@needs("label", "POST")
+@from_the_page
+def skip(request: ProjectRequest) -> HttpResponseBase:
+    try:
+        queue.skip(
+            user=request.user,
+            work_item_id=work_item_id(request),
+            token=request.POST.get("token", ""),
+            reason=request.POST.get("reason", ""),
+            comment=request.POST.get("comment", ""),
+        )
+    except (ConflictError, InputError) as error:
+        return _next(request, Said(str(error), trouble=True), "gone")
+    return _next(request, Said(_("Skipped. Somebody else will look at it.")))
+
+
+@needs("label", "POST")
+@from_the_page
+def flag(request: ProjectRequest) -> HttpResponseBase:
+    """Ask a reviewer to look at an item that the person has before them, or had."""
+    work_item = WorkItem.objects.select_related("item__project").get(pk=work_item_id(request))
+    try:
+        flag_own_work(work_item=work_item, author=request.user, text=request.POST.get("text", ""))
+    except (ConflictError, InputError) as error:
+        return _next(request, Said(str(error), trouble=True), "gone")
+    return _next(request, Said(_("Flagged. A reviewer will look at it.")))
+
+
+@needs("label", "POST")
+@from_the_page
+def undo(request: ProjectRequest) -> HttpResponseBase:
+    try:
+        before = whole_number(data) if (data := request.POST.get("before")) else None
+        task = queue.undo(project=request.access.project, user=request.user, before=before)
+    except (ConflictError, InputError) as error:
+        return _next(request, Said(str(error), trouble=True), "gone")
+    if task is None:
+        return _next(request, Said(_("There is nothing to take back."), trouble=True), "nothing")
+    said = _("Your last answer is back.") if task.correcting else _("The item that you skipped is back.")
+    return show(request, task, Said(said)) if request.htmx else redirected(request, task, Said(said))
+
+
+@needs("label", "POST")
+def heartbeat(request: ProjectRequest) -> HttpResponseBase:
+    """Keep what the person looks at, and what the page holds behind it, for as long as they look."""
+    gone, message, until = [], "", None
+    # In the order in which they are shown: so they stay when the page is loaded again.
+    if "work_item" in request.POST:
+        try:
+            until = queue.heartbeat(
+                user=request.user, work_item_id=work_item_id(request), token=request.POST.get("token", "")
+            )
+        except (ConflictError, InputError) as error:
+            message = str(error)
+    for number, token in held_ahead(request):
+        try:
+            queue.heartbeat(user=request.user, work_item_id=number, token=token)
+        except (ConflictError, InputError):
+            gone.append(number)
+    body = {"expires_at": until.isoformat() if until else None, "message": message, "gone": gone}
+    return JsonResponse(body, status=409 if message else 200)
+
+
+@needs("label", "POST")
+def release(request: ProjectRequest) -> HttpResponseBase:
+    """Give back what the person holds, so that others need not wait for it. A page that is left gives back
+    what it held ahead, and nothing else.
+    """
+    if "ahead" in request.POST:
+        for number, token in held_ahead(request):
+            queue.release(user=request.user, work_item_id=number, token=token)
+        return HttpResponse(status=204)
+    queue.release_all(project=request.access.project, user=request.user)
+    messages.success(request, _("Nothing is waiting for you any more. Thank you for your labels."))
+    return redirect("overview", request.access.project.slug)
+
+
+@needs("label", "POST")
+def shortcuts(request: ProjectRequest) -> HttpResponseBase:
+    """Switch the shortcuts of a single key on or off: they are in the way of speech input, for example."""
+    request.user.single_key_shortcuts = request.POST.get("on") == "yes"
+    request.user.save(update_fields=["single_key_shortcuts"])
+    said = (
+        _("Single keys are shortcuts again.")
+        if request.user.single_key_shortcuts
+        else _("Single keys do nothing any more on this page.")
+    )
+    return redirected(request, None, Said(said))
+
+
+# --- Answers ------------------------------------------------------------------------------------------------
+
+
+def _correct(request: ProjectRequest, label: Label) -> HttpResponseBase:
+    if label.work_item.batch.locked_at and request.POST.get("confirm") != "yes":
+        said = Said(_("Not changed. Tick the box first to say that you want to change it."), trouble=True)
+        task = to_correct(label)
+        return show(request, task, said) if request.htmx else redirected(request, task, said)
+    try:
+        newest = queue.correct(user=request.user, label_id=label.pk, **answer_of(request))
+    except InputError as error:
+        said = Said(error.message, trouble=True)
+        return show(request, to_correct(label), said, typed=_typed(request))
+    except ConflictError as error:
+        return _next(request, Said(str(error), trouble=True), "gone")
+    return _next(
+        request, Said(_("Corrected: %(label)s") % {"label": name_of(request.access.project, newest)})
+    )
+
+
+def _next(request: ProjectRequest, said: Said, outcome: str = "stored") -> HttpResponseBase:
+    if not request.htmx:
+        return redirected(request, None, said)  # the page it is redirected to claims
+    if holding(request) is None:
+        return show(request, queue.claim(project=request.access.project, user=request.user), said)
+    body: dict[str, Any] = {"outcome": outcome, "said": said.content, "ahead": cards(request)}
+    if request.POST.get("counts") == "yes":
+        body["counts"] = counts(request)
+    return JsonResponse(body)
+
+
+def _refused(request: ProjectRequest, error: InputError, work_item: int, token: str) -> HttpResponseBase:
+    """The same item again with what was typed; it is not redirected, because that would lose it. Where the
+    item has passed on meanwhile, the answer does not go to another one.
+    """
+    said = Said(error.message, trouble=True)
+    task = queue.held_task(user=request.user, work_item_id=work_item, token=token)
+    if task is not None:
+        return show(request, task, said, typed=_typed(request))
+    if request.htmx and holding(request) is not None:
+        return _next(request, said, "refused")
+    return show(request, queue.claim(project=request.access.project, user=request.user), said)
+
+
+def _typed(request: ProjectRequest) -> dict[str, Any]:
+    return {"value": value_of(request), "comment": request.POST.get("comment", "")}

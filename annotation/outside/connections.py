@@ -1,0 +1,159 @@
+"""What owners and managers do with the buckets that a project takes files from and delivers to."""
+
+import re
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
+
+from annotation.common import audit
+from annotation.errors import ConflictError, InputError
+from annotation.models import Connection, Project, User
+from annotation.outside.buckets import Bucket, Place
+from annotation.outside.net import check_url
+from annotation.outside.secrets import decrypt, encrypt
+
+MOST = 20
+BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+REGION = re.compile(r"[a-z0-9-]{1,60}")
+ACCESS_KEY = re.compile(r"[\x21-\x7e]{1,200}")
+TRY_BYTES = 1
+
+
+def create_connection(*, project: Project, actor: User, secret: str, **fields: Any) -> Connection:
+    """Fields are those of the model: name, endpoint, bucket, prefix, region, path_style, access_key.
+
+    Raises InputError whose `where` names the field, ConflictError where the name is taken.
+    """
+    values = _checked({"prefix": "", "region": "us-east-1", "path_style": True, **fields})
+    with transaction.atomic():
+        Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+        if project.connections.count() >= MOST:
+            raise ConflictError(
+                _("A project has at most %(most)s connections. Delete one first.") % {"most": MOST}
+            )
+        connection = _stored(
+            Connection(project=project, created_by=actor, secret=_encrypted(secret), **values)
+        )
+        _record(connection, actor, "connection.made", {})
+    return connection
+
+
+def update_connection(
+    *, connection: Connection, actor: User, secret: str | None = None, **fields: Any
+) -> Connection:
+    """Change some fields. Where another address is entered the secret has to be entered, too: nobody can have
+    a stored one sent to a place of their own.
+
+    Raises as `create_connection`.
+    """
+    values = _checked(fields)
+    with transaction.atomic():
+        known = Connection.objects.select_for_update(of=("self",)).select_related("project")
+        current = known.get(pk=connection.pk)
+        changed = [name for name, value in values.items() if getattr(current, name) != value]
+        if "endpoint" in changed and secret is None:
+            raise InputError(_("Enter the secret key again with the new address."), where="secret")
+        for name in changed:
+            setattr(current, name, values[name])
+        if secret is not None:
+            current.secret = _encrypted(secret)
+            changed.append("secret")
+        if changed:
+            _stored(current)
+            _record(current, actor, "connection.changed", {"changed": changed})
+    return current
+
+
+def delete_connection(*, connection: Connection, actor: User) -> None:
+    """What was read from it and delivered to it stays."""
+    with transaction.atomic():
+        _record(connection, actor, "connection.deleted", {"name": connection.name})
+        connection.delete()
+
+
+def try_connection(*, connection: Connection) -> int:
+    """Look at the bucket; returns the number of objects seen, at most one. Outside of any transaction.
+
+    Raises NetError, InputError and others as `annotation.outside.buckets` does.
+    """
+    with bucket_of(connection) as bucket:
+        return len(list(bucket.found(connection.prefix, at_most=TRY_BYTES)))
+
+
+def bucket_of(connection: Connection) -> Bucket:
+    """Raises InputError where the stored secret can no longer be read."""
+    return Bucket(
+        Place(
+            endpoint=connection.endpoint,
+            bucket=connection.bucket,
+            region=connection.region,
+            path_style=connection.path_style,
+            access_key=connection.access_key,
+            secret=decrypt(connection.secret, where="secret"),
+        )
+    )
+
+
+def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+    values = dict(fields)
+    if "name" in values:
+        values["name"] = " ".join(str(values["name"]).split())
+        if not 1 <= len(values["name"]) <= 100:
+            raise InputError(_("A name has 1 to 100 characters."), where="name")
+    if "endpoint" in values:
+        url = check_url(values["endpoint"], where="endpoint").rstrip("/")
+        if url.count("/") > 2 or "?" in url or len(url) > 500:
+            raise InputError(
+                _("Enter the address of the store alone, like https://s3.eu-west-1.amazonaws.com; bucket and "
+                  "folder have fields of their own."),
+                where="endpoint",
+            )  # fmt: skip
+        values["endpoint"] = url
+    if "bucket" in values and not BUCKET.fullmatch(values["bucket"]):
+        raise InputError(
+            _("A bucket's name has 3 to 63 small letters, digits, dots and hyphens."), where="bucket"
+        )
+    if "region" in values and not REGION.fullmatch(values["region"]):
+        raise InputError(_("A region looks like eu-west-1."), where="region")
+    if "access_key" in values and not ACCESS_KEY.fullmatch(values["access_key"]):
+        raise InputError(_("An access key has 1 to 200 letters, digits and signs."), where="access_key")
+    if "prefix" in values:
+        values["prefix"] = folder(values["prefix"], where="prefix")
+    return values
+
+
+def folder(text: str, *, where: str) -> str:
+    """A prefix of keys that ends with "/", or "". Raises InputError."""
+    text = text.strip().strip("/")
+    if len(text) > 490 or any(part in ("", ".", "..") for part in text.split("/") if text):
+        raise InputError(_("A folder has at most 490 characters, and no part is “.” or “..”."), where=where)
+    if any(ord(sign) < 32 or ord(sign) == 127 for sign in text):
+        raise InputError(_("A folder has no control characters."), where=where)
+    return f"{text}/" if text else ""
+
+
+def _encrypted(secret: str) -> str:
+    if not ACCESS_KEY.fullmatch(secret):
+        raise InputError(_("A secret key has 1 to 200 letters, digits and signs."), where="secret")
+    return encrypt(secret)
+
+
+def _stored(connection: Connection) -> Connection:
+    try:
+        with transaction.atomic():
+            connection.save()
+    except IntegrityError:
+        raise ConflictError(_("There is a connection of this name already."), where="name") from None
+    return connection
+
+
+def _record(connection: Connection, actor: User, action: str, data: dict[str, Any]) -> None:
+    """Neither key is told, nor anything of it."""
+    audit.record(
+        project=connection.project,
+        actor=actor,
+        action=action,
+        target=f"connection:{connection.pk}",
+        data={"bucket": connection.bucket, "endpoint": connection.endpoint, **data},
+    )

@@ -1,0 +1,152 @@
+"""Links that let people join a project: making them, and what whoever opens one sees."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import login
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_post_parameters
+
+from annotation.common.access import ProjectRequest, needs, public, told
+from annotation.common.forms import add_error
+from annotation.common.throttle import throttled
+from annotation.errors import HypacError
+from annotation.models import Invitation, Membership
+from annotation.people import attempt_limits as attempts
+from annotation.people import invitations as service
+from annotation.people.forms import InvitationForm, JoinForm
+from annotation.people.members_views import ROLES_IN_WORDS, members_page
+from annotation.people.own_invitations_views import password_first
+from annotation.people.own_passwords import OwnPasswordError
+
+IN_SESSION = "invitation"
+
+
+@needs("members.edit", "POST")
+def invitation_new(request: ProjectRequest) -> HttpResponseBase:
+    """The link is in this answer and nowhere else: no redirect, no message that is stored."""
+    form = InvitationForm(request.POST, prefix="invite")
+    if form.is_valid():
+        try:
+            invitation, token = service.create_invitation(
+                project=request.access.project, actor=request.user, **form.cleaned_data
+            )
+        except HypacError as error:
+            add_error(form, error)
+        else:
+            link = request.build_absolute_uri(reverse("join_link", args=[token]))
+            response = render(
+                request, "annotation/people/invitation_made.html", {"invitation": invitation, "link": link}
+            )
+            response.headers["Cache-Control"] = "no-store, private"
+            return response
+    return members_page(request, invite=form)
+
+
+@needs("members.edit", "POST")
+def invitation_revoke(request: ProjectRequest, invitation_id: int) -> HttpResponseBase:
+    project = request.access.project
+    invitation = get_object_or_404(Invitation, pk=invitation_id, project=project)
+    with told(request):
+        service.revoke_invitation(invitation=invitation, actor=request.user)
+        messages.success(request, _("The invitation is taken back. Who has joined with it stays."))
+    return redirect("members", project.slug)
+
+
+@public("GET")
+@throttled
+def join_link(request: HttpRequest, token: str) -> HttpResponseBase:
+    """What the link leads to. Looking at it changes nothing."""
+    return _page(request, service.find_invitation(token), token=token)
+
+
+@public("GET", "POST")
+@sensitive_post_parameters("password", "token")
+@throttled
+def join(request: HttpRequest) -> HttpResponseBase:
+    """Where the forms of that page lead: the address has no token, and so neither has a log.
+
+    Somebody who logs in first comes back here; the number of the invitation waits in their session.
+    """
+    if request.method != "POST":
+        kept = request.session.get(IN_SESSION)
+        return _page(request, service.of_projects().filter(pk=kept).first() if kept else None)
+    token = request.POST.get("token", "")
+    if token:
+        invitation = service.find_invitation(token)
+    else:
+        kept = request.session.get(IN_SESSION)
+        invitation = service.of_projects().filter(pk=kept).first() if kept else None
+    if invitation is None:
+        return _page(request, None)
+    if not request.user.is_authenticated:
+        if "log_in" in request.POST:
+            request.session[IN_SESSION] = invitation.pk
+            return redirect(f"{reverse('login')}?next={reverse('join')}")
+        return _with_new_account(request, invitation, token)
+    try:
+        service.accept(invitation=invitation, user=request.user)
+    except OwnPasswordError:
+        request.session[IN_SESSION] = invitation.pk
+        return password_first(request, invitation)
+    except HypacError as error:
+        return _page(request, invitation, token=token, problem=error.message)
+    return _joined(request, invitation)
+
+
+def _with_new_account(request: HttpRequest, invitation: Invitation, token: str) -> HttpResponseBase:
+    form = JoinForm(request.POST)
+    if not form.is_valid():
+        return _page(request, invitation, token=token, form=form)
+    attempts.count(request)
+    try:
+        membership = service.accept_with_new_account(
+            invitation=invitation,
+            username=form.cleaned_data["username"],
+            email=form.cleaned_data["email"],
+            password=form.cleaned_data["password"],
+        )
+    except HypacError as error:
+        add_error(form, error)
+        return _page(request, invitation, token=token, form=form)
+    login(request, membership.user, backend=settings.AUTHENTICATION_BACKENDS[-1])
+    return _joined(request, invitation)
+
+
+def _joined(request: HttpRequest, invitation: Invitation) -> HttpResponseBase:
+    request.session.pop(IN_SESSION, None)
+    messages.success(request, _("You take part in %(name)s now.") % {"name": invitation.project.name})
+    return redirect("overview", invitation.project.slug)
+
+
+def _page(
+    request: HttpRequest,
+    invitation: Invitation | None,
+    *,
+    token: str = "",
+    form: JoinForm | None = None,
+    problem: str = "",
+) -> HttpResponseBase:
+    """404 where there is no such invitation, 410 where it holds no longer."""
+    context: dict[str, Any] = {"token": token, "form": form or JoinForm(), "problem": problem}
+    status = 404
+    if invitation is not None:
+        context["invitation"] = invitation
+        context["refusal"] = service.refusal(invitation)
+        context["role_in_words"] = dict(ROLES_IN_WORDS)[Membership.Role(invitation.role)]
+        status = 410 if context["refusal"] else 200
+        if request.user.is_authenticated:
+            mine = Membership.objects.filter(project=invitation.project_id, user=request.user)
+            context["membership"] = mine.first()
+    response = render(request, "annotation/people/join.html", context, status=status)
+    response.headers["Cache-Control"] = "no-store, private"
+    response.headers["X-Robots-Tag"] = "noindex, nofollow"
+    # The address holds the token. Not "no-referrer": browsers then send forms with the origin "null", which
+    # the check of the form's token refuses.
+    response.headers["Referrer-Policy"] = "strict-origin"
+    return response

@@ -1,0 +1,324 @@
+"""Projects: what they are, their labels, and what becomes of them."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, cast
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import transaction
+from django.urls import reverse
+from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import APIException
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation.common import limits
+from annotation.common.api.base import ApiView, NewestFirst, ProjectView
+from annotation.common.api.problems import PROBLEM, Problem
+from annotation.common.api.schema import Nothing, PageQuery, page_of
+from annotation.common.permissions import Access
+from annotation.errors import NotAllowedError
+from annotation.models import MAX_OVERLAP, Membership, Project, User
+from annotation.ports import task_type_lacks
+from annotation.projects.choices import MAX_CHOICES
+from annotation.projects.deletion import delete_project
+from annotation.projects.life import archive_project, duplicate_project, unarchive_project
+from annotation.projects.manage import ChoiceSpec, create_project, set_choices, update_project
+from annotation.projects.queries import projects_of
+from annotation.projects.task_types import task_type_titles
+
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description="The `ETag` of what is to be changed: 412 where somebody changed it since.",
+)
+
+
+class ChangedMeanwhileError(APIException):
+    status_code = 412
+    default_detail = "Somebody has changed the project since. Get it again before you change it."
+
+
+class ChoiceBody(serializers.Serializer[Any]):
+    """One label; what is left out is filled in by the service."""
+
+    name = serializers.CharField(max_length=100)
+    key = serializers.CharField(required=False, allow_blank=True, max_length=100, trim_whitespace=False)
+    hotkey = serializers.CharField(required=False, allow_blank=True, max_length=1)
+    color = serializers.CharField(required=False, allow_blank=True, max_length=7)
+
+
+class ChoicesBody(serializers.Serializer[Any]):
+    choices = serializers.ListField(child=ChoiceBody(), max_length=MAX_CHOICES)
+
+
+class Settings(serializers.Serializer[Any]):
+    """What `create_project` and `update_project` take; what is allowed they say themselves."""
+
+    name = serializers.CharField(max_length=200)
+    guidelines = serializers.CharField(
+        required=False, allow_blank=True, max_length=limits.GUIDELINES, help_text="Markdown."
+    )
+    currency = serializers.CharField(required=False, max_length=12)
+    human_cost = serializers.DecimalField(
+        required=False, max_digits=14, decimal_places=6, min_value=Decimal(0)
+    )
+    lease_seconds = serializers.IntegerField(required=False, min_value=30, max_value=7 * 24 * 3600)
+    text_format = serializers.ChoiceField(required=False, choices=Project.TextFormat.choices)
+    overlap = serializers.IntegerField(required=False, min_value=1, max_value=MAX_OVERLAP)
+    overlap_share = serializers.DecimalField(
+        required=False, max_digits=5, decimal_places=4, min_value=Decimal(0), max_value=Decimal(1)
+    )
+    consensus = serializers.ChoiceField(required=False, choices=Project.Consensus.choices)
+
+
+class TaskTypeField(serializers.ChoiceField):
+    """One of the task types there are when a serializer is made."""
+
+    def __init__(self) -> None:
+        super().__init__(choices=task_type_titles())
+
+
+class NewProject(Settings):
+    task_type = serializers.CharField(
+        required=False,
+        max_length=30,
+        help_text="What is asked for each item; single_choice by default. A run of long_text needs an "
+        "embedding model on the server (HYPAC_EMBEDDINGS_URL), one of code a loss of its own (HYPAC_LOSSES): "
+        "`task_type_lacks` of the answer tells whether this server has it.",
+    )
+    choices = serializers.ListField(child=ChoiceBody(), required=False, max_length=MAX_CHOICES)
+    label_config = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        help_text="A Label Studio configuration (XML): task type, labels and text format in place of these.",
+    )
+
+
+class ProjectChanges(Settings):
+    """What is left out stays as it is."""
+
+    name = serializers.CharField(required=False, max_length=200)
+
+
+class ProjectSummary(serializers.Serializer[Any]):
+    slug = serializers.CharField()
+    name = serializers.CharField()
+    task_type = TaskTypeField()
+    created_at = serializers.DateTimeField()
+    archived_at = serializers.DateTimeField(allow_null=True)
+    role = serializers.ChoiceField(choices=Membership.Role.choices, help_text="One's own.")
+
+
+class ProjectBody(ProjectSummary):
+    guidelines = serializers.CharField(allow_blank=True)
+    currency = serializers.CharField()
+    human_cost = serializers.DecimalField(
+        max_digits=14,
+        decimal_places=6,
+        allow_null=True,
+        help_text="What one label by a person costs; null for annotators.",
+    )
+    lease_seconds = serializers.IntegerField()
+    text_format = serializers.ChoiceField(choices=Project.TextFormat.choices)
+    overlap = serializers.IntegerField()
+    overlap_share = serializers.DecimalField(max_digits=5, decimal_places=4)
+    consensus = serializers.ChoiceField(choices=Project.Consensus.choices)
+    choices = ChoiceBody(many=True)
+    task_type_lacks = serializers.CharField(
+        allow_blank=True, help_text="What this server lacks for runs of such a project; empty for nothing."
+    )
+
+
+class ProjectQuery(PageQuery):
+    archived = serializers.BooleanField(required=False, default=False, help_text="Archived ones instead.")
+    q = serializers.CharField(required=False, max_length=200, help_text="Part of the name.")
+
+
+class Copy(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=200)
+    with_members = serializers.BooleanField(
+        required=False, default=False, help_text="With the members, their roles and limits; owners only."
+    )
+
+
+class Confirmation(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=250, help_text="The name of the project, to confirm.")
+
+
+class ProjectList(ApiView):
+    by_whole_token = frozenset({"POST"})
+
+    @extend_schema(parameters=[ProjectQuery], responses=page_of(ProjectSummary))
+    def get(self, request: Request) -> Response:
+        """The projects that one takes part in, newest first."""
+        asked = self.query(ProjectQuery)
+        found = projects_of(
+            cast(User, request.user), archived=asked["archived"], search=asked.get("q", "")
+        )  # each with its annotated `role`
+        if self.token and self.token.project_id:
+            found = found.filter(pk=self.token.project_id)
+        return self.paged(NewestFirst(), found, lambda project: _summary(project, project.role))
+
+    @extend_schema(request=NewProject, responses={201: ProjectBody})
+    def post(self, request: Request) -> Response:
+        """Make a project, whose owner one is."""
+        body = self.parsed(NewProject)
+        choices = [ChoiceSpec(**choice) for choice in body.pop("choices", [])]
+        project = create_project(user=cast(User, request.user), choices=choices, **body)
+        return _made(project)
+
+
+class ProjectDetail(ProjectView):
+    actions = {"GET": "project.view", "PATCH": "project.edit", "DELETE": "project.delete"}
+
+    @extend_schema(responses=ProjectBody)
+    def get(self, request: Request, slug: str) -> Response:
+        return _tagged(self.access)
+
+    @extend_schema(
+        request=ProjectChanges, parameters=[IF_MATCH], responses={200: ProjectBody, (412, PROBLEM): Problem}
+    )
+    def patch(self, request: Request, slug: str) -> Response:
+        """Change some of its settings. How many people are asked holds for runs that start later."""
+        body = self.parsed(ProjectChanges)
+        wanted = request.headers.get("If-Match", "*").strip()
+        with transaction.atomic():
+            # One after the other: of two that changed what they both had read, one is told.
+            project = Project.objects.select_for_update().get(pk=self.access.project.pk)
+            tags = {tag.strip() for tag in wanted.split(",")}
+            if wanted != "*" and _tag(project) not in tags:
+                raise ChangedMeanwhileError
+            update_project(project=project, user=self.access.user, **body)
+            project.refresh_from_db()
+        return _tagged(replace(self.access, project=project))
+
+    @extend_schema(parameters=[Confirmation], responses={204: None})
+    def delete(self, request: Request, slug: str) -> Response:
+        """From now on the project is there for nobody, what is under way in it is cancelled, and all that is
+        in it is being removed in the background. Nothing brings it back.
+        """
+        name = self.query(Confirmation)["name"]
+        delete_project(project=self.access.project, actor=self.access.user, name=name)
+        return Response(status=204)
+
+
+class ProjectArchive(ProjectView):
+    actions = {"POST": "project.archive"}
+
+    @extend_schema(request=None, responses=ProjectBody)
+    def post(self, request: Request, slug: str) -> Response:
+        """From now on the project can be looked at, and nothing in it changes."""
+        self.parsed(Nothing)
+        archive_project(project=self.access.project, actor=self.access.user)
+        return _tagged(self.access)
+
+
+class ProjectUnarchive(ProjectView):
+    actions = {"POST": "project.archive"}
+
+    @extend_schema(request=None, responses=ProjectBody)
+    def post(self, request: Request, slug: str) -> Response:
+        """Take it out of the archive: everything goes on where it stopped."""
+        self.parsed(Nothing)
+        unarchive_project(project=self.access.project, actor=self.access.user)
+        return _tagged(self.access)
+
+
+class ProjectDuplicate(ProjectView):
+    actions = {"POST": "project.duplicate"}
+    by_whole_token = frozenset({"POST"})
+
+    @extend_schema(request=Copy, responses={201: ProjectBody})
+    def post(self, request: Request, slug: str) -> Response:
+        """A new project with the settings, labels, guidelines and sources of this one, without items, runs
+        and keys.
+        """
+        body = self.parsed(Copy)
+        if body["with_members"] and not self.access.allows("members.edit"):
+            raise NotAllowedError(
+                _("Members are taken over by owners only. Leave `with_members` out."), where="with_members"
+            )
+        copy = duplicate_project(project=self.access.project, actor=self.access.user, **body)
+        return _made(copy)
+
+
+class ProjectChoices(ProjectView):
+    actions = {"GET": "project.view", "PUT": "project.edit"}
+
+    @extend_schema(responses=ChoicesBody)
+    def get(self, request: Request, slug: str) -> Response:
+        """The labels that can be given, in their order; none where the task type has none."""
+        return Response({"choices": _choices(self.access.project)})
+
+    @extend_schema(request=ChoicesBody, responses=ChoicesBody)
+    def put(self, request: Request, slug: str) -> Response:
+        """Make these the labels, in this order. One is recognised by its key, which never changes."""
+        specs = [ChoiceSpec(**choice) for choice in self.parsed(ChoicesBody)["choices"]]
+        set_choices(project=self.access.project, user=self.access.user, choices=specs)
+        return Response({"choices": _choices(self.access.project)})
+
+
+def _made(project: Project) -> Response:
+    """Whoever made it is its owner."""
+    project.refresh_from_db()
+    place = reverse("api_project", kwargs={"slug": project.slug})
+    content = _details(project, Membership.Role.OWNER, costs=True)
+    return Response(content, status=201, headers={"Location": place, "ETag": _tag(project)})
+
+
+def _tagged(access: Access) -> Response:
+    content = _details(access.project, access.role, costs=access.allows("members.view"))
+    return Response(content, headers={"ETag": _tag(access.project)})
+
+
+def _tag(project: Project) -> str:
+    """Of what a project's settings are, the same for everybody. Under the server's key and the project's id:
+    nobody finds out by guessing, nor by a project of their own, what they are not shown.
+    """
+    content = {**_settings(project), "human_cost": project.human_cost, "archived_at": project.archived_at}
+    value = f"{project.pk}:{DjangoJSONEncoder().encode(content)}"
+    return f'"{salted_hmac("annotation.api.project", value, algorithm="sha256").hexdigest()[:32]}"'
+
+
+def _details(project: Project, role: str, *, costs: bool) -> dict[str, Any]:
+    return {
+        **_summary(project, role),
+        **_settings(project),
+        "human_cost": str(project.human_cost) if costs else None,
+    }
+
+
+def _settings(project: Project) -> dict[str, Any]:
+    return {
+        "name": project.name,
+        "guidelines": project.guidelines,
+        "currency": project.currency,
+        "lease_seconds": project.lease_seconds,
+        "text_format": project.text_format,
+        "overlap": project.overlap,
+        "overlap_share": str(project.overlap_share),
+        "consensus": project.consensus,
+        "choices": _choices(project),
+        "task_type_lacks": task_type_lacks(project.task_type),
+    }
+
+
+def _choices(project: Project) -> list[dict[str, Any]]:
+    names = ("key", "name", "hotkey", "color")
+    return [dict(choice) for choice in project.choices.values(*names)]
+
+
+def _summary(project: Project, role: str) -> dict[str, Any]:
+    return {
+        "slug": project.slug,
+        "name": project.name,
+        "task_type": project.task_type,
+        "created_at": project.created_at,
+        "archived_at": project.archived_at,
+        "role": role,
+    }

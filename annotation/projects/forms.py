@@ -1,0 +1,166 @@
+"""Forms of the project pages. They turn what was typed into values; the services say what is allowed."""
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, cast
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from annotation.common.forms import price_field
+from annotation.models import MAX_OVERLAP, Project
+from annotation.models.projects import HEX_COLOR
+from annotation.ports import routing_port
+from annotation.projects.choices import PALETTE, ChoiceSpec
+from annotation.projects.task_types import DEFAULT, TASK_TYPES, TaskType, task_type_titles
+
+
+class ProjectBasicsForm(forms.Form):
+    name = forms.CharField(label=_("Name"), max_length=200)
+    guidelines = forms.CharField(
+        label=_("Guidelines"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 8}),
+        help_text=_("What people should know when they label. Markdown; shown beside every item."),
+    )
+    human_cost = price_field(label=_("Price of one label by a person"), initial=Decimal(1))
+    currency = forms.CharField(
+        label=_("Currency or unit"),
+        max_length=12,
+        initial="USD",
+        help_text=_("All prices of the project are in it."),
+    )
+
+
+class NewProjectForm(ProjectBasicsForm):
+    task_type = forms.ChoiceField(
+        label=_("What is asked for each item?"),
+        choices=task_type_titles,
+        initial=DEFAULT,
+        widget=forms.RadioSelect,
+    )
+    labels = forms.CharField(
+        label=_("Labels"),
+        required=False,
+        widget=forms.Textarea(
+            attrs={"rows": 6, "placeholder": _("cat\ndog\nneither"), "spellcheck": "false"}
+        ),
+        help_text=_(
+            "One on each line, at least two. Each gets a shortcut key and a colour; "
+            "both can be changed in the settings."
+        ),
+    )
+    label_config = forms.CharField(
+        label=_("Label Studio configuration"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
+        help_text=_(
+            "XML from Settings, Labeling Interface, Code. It says what is asked and which labels there are, "
+            "in place of the fields above."
+        ),
+    )
+    field_order = ["name", "task_type", "labels", "label_config", "guidelines", "human_cost", "currency"]
+
+    def task_types(self) -> list[tuple[TaskType, tuple[bool, str] | None]]:
+        """Every task type, with what it needs on the server and whether that is there."""
+        return [(kind, routing_port().task_type_needs(task_type=name)) for name, kind in TASK_TYPES.items()]
+
+    def specs(self) -> list[ChoiceSpec]:
+        """The labels; none where the task type has none, whatever was typed before it was chosen, nor where a
+        configuration has them.
+        """
+        if self.cleaned_data["label_config"].strip():
+            return []
+        if not TASK_TYPES[self.cleaned_data["task_type"]].has_choices:
+            return []
+        lines = self.cleaned_data["labels"].splitlines()
+        return [ChoiceSpec(name=line.strip()) for line in lines if line.strip()]
+
+
+class SettingsForm(ProjectBasicsForm):
+    lease_seconds = forms.IntegerField(
+        label=_("Seconds an item stays with the person who opened it"),
+        min_value=30,
+        max_value=7 * 24 * 3600,
+        help_text=_("After that somebody else may get it. The page keeps it for as long as it is open."),
+    )
+    text_format = forms.ChoiceField(
+        label=_("How the texts of the items are shown"), choices=Project.TextFormat.choices
+    )
+    overlap = forms.IntegerField(
+        label=_("People per item"),
+        min_value=1,
+        max_value=MAX_OVERLAP,
+        help_text=_("1: one person labels an item. From 2 on their answers are compared."),
+    )
+    overlap_share = forms.DecimalField(
+        label=_("On which share of the items"),
+        min_value=Decimal(0),
+        max_value=Decimal(1),
+        max_digits=5,
+        decimal_places=4,
+        help_text=_("1 is all of them; with 0.25 it is a random quarter, and one person labels the others."),
+    )
+    consensus = forms.ChoiceField(
+        label=_("Where people differ"),
+        choices=Project.Consensus.choices,
+        help_text=_(
+            "In the calibration set it is always a reviewer who decides where no label has more than half."
+        ),
+    )
+
+    def __init__(self, data: Any = None, *, project: Project) -> None:
+        initial = {name: getattr(project, name) for name in self.base_fields}
+        for name in ("human_cost", "overlap_share"):
+            initial[name] = f"{initial[name].normalize():f}"
+        super().__init__(data, initial=initial)
+        if not TASK_TYPES[project.task_type].one_choice:
+            del self.fields["consensus"]  # a reviewer decides
+
+
+class ChoiceForm(forms.Form):
+    key = forms.CharField(required=False, max_length=100, strip=False, widget=forms.HiddenInput)
+    name = forms.CharField(label=_("Name"), max_length=100)
+    hotkey = forms.CharField(label=_("Key"), required=False, max_length=1)
+    color = forms.CharField(
+        label=_("Colour"),
+        required=False,
+        validators=[HEX_COLOR],
+        widget=forms.TextInput(attrs={"type": "color"}),
+    )
+
+
+if TYPE_CHECKING:  # generic for the type checker only
+    _FormSet = forms.BaseFormSet[ChoiceForm]
+else:
+    _FormSet = forms.BaseFormSet
+
+
+class _ChoiceFormSet(_FormSet):
+    def add_fields(self, form: ChoiceForm, index: int | None) -> None:
+        super().add_fields(form, index)
+        words = {
+            "name": _("Name of label %d"),
+            "hotkey": _("Key of label %d"),
+            "color": _("Colour of label %d"),
+        }
+        if index is not None and index >= self.initial_form_count():
+            form.fields["color"].initial = PALETTE[index % len(PALETTE)]  # a colour field cannot be empty
+        for name, text in words.items():
+            form.fields[name].widget.attrs["aria-label"] = text % ((index or 0) + 1)
+
+    def specs(self) -> list[ChoiceSpec]:
+        """The labels in their order, without those that are to go and without empty rows."""
+        kept = [form.cleaned_data for form in self.forms if form.cleaned_data.get("name")]
+        return [
+            ChoiceSpec(data["name"], key=data["key"], hotkey=data["hotkey"], color=data["color"])
+            for data in kept
+            if not data.get("DELETE")
+        ]
+
+
+ChoiceFormSet = cast(
+    type[_ChoiceFormSet],
+    forms.formset_factory(
+        ChoiceForm, formset=_ChoiceFormSet, extra=2, can_delete=True, max_num=500, absolute_max=510
+    ),
+)

@@ -1,0 +1,54 @@
+"""The guidelines of a project: how long they may be, and their HTML, made when they are stored."""
+
+import time
+
+from django.utils.translation import gettext as _
+
+from annotation.common import limits, markdown
+from annotation.errors import InputError
+from annotation.models import Project
+
+AT_ONCE = 20
+SECONDS_AT_ONCE = 1.0
+"""So many projects' HTML is made anew in one round of the upkeep, or what is done in that time and one more:
+jobs and webhooks wait meanwhile.
+"""
+
+
+def prepare_guidelines(project: Project, *, before: str = "") -> None:
+    """Check the guidelines of a project that is to be saved, and make their HTML: save RENDERED with them.
+
+    Those of an earlier version may be longer than limits.GUIDELINES and stay as they are, `before`. Raises
+    InputError for others that are too long.
+    """
+    text = project.guidelines
+    if len(text) > limits.GUIDELINES and _lines(text) != _lines(before):
+        raise InputError(
+            _("The guidelines have %(count)s characters; at most %(most)s are kept.")
+            % {"count": f"{len(text):,}", "most": f"{limits.GUIDELINES:,}"},
+            where="guidelines",
+        )
+    project.guidelines_html = markdown.render(text) or ""
+    project.guidelines_version = markdown.VERSION
+
+
+RENDERED = ("guidelines_html", "guidelines_version")
+
+
+def render_outdated() -> None:
+    """Make the HTML of some guidelines that were stored under another version of the renderer. For the
+    reconciler, which comes again for the rest.
+    """
+    outdated = Project.objects.exclude(guidelines_version=markdown.VERSION).only("pk", "guidelines")
+    until = time.monotonic() + SECONDS_AT_ONCE
+    for project in outdated.order_by("pk")[:AT_ONCE]:
+        same = Project.objects.filter(pk=project.pk, guidelines=project.guidelines)
+        html = markdown.render(project.guidelines) or ""
+        same.update(guidelines_html=html, guidelines_version=markdown.VERSION)
+        if time.monotonic() >= until:
+            break
+
+
+def _lines(text: str) -> str:
+    """A browser sends other ends of lines than it was given."""
+    return text.replace("\r\n", "\n")

@@ -1,0 +1,97 @@
+"""Putting a project away, getting it back, and making another one like it."""
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation.common import audit, events
+from annotation.errors import ConflictError
+from annotation.jobs import running as jobs
+from annotation.labelling import queue
+from annotation.models import Job, Project, User, WorkItem
+from annotation.people.addressed import invite_members
+from annotation.ports import routing_port
+from annotation.projects.choices import ChoiceSpec
+from annotation.projects.manage import create_project
+from annotation.projects.task_types import TASK_TYPES
+
+# What a copy takes over; label, items and all that follows from them it does not.
+COPIED = ("text_format", "overlap", "overlap_share", "consensus", "label_config")
+
+
+def archive_project(*, project: Project, actor: User) -> Project:
+    """From now on the project can be looked at and not changed (`annotation.common.permissions` says what is
+    left). Items that people hold go back to the queue. Twice has one effect.
+
+    Raises ConflictError while a job is unfinished.
+    """
+    with transaction.atomic():
+        locked = Project.objects.select_for_update().get(pk=project.pk)
+        if locked.archived_at is None:
+            refuse_unfinished_jobs(locked)
+            locked.archived_at = timezone.now()
+            locked.save(update_fields=["archived_at"])
+            held = WorkItem.objects.filter(batch__project=project, state=WorkItem.State.LEASED)
+            for user in User.objects.filter(pk__in=held.values("leased_to")):
+                queue.release_all(project=locked, user=user)
+            audit.record(project=locked, actor=actor, action="project.archived")
+            events.emit(project=locked, event="project.archived", data={"url": events.address(locked)})
+    project.archived_at = locked.archived_at
+    return project
+
+
+def unarchive_project(*, project: Project, actor: User) -> Project:
+    """Take a project out of the archive: everything goes on where it stopped. Twice has one effect."""
+    with transaction.atomic():
+        if Project.objects.filter(pk=project.pk, archived_at__isnull=False).update(archived_at=None):
+            audit.record(project=project, actor=actor, action="project.unarchived")
+    project.archived_at = None
+    return project
+
+
+def duplicate_project(*, project: Project, actor: User, name: str, with_members: bool = False) -> Project:
+    """A new project with the settings, labels, guidelines and sources of this one; no items, runs or keys.
+
+    `actor` is its owner. `with_members` invites the active members, with their roles and limits; so it is
+    asked of owners alone by whoever calls. Raises InputError whose `where` names the field.
+    """
+    choices = [
+        ChoiceSpec(choice.name, key=choice.key, hotkey=choice.hotkey, color=choice.color)
+        for choice in project.choices.all()
+    ]
+    with transaction.atomic():
+        copy = create_project(
+            user=actor,
+            name=name,
+            task_type=project.task_type,
+            choices=choices if TASK_TYPES[project.task_type].has_choices else (),
+            guidelines=project.guidelines,
+            guidelines_before=project.guidelines,
+            currency=project.currency,
+            human_cost=project.human_cost,
+            lease_seconds=project.lease_seconds,
+        )
+        for field in COPIED:
+            setattr(copy, field, getattr(project, field))
+        copy.save(update_fields=COPIED)
+        others = project.memberships.filter(is_active=True, user__is_active=True).exclude(user=actor)
+        others = others.select_related("user")
+        invited = invite_members(project=copy, actor=actor, members=others) if with_members else 0
+        routing_port().project_duplicated(project=project, copy=copy, actor=actor)
+        audit.record(
+            project=copy,
+            actor=actor,
+            action="project.duplicated",
+            data={"from": project.slug, "with_members": with_members, "invited": invited},
+        )
+    return copy
+
+
+def refuse_unfinished_jobs(project: Project) -> None:
+    """Call it with the project's row locked (`jobs.enqueue` waits for it). Raises ConflictError."""
+    job = Job.objects.filter(project=project, state__in=jobs.UNFINISHED).first()
+    if job is not None:
+        raise ConflictError(
+            _("%(job)s is not finished. Wait until it is, or cancel it first.")
+            % {"job": _(jobs.kind(job.kind).title)}
+        )

@@ -1,0 +1,130 @@
+"""The list of projects, a new one, and its settings."""
+
+from typing import cast
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest
+from django.http.response import HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+
+from annotation.common.access import PageRequest, ProjectRequest, needs, signed_in
+from annotation.common.forms import add_error
+from annotation.errors import HypacError
+from annotation.models import Membership
+from annotation.people.own_invitations_views import invitations_shown
+from annotation.people.own_passwords import has_to_choose
+from annotation.ports import task_type_lacks
+from annotation.projects.forms import ChoiceFormSet, NewProjectForm, SettingsForm
+from annotation.projects.label_studio_config import config_of
+from annotation.projects.manage import create_project, may_make_projects, set_choices, update_project
+from annotation.projects.queries import project_cards, projects_of
+from annotation.projects.task_types import TASK_TYPES
+
+PER_PAGE = 20
+
+
+@signed_in("GET")
+def project_list(request: HttpRequest) -> HttpResponseBase:
+    """One's own projects, with what waits in each. `q` searches in names; `archived=1` shows the others."""
+    user = cast(PageRequest, request).user
+    archived, search = request.GET.get("archived") == "1", request.GET.get("q", "").strip()[:200]
+    found = projects_of(user, archived=archived, search=search)
+    page = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "page": page,
+        "cards": project_cards(list(page), user),
+        "archived": archived,
+        "search": search,
+        "any_archived": archived or projects_of(user, archived=True).exists(),
+        "any": bool(page.object_list) or projects_of(user).exists(),
+        "role_names": dict(Membership.Role.choices),
+        "may_make": may_make_projects(user),
+        **invitations_shown(user),
+    }
+    return render(request, "annotation/projects/project_list.html", context)
+
+
+@signed_in("GET", "POST")
+def project_new(request: HttpRequest) -> HttpResponseBase:
+    if not may_make_projects(cast(PageRequest, request).user):
+        return render(request, "annotation/projects/project_new_refused.html", status=403)
+    if has_to_choose(cast(PageRequest, request).user):
+        return render(request, "annotation/projects/project_password_first.html", {"step": "project"})
+    form = NewProjectForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        data = form.cleaned_data
+        try:
+            project = create_project(
+                user=cast(PageRequest, request).user,
+                name=data["name"],
+                task_type=data["task_type"],
+                choices=form.specs(),
+                guidelines=data["guidelines"],
+                currency=data["currency"],
+                human_cost=data["human_cost"],
+                label_config=data["label_config"],
+            )
+        except HypacError as error:
+            if error.where in form.fields:
+                add_error(form, error)
+            else:
+                form.add_error("labels", str(error) if error.where.startswith("label ") else error.message)
+        else:
+            messages.success(request, _("The project is there. Now bring in your data."))
+            if lacks := task_type_lacks(project.task_type):
+                messages.warning(request, lacks)
+            return redirect("import_upload", project.slug)
+    return render(request, "annotation/projects/project_new.html", {"form": form, "step": "project"})
+
+
+@needs("project.view", "GET")
+def project_label_config(request: ProjectRequest) -> HttpResponseBase:
+    """For Label Studio: a project there with the same labels."""
+    project = request.access.project
+    return HttpResponse(
+        config_of(project),
+        content_type="application/xml; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{project.slug}-config.xml"'},
+    )
+
+
+@needs("project.edit", "GET", "POST")
+def project_settings(request: ProjectRequest) -> HttpResponseBase:
+    """Two forms, told apart by the button: what the project is, and its labels."""
+    project = request.access.project
+    which = request.POST.get("form", "")
+    basics = SettingsForm(request.POST if which == "basics" else None, project=project)
+    choices = ChoiceFormSet(
+        request.POST if which == "choices" else None,
+        initial=list(project.choices.values("key", "name", "hotkey", "color")),
+        prefix="choices",
+    )
+    problem = ""
+    if which == "basics" and basics.is_valid():
+        try:
+            update_project(project=project, user=request.user, **basics.cleaned_data)
+        except HypacError as error:
+            add_error(basics, error)
+        else:
+            messages.success(request, _("Saved."))
+            return redirect("project_settings", project.slug)
+    if which == "choices" and choices.is_valid():
+        try:
+            set_choices(project=project, user=request.user, choices=choices.specs())
+        except HypacError as error:
+            problem = error.message if error.where == "choices" else str(error)
+        else:
+            messages.success(request, _("The labels are saved."))
+            return redirect("project_settings", project.slug)
+    return render(
+        request,
+        "annotation/projects/project_settings.html",
+        {
+            "form": basics,
+            "task_type": TASK_TYPES[project.task_type],
+            "choices": choices,
+            "choices_problem": problem,
+        },
+    )

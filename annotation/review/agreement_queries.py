@@ -1,0 +1,299 @@
+"""Reading how far people agree, on items that several people have labelled."""
+
+import random
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from django.db.models import Exists, OuterRef
+from scipy import sparse
+
+from annotation.models import Choice, Label, Project, Settlement, User, WorkItem
+from annotation.ports import routing_port
+from annotation.projects.task_types import TASK_TYPES
+from annotation.review import agreement as measures
+from annotation.review.agreement import Answers, Estimate, Floats, Ints, Together
+
+State = WorkItem.State
+
+MAX_ITEMS = 4000
+"""Of more items a random sample is taken, the same one each time."""
+MAX_PEOPLE = 12
+"""Whose answers are compared one by one: those with the most of them."""
+MAX_CONFUSION = 12
+"""Labels, up to which all are set against all."""
+MOST_CONFUSED = 20
+
+Unit = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class AnnotatorAgreement:
+    """One person's labels beside the others', on items that several people have labelled.
+
+    `answers` counts them. `share_equal_to_record` is in [0, 1], over those whose item is settled; `kappa` is
+    Cohen's with everybody else's answers, each pair of answers once. Both are None where nothing can be
+    compared. Of a project with more than MAX_ITEMS such items all three are those of a random sample.
+    """
+
+    answers: int
+    share_equal_to_record: float | None
+    kappa: float | None
+
+
+@dataclass(frozen=True)
+class PersonAgreement:
+    user: User
+    agreement: AnnotatorAgreement
+
+
+@dataclass(frozen=True)
+class PairAgreement:
+    """Two people on the `shared` items that both have labelled; `equal` in [0, 1]."""
+
+    first: User
+    second: User
+    shared: int
+    equal: float
+    kappa: float | None
+
+
+@dataclass(frozen=True)
+class ChoiceAgreement:
+    """`given` counts answers; `again` is the share of others who gave it too, where somebody gave it; `kappa`
+    is Fleiss' of giving it or not.
+    """
+
+    choice: Choice
+    given: int
+    again: float | None
+    kappa: float | None
+
+
+@dataclass(frozen=True)
+class Confused:
+    """In `pairs` of answers about one item one says `first` and the other `second`: a `share` of all pairs in
+    which somebody says `first`.
+    """
+
+    first: Choice
+    second: Choice
+    pairs: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """`items` have two answers or more; the figures are those of `used` of them with `answers` in all.
+
+    `together` compares what people chose or wrote, `interval` how far numbers lie apart (None for what is no
+    number). `left_out` says whether items of a run that is not analysed may not be shown.
+    """
+
+    items: int
+    used: int
+    answers: int
+    people: list[PersonAgreement]
+    together: Together
+    interval: Estimate | None
+    pairs: list[PairAgreement]
+    people_left_out: int
+    choices: list[ChoiceAgreement]
+    confused: list[Confused]
+    confusion: list[tuple[Choice, list[float | None]]]
+    left_out: bool
+
+
+@dataclass(frozen=True)
+class _Several:
+    """Answers to items that several people have labelled; `units` and `people` by their indices there."""
+
+    items: int
+    answers: Answers
+    units: list[Unit]
+    people: list[int]
+
+
+def agreement(project: Project) -> Agreement:
+    """All figures of the page on agreement: a few queries and at most MAX_ITEMS items."""
+    hidden = routing_port().hidden_batches(project=project)
+    several = _several(project, hidden)
+    answers = several.answers
+    counts = answers.counts
+    first, second = measures.pairs_of(answers)
+    users = User.objects.in_bulk(several.people)
+    by_person = _by_person(project, several, first, second)
+    choices = list(project.choices.all())
+    interval = None
+    kind = TASK_TYPES[project.task_type]
+    if kind.measure == "interval":
+        places = np.array([kind.position(str(name)) for name in answers.names], dtype=float)
+        interval = measures.krippendorff_interval(answers.units, places[answers.values])
+    by_choice: list[ChoiceAgreement] = []
+    confused: list[Confused] = []
+    matrix: list[tuple[Choice, list[float | None]]] = []
+    if kind.has_choices:
+        by_choice = [_of_choice(choice, answers.names, counts) for choice in choices]
+    if kind.one_choice:
+        confused, matrix = _confusion(choices, answers.names, counts)
+    return Agreement(
+        items=several.items,
+        used=counts.shape[0],
+        answers=len(answers.units),
+        people=[PersonAgreement(users[pk], found) for pk, found in by_person.items()],
+        together=measures.nominal(counts),
+        interval=interval,
+        pairs=_pairs(several, users, first, second),
+        people_left_out=max(len(several.people) - MAX_PEOPLE, 0),
+        choices=by_choice,
+        confused=confused,
+        confusion=matrix,
+        left_out=bool(hidden),
+    )
+
+
+def agreement_by_annotator(project: Project) -> dict[int, AnnotatorAgreement]:
+    """By the id of the person; people without an answer that can be compared are left out. What is hidden
+    before its run is analysed does not count.
+    """
+    several = _several(project, routing_port().hidden_batches(project=project))
+    return _by_person(project, several, *measures.pairs_of(several.answers))
+
+
+# --- The answers --------------------------------------------------------------------------------------------
+
+
+def _several(project: Project, hidden: set[int]) -> _Several:
+    """Without what is hidden, and without items of which only one answer is there."""
+    batches = list(
+        project.work_batches.filter(overlap__gt=1).exclude(pk__in=hidden).values_list("pk", flat=True)
+    )
+    answered = WorkItem.objects.filter(batch__in=batches, state=State.DONE)
+    another = answered.filter(batch=OuterRef("batch"), item=OuterRef("item")).exclude(slot=1)
+    compared = answered.filter(Exists(another), slot=1).exclude(
+        routing_port().hidden_items(project=project, item_path="item")
+    )
+    ids = list(compared.order_by("pk").values_list("pk", flat=True))
+    chosen = ids if len(ids) <= MAX_ITEMS else random.Random(measures.SEED).sample(ids, MAX_ITEMS)  # noqa: S311
+    units = set(WorkItem.objects.filter(pk__in=chosen).values_list("batch_id", "item_id"))
+    labels = Label.objects.filter(
+        item__in={item for _, item in units},
+        work_item__batch__in={batch for batch, _ in units},
+        superseded_by__isnull=True,
+    ).order_by("pk")
+    comparable = TASK_TYPES[project.task_type].comparable
+    rows = labels.values_list("work_item__batch_id", "item_id", "annotator_id", "value")
+    found = [
+        ((batch, item), annotator, comparable(value))
+        for batch, item, annotator, value in rows
+        if (batch, item) in units
+    ]
+    answers, in_order, people = measures.answers_of(found)
+    return _Several(len(ids), answers, in_order, people)
+
+
+# --- Figures ------------------------------------------------------------------------------------------------
+
+
+def _by_person(
+    project: Project, several: _Several, first: Ints, second: Ints
+) -> dict[int, AnnotatorAgreement]:
+    answers = several.answers
+    equal_to_record = _equal_to_record(project, several)
+    found = {}
+    for index, person in enumerate(several.people):
+        mine = answers.raters == index
+        settled = equal_to_record[mine & (equal_to_record >= 0)]
+        # Each pair with this person's answer first.
+        ours = np.concatenate([first[mine[first]], second[mine[second]]])
+        theirs = np.concatenate([second[mine[first]], first[mine[second]]])
+        found[person] = AnnotatorAgreement(
+            answers=int(mine.sum()),
+            share_equal_to_record=float(settled.mean()) if len(settled) else None,
+            kappa=measures.cohen_kappa(answers.values[ours], answers.values[theirs]),
+        )
+    return found
+
+
+def _equal_to_record(project: Project, several: _Several) -> Ints:
+    """Of each answer 1 if it is what the item was settled to, 0 if not, -1 where it is not settled."""
+    standing = Settlement.objects.filter(
+        item__in={item for _, item in several.units},
+        batch__in={batch for batch, _ in several.units},
+        superseded_by__isnull=True,
+        value__isnull=False,
+    ).values_list("batch_id", "item_id", "value")
+    comparable = TASK_TYPES[project.task_type].comparable
+    settled = {
+        (batch, item): comparable(value)
+        for batch, item, value in standing.order_by("pk")
+        if value is not None
+    }
+    answers = several.answers
+    records = [settled.get(unit) for unit in several.units]
+    return np.array(
+        [
+            -1 if (record := records[unit]) is None else int(answers.names[value] == record)
+            for unit, value in zip(answers.units, answers.values, strict=True)
+        ],
+        dtype=np.int64,
+    )
+
+
+def _pairs(several: _Several, users: dict[int, User], first: Ints, second: Ints) -> list[PairAgreement]:
+    """Those who agree least first."""
+    answers = several.answers
+    given = np.bincount(answers.raters, minlength=len(several.people))
+    among = set(np.argsort(-given, kind="stable")[:MAX_PEOPLE].tolist())
+    code = answers.raters[first] * len(several.people) + answers.raters[second]
+    found = []
+    for pair in np.unique(code):
+        one, other = divmod(int(pair), len(several.people))
+        if one not in among or other not in among:
+            continue
+        ours, theirs = answers.values[first[code == pair]], answers.values[second[code == pair]]
+        found.append(
+            PairAgreement(
+                first=users[several.people[one]],
+                second=users[several.people[other]],
+                shared=len(ours),
+                equal=float((ours == theirs).mean()),
+                kappa=measures.cohen_kappa(ours, theirs),
+            )
+        )
+    return sorted(found, key=lambda pair: (pair.kappa is None, pair.kappa, pair.equal))
+
+
+def _of_choice(choice: Choice, names: Iterable[object], counts: sparse.csr_array) -> ChoiceAgreement:
+    """Of several choices `names` are tuples of keys."""
+    says = [choice.key in name if isinstance(name, tuple) else choice.key == name for name in names]
+    given: Floats = counts @ np.array(says, dtype=float)
+    again, kappa = measures.given_or_not(given, np.asarray(counts.sum(axis=1)))
+    return ChoiceAgreement(choice, int(given.sum()), again, kappa)
+
+
+def _confusion(
+    choices: list[Choice], names: list[Hashable], counts: sparse.csr_array
+) -> tuple[list[Confused], list[tuple[Choice, list[float | None]]]]:
+    """The labels that are most often given for one another, and for few labels all against all: of the pairs
+    of answers in which one is the row's label, the share in which the other one is the column's.
+    """
+    given = [index for index, choice in enumerate(choices) if choice.key in names]
+    both = np.zeros((len(choices), len(choices)))
+    places = [names.index(choices[index].key) for index in given]
+    both[np.ix_(given, given)] = measures.confusion(counts)[np.ix_(places, places)]
+    totals = both.sum(axis=1, keepdims=True)
+    shares = np.divide(both, totals, out=np.zeros_like(both), where=totals > 0)
+    confused = [
+        Confused(choices[row], choices[column], int(both[row, column]), float(shares[row, column]))
+        for row, column in zip(*np.nonzero(both), strict=True)
+        if row != column
+    ]
+    confused.sort(key=lambda entry: (-entry.pairs, -entry.share))
+    if len(choices) > MAX_CONFUSION:
+        return confused[:MOST_CONFUSED], []
+    matrix: list[tuple[Choice, list[float | None]]] = [
+        (choice, [float(share) if totals[row] else None for share in shares[row]])
+        for row, choice in enumerate(choices)
+    ]
+    return confused[:MOST_CONFUSED], matrix

@@ -1,0 +1,168 @@
+"""What waits for a reviewer: items that people label differently, and flags."""
+
+from typing import Any
+
+from django.http import Http404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation.common.api.base import OldestItemsFirst, ProjectView
+from annotation.common.api.schema import Nothing, PageQuery, page_of
+from annotation.labelling.comments import resolve_flag
+from annotation.labelling.content import MAX_ID, ItemBody, item_content
+from annotation.labelling.settled import disagreements
+from annotation.labelling.values import MAX_COMMENT
+from annotation.models import Comment, Label, Settlement, WorkItem
+from annotation.review.decide import decide_dispute
+from annotation.review.queries import Dispute, open_flags, with_answers
+
+
+class ReviewQuery(PageQuery):
+    names = serializers.BooleanField(
+        required=False, default=False, help_text="Who answered, also where items are labelled blind."
+    )
+
+
+class GivenBody(serializers.Serializer[Any]):
+    label = serializers.IntegerField(help_text="Id of the label.")  # type: ignore[assignment]
+    value = serializers.JSONField()
+    comment = serializers.CharField(allow_blank=True)
+    annotator = serializers.CharField(allow_null=True)
+
+
+class DisputeBody(serializers.Serializer[Any]):
+    work_item = serializers.IntegerField()
+    item = ItemBody()
+    answers = GivenBody(many=True)
+
+
+class Decision(serializers.Serializer[Any]):
+    work_item = serializers.IntegerField(min_value=1, max_value=MAX_ID)
+    value = serializers.JSONField(help_text="The label of record, in the form of the project's task type.")
+    comment = serializers.CharField(
+        required=False, allow_blank=True, default="", max_length=MAX_COMMENT, trim_whitespace=False
+    )
+    confirm = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Once labels are locked: that what rests on them may become invalid.",
+    )
+
+
+class SettlementBody(serializers.Serializer[Any]):
+    work_item = serializers.IntegerField()
+    item = serializers.IntegerField(help_text="Id of the item.")
+    value = serializers.JSONField()
+    method = serializers.ChoiceField(choices=Settlement.Method.choices)
+    version = serializers.IntegerField()
+    comment = serializers.CharField(allow_blank=True)
+    created_at = serializers.DateTimeField()
+
+
+class FlagBody(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    item = ItemBody()
+    text = serializers.CharField(allow_blank=True)
+    author = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    resolved_at = serializers.DateTimeField(allow_null=True)
+
+
+class ReviewList(ProjectView):
+    actions = {"GET": "review", "POST": "review"}
+
+    @extend_schema(parameters=[ReviewQuery], responses=page_of(DisputeBody))
+    def get(self, request: Request, slug: str) -> Response:
+        """Items that everybody who was asked has answered, and answered differently."""
+        names = self.query(ReviewQuery)["names"]
+        pages = OldestItemsFirst()
+        work = disagreements(self.access.project, self.access.user)
+        page = pages.paginate_queryset(work, request, view=self) or []
+        return pages.get_paginated_response([_dispute(found, slug, names) for found in with_answers(page)])
+
+    @extend_schema(request=Decision, responses=SettlementBody)
+    def post(self, request: Request, slug: str) -> Response:
+        """Decide what the label of record of an item is. Whoever decided may change it."""
+        body = self.parsed(Decision)
+        mine = WorkItem.objects.filter(batch__project=self.access.project, slot=0, pk=body["work_item"])
+        work_item = mine.select_related("batch__project", "item").first()
+        if work_item is None:
+            raise Http404
+        settlement = decide_dispute(
+            project=self.access.project,
+            actor=self.access.user,
+            work_item=work_item,
+            value=body["value"],
+            comment=body["comment"],
+            confirmed=body["confirm"],
+        )
+        return Response(
+            {
+                "work_item": work_item.pk,
+                "item": settlement.item_id,
+                "value": settlement.value,
+                "method": settlement.method,
+                "version": settlement.version,
+                "comment": settlement.comment,
+                "created_at": settlement.created_at,
+            }
+        )
+
+
+class FlagList(ProjectView):
+    actions = {"GET": "review"}
+
+    @extend_schema(parameters=[PageQuery], responses=page_of(FlagBody))
+    def get(self, request: Request, slug: str) -> Response:
+        """Flags that nobody has resolved. One that was set while labelling for a run appears once that is
+        analysed.
+        """
+        return self.paged(OldestItemsFirst(), open_flags(self.access.project), lambda flag: _flag(flag, slug))
+
+
+class FlagResolve(ProjectView):
+    actions = {"POST": "review"}
+
+    @extend_schema(request=None, responses=FlagBody)
+    def post(self, request: Request, slug: str, comment_id: int) -> Response:
+        """Say that somebody has seen to it."""
+        self.parsed(Nothing)
+        project = self.access.project
+        flags = Comment.objects.select_related("item__image", "item__project", "author")
+        flag = flags.filter(item__project=project, is_flag=True, pk=comment_id).first()
+        hidden = flag and flag.resolved_at is None and not open_flags(project).filter(pk=comment_id).exists()
+        if flag is None or hidden:
+            raise Http404
+        resolve_flag(comment=flag, actor=self.access.user)
+        return Response(_flag(flag, slug))
+
+
+def _dispute(dispute: Dispute, slug: str, names: bool) -> dict[str, Any]:
+    shown = names or not dispute.work_item.batch.blind
+    return {
+        "work_item": dispute.work_item.pk,
+        "item": item_content(dispute.work_item.item, slug),
+        "answers": [_given(label, shown) for label in dispute.answers],
+    }
+
+
+def _given(label: Label, named: bool) -> dict[str, Any]:
+    return {
+        "label": label.pk,
+        "value": label.value,
+        "comment": label.comment,
+        "annotator": label.annotator.get_username() if named else None,
+    }
+
+
+def _flag(flag: Comment, slug: str) -> dict[str, Any]:
+    return {
+        "id": flag.pk,
+        "item": item_content(flag.item, slug),
+        "text": flag.text,
+        "author": flag.author.get_username(),
+        "created_at": flag.created_at,
+        "resolved_at": flag.resolved_at,
+    }

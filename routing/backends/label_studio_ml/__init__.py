@@ -1,5 +1,0 @@
-"""An existing Label Studio ML backend as a source."""
-
-from routing.backends.label_studio_ml.backend import LabelStudioMl
-
-__all__ = ["LabelStudioMl"]

@@ -1,5 +1,0 @@
-"""API batch files: the calls of many items in one file, cheaper and hours later."""
-
-from routing.backends.openai_batch.backend import OpenAIBatch
-
-__all__ = ["OpenAIBatch"]

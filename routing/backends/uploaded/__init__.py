@@ -1,5 +1,0 @@
-"""The backend `uploaded` (docs/backends.md): answers of any model, sent in from outside."""
-
-from routing.backends.uploaded.backend import Uploaded
-
-__all__ = ["Uploaded"]

@@ -1,5 +1,0 @@
-"""Models in the process of the worker itself, on its own GPU."""
-
-from routing.backends.vllm.backend import Vllm
-
-__all__ = ["Vllm"]

@@ -1,0 +1,201 @@
+"""Deliveries: the labelled data of a run as files, with the certificate and all that is needed to recompute
+it.
+"""
+
+import io
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import IO, Any
+
+from django.db.models import Max
+from django.utils.translation import gettext as _
+
+from annotation.common import audit
+from annotation.common.files import MODEL_OUTPUT, Content, name_content, put_content
+from annotation.errors import ConflictError, InputError
+from annotation.jobs import running as jobs
+from annotation.jobs.running import JobContext
+from annotation.models import Job, StoredFile, User
+from routing.common.states import ROUTED
+from routing.delivery.card import Counts, card
+from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
+from routing.delivery.formats.base import File, Files
+from routing.delivery.parts import Part, checked_part, part_of, picking
+from routing.labels.rows import delivery_of
+from routing.models import Delivery, DeliveryFile, Run
+from routing.runs.events import delivery_made
+
+IN_MEMORY = 8 * 1024**2
+
+
+def deliver(
+    *,
+    run: Run,
+    user: User | None,
+    formats: Sequence[str] = DEFAULT_FORMATS,
+    since: Delivery | None = None,
+    filters: Mapping[str, str] | None = None,
+) -> Job:
+    """Write the files of a delivery (job "deliver_run"), in these formats of
+    `routing.delivery.formats.FORMATS`.
+
+    While people still label, the delivery is partial: what has no label yet is a blank row that says so.
+    With `since` it holds only what is not as that delivery of the project gave it out, with `filters` (names
+    and values of the items table's) what they find.
+
+    Raises ConflictError before the run is routed, InputError where no format is named or one is unknown, and
+    as `delivery_parts.checked_part` does.
+    """
+    chosen = [name for name in FORMATS if name in formats]
+    if not chosen or len(chosen) < len(set(formats)):
+        raise InputError(
+            _("Choose at least one of these formats: %(formats)s.") % {"formats": ", ".join(FORMATS)},
+            where="formats",
+        )
+    run.refresh_from_db()
+    if run.state not in ROUTED:
+        raise ConflictError(
+            _("Run %(run)s has nothing to deliver yet (%(state)s): it has to be routed first.")
+            % {"run": run.number, "state": run.get_state_display().lower()}
+        )
+    part = checked_part(run, user=user, since=since, filters=filters or {})
+    return jobs.enqueue(
+        project=run.project,
+        kind_name="deliver_run",
+        params={"run": run.pk, "formats": chosen, **part.params},
+        unique_key=f"deliver_run:{run.pk}",
+        user=user,
+        total=run.project.items.count(),
+    )
+
+
+def deliver_run(context: JobContext) -> dict[str, Any]:
+    """Write to temporary files first and to the storage then; the rows that name the files come last, all at
+    once.
+    """
+    run = Run.objects.select_related("project", "certificate").get(pk=context.params["run"])
+    if run.state not in ROUTED:
+        raise ConflictError(_("Run %(run)s was cancelled.") % {"run": run.number})
+    if context.job.result:  # written by a worker that died before it could say so
+        return dict(context.job.result)
+    part = part_of(run, user=context.job.created_by, params=context.params)
+    with ExitStack() as stack:
+        made = _write(context, run, part, stack)
+        context.progress(stage="Files")
+        stored = [(file, put_content(project=run.project, content=file.content)) for file in made.files]
+        given = put_content(project=run.project, content=made.given)
+    with context.chunk(done=made.counts.items):
+        last = Delivery.objects.filter(run=run).aggregate(last=Max("number"))["last"] or 0
+        delivery = Delivery.objects.create(
+            run=run,
+            number=last + 1,
+            rows=made.counts.rows,
+            blanks=made.counts.blanks,
+            items=made.counts.items,
+            since=part.since,
+            filters=dict(part.filters),
+            given=_named(run, File("given", made.given, MODEL_OUTPUT), given),
+            created_by=context.job.created_by,
+        )
+        DeliveryFile.objects.bulk_create(
+            DeliveryFile(delivery=delivery, name=file.name, file=_named(run, file, content))
+            for file, content in stored
+        )
+        audit.record(
+            project=run.project,
+            actor=context.job.created_by,
+            action="run.delivered",
+            target=f"run:{run.number}",
+            data={
+                "delivery": delivery.number,
+                "rows": delivery.rows,
+                "blanks": delivery.blanks,
+                "items": delivery.items,
+                **part.params,
+            },
+        )
+        result = {
+            "delivery": delivery.pk,
+            "rows": delivery.rows,
+            "blanks": delivery.blanks,
+            "items": delivery.items,
+            "by_reason": dict(made.counts.by_reason),
+            "by_source": dict(made.counts.by_source),
+            "partial": run.state != Run.State.COMPLETE,
+            "formats": made.counted,
+            **({} if part.since is None else {"gone": made.counts.gone}),
+        }
+        Job.objects.filter(pk=context.job.pk).update(result=result)
+        delivery_made(delivery, partial=bool(result["partial"]))
+    return result
+
+
+@dataclass(frozen=True)
+class _Made:
+    """`given` is what a later delivery is compared with; `counted`: of each format how many cells its counted
+    limits concern.
+    """
+
+    counts: Counts
+    files: list[File]
+    given: IO[bytes]
+    counted: dict[str, dict[str, int]]
+
+
+def _write(context: JobContext, run: Run, part: Part, stack: ExitStack) -> _Made:
+    formats = [name for name in FORMATS if name in context.params.get("formats", DEFAULT_FORMATS)]
+    kinds = [FORMATS[name] for name in formats]
+    # Temporary files have no name that a killed worker could leave behind.
+    files = Files(lambda: stack.enter_context(_temporary()))
+    counts, given = Counts(), files.unnamed()
+    with (
+        picking(part, given) as picked,
+        delivery_of(
+            run,
+            texts=any(kind.reads_texts for kind in kinds),
+            kinds=any(kind.reads_kinds for kind in kinds),
+            conditions=part.conditions if part.filters else None,
+        ) as (then, about, pages),
+    ):
+        writers = [kind(files, about) for kind in kinds]
+        for page in map(picked.of, pages):
+            for writer in writers if page else ():
+                writer.write(page)
+            counts.add(page)
+            context.progress(done=counts.items, stage="Rows")
+    counts.gone = picked.gone
+    for writer in writers:
+        writer.close()
+    said = card(then, counts, writers, since=part.since, filters=part.filters)
+    cards = {name: header + said for writer in writers for name, header in writer.headers.items()}
+    return _Made(
+        counts,
+        [
+            *files.made,
+            *(_small(name, text, "text/markdown") for name, text in cards.items()),
+            _small("certificate.json", then.certificate.document, "application/json"),
+            _small("draw.jsonl", then.certificate.draw_lines, "application/x-ndjson"),
+            _small("README.md", said, "text/markdown"),
+        ],
+        given,
+        {name: writer.counts for name, writer in zip(formats, writers, strict=True)},
+    )
+
+
+def _small(name: str, text: str, media_type: str) -> File:
+    return File(name, io.BytesIO(text.encode()), media_type)
+
+
+def _temporary() -> IO[bytes]:
+    return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)
+
+
+def _named(run: Run, file: File, content: Content) -> StoredFile:
+    return name_content(
+        project=run.project,
+        content=content,
+        original_name=f"{run.project.slug}-run{run.number}-{file.name.replace('/', '-')}",
+        media_type=file.media_type,
+    )

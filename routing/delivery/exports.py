@@ -1,0 +1,165 @@
+"""Deliveries put into a bucket: file by file, each looked at afterwards, and none sent twice."""
+
+import hashlib
+import io
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from annotation.common import audit
+from annotation.common.files import open_file
+from annotation.errors import ConflictError, HypacError, InputError, JobFailedError
+from annotation.jobs import running as jobs
+from annotation.jobs.running import JobContext
+from annotation.models import Connection, Job, User
+from annotation.outside.buckets import Bucket
+from annotation.outside.buckets.requests import checked_key
+from annotation.outside.connections import bucket_of, folder
+from routing.models import Delivery, DeliveryFile
+
+KIND = "export_delivery"
+SUMS = "SHA256SUMS"
+
+
+def export_delivery(
+    *,
+    delivery: Delivery,
+    connection: Connection,
+    user: User,
+    prefix: str | None = None,
+    overwrite: bool = False,
+) -> Job:
+    """Start the job that puts all files of a delivery below `prefix` (without one a folder named after the
+    project and the delivery) in the connection's folder, and at last SHA256SUMS.
+
+    A file that is there with the same content is left as it is, so that a job goes on where it broke off.
+    One with other content is replaced only with `overwrite`. Raises InputError whose `where` names the field.
+    """
+    project = delivery.run.project
+    if connection.project_id != project.pk:
+        raise InputError(_("There is no such connection in this project."), where="connection")
+    below = default_prefix(delivery) if prefix is None else folder(prefix, where="prefix")
+    whole = connection.prefix + below
+    for name in (SUMS, *delivery.files.values_list("name", flat=True)):
+        checked_key(whole + name)
+    job = jobs.enqueue(
+        project=project,
+        kind_name=KIND,
+        params={
+            "delivery": delivery.pk,
+            "connection": connection.pk,
+            "prefix": whole,
+            "overwrite": overwrite,
+        },
+        unique_key=f"{KIND}:{delivery.pk}:{connection.pk}",
+        user=user,
+        total=delivery.files.count() + 1,
+    )
+    audit.record(
+        project=project,
+        actor=user,
+        action="delivery.export_started",
+        target=f"delivery:{delivery.pk}",
+        data={"connection": connection.name, "bucket": connection.bucket, "prefix": whole, "job": job.pk},
+    )
+    return job
+
+
+def default_prefix(delivery: Delivery) -> str:
+    return f"{delivery.run.project.slug}/run-{delivery.run.number}-delivery-{delivery.number}/"
+
+
+def run_export(context: JobContext) -> dict[str, Any]:
+    """Handler of the kind "export_delivery"."""
+    params, project = context.params, context.job.project
+    connection = Connection.objects.filter(project=project, pk=params["connection"]).first()
+    delivery = Delivery.objects.filter(run__project=project, pk=params["delivery"]).first()
+    if connection is None or delivery is None:
+        raise JobFailedError(_("The connection or the delivery was deleted meanwhile."))
+    files = list(delivery.files.select_related("file"))
+    sums, overwrite = _sums(files), bool(params["overwrite"])
+    sums_key, sums_hash = params["prefix"] + SUMS, hashlib.sha256(sums).hexdigest()
+    sent = there = size = 0
+    with bucket_of(connection) as bucket:
+        # Looked at before anything is sent: somebody else's may not be replaced either.
+        sums_there = _is_there(bucket, sums_key, sha256=sums_hash, size=len(sums), overwrite=overwrite)
+        for number, entry in enumerate(files, 1):
+            key, file = params["prefix"] + entry.name, entry.file
+            context.progress(stage=entry.name)
+            if _is_there(bucket, key, sha256=file.sha256, size=file.size, overwrite=overwrite):
+                there += 1
+            else:
+                _send(context, bucket, key, entry, overwrite=overwrite)
+                sent += 1
+            size += file.size
+            context.progress(done=number)
+        if not sums_there:  # the last one: where it is, all others are
+            bucket.put(
+                sums_key,
+                io.BytesIO(sums),
+                size=len(sums),
+                sha256=sums_hash,
+                media_type="text/plain",
+                overwrite=overwrite,
+            )
+    result = {
+        "bucket": connection.bucket,
+        "prefix": params["prefix"],
+        "files": len(files),
+        "sent": sent,
+        "already_there": there,
+        "bytes": size,
+    }
+    with context.chunk(done=len(files) + 1):
+        audit.record(
+            project=project,
+            actor=context.job.created_by,
+            action="delivery.exported",
+            target=f"delivery:{delivery.pk}",
+            data={"connection": connection.name, **result},
+        )
+    return result
+
+
+def _is_there(bucket: Bucket, key: str, *, sha256: str, size: int, overwrite: bool) -> bool:
+    """Whether the same bytes are. Raises ConflictError where others are that may not be replaced."""
+    found = bucket.look(key)
+    if found is None:
+        return False
+    if (found.sha256, found.size) == (sha256, size):
+        return True
+    if not overwrite:
+        raise ConflictError(
+            _("There is another object at “%(key)s”. Choose another folder, or have it replaced.")
+            % {"key": key},
+            where="prefix",
+        )
+    return False
+
+
+def _send(context: JobContext, bucket: Bucket, key: str, entry: DeliveryFile, *, overwrite: bool) -> None:
+    def told(done: int) -> None:
+        context.progress(stage=f"{done:,} / {entry.file.size:,}: {entry.name}"[:100])
+
+    with open_file(entry.file) as content:
+        bucket.put(
+            key,
+            content,
+            size=entry.file.size,
+            sha256=entry.file.sha256,
+            media_type=entry.media_type,
+            overwrite=overwrite,
+            progress=told,
+        )
+    found = bucket.look(key)
+    if found is None or (found.sha256, found.size) != (entry.file.sha256, entry.file.size):
+        raise HypacError(
+            _("“%(key)s” is not in the bucket as it was sent.") % {"key": key},
+            where="connection",
+            permanent=False,
+        )
+
+
+def _sums(files: list[DeliveryFile]) -> bytes:
+    """As `sha256sum --check` reads it."""
+    return "".join(f"{entry.file.sha256}  {entry.name}\n" for entry in files).encode()

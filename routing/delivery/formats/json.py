@@ -1,0 +1,27 @@
+"""JSON: one list with the objects of the JSON Lines file, each on a line of its own."""
+
+from typing import ClassVar
+
+from routing.delivery.formats.base import Files, Limit, RowWriter
+from routing.delivery.formats.jsonl import LIMITS, Lines
+from routing.labels.row import About, Page
+
+
+class JsonWriter(RowWriter):
+    file_name: ClassVar[str] = "labels.json"
+    media_type: ClassVar[str] = "application/json"
+    limits: ClassVar[tuple[Limit, ...]] = LIMITS
+
+    def __init__(self, files: Files, about: About) -> None:
+        super().__init__()
+        self._out = files.open(self.file_name, self.media_type)
+        self._lines = Lines(about)
+        self._before = "["
+
+    def write(self, page: Page) -> None:
+        if page:
+            self._out.write((self._before + "\n" + ",\n".join(self._lines.of(page))).encode())
+            self._before = ","
+
+    def close(self) -> None:
+        self._out.write(b"[]\n" if self._before == "[" else b"\n]\n")

@@ -1,0 +1,178 @@
+"""Deliveries of a part of all items: what is new since another one, or what filters find."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
+
+from annotation.common.files import open_file
+from annotation.common.permissions import access_to
+from annotation.errors import InputError, JobFailedError, NotAllowedError
+from annotation.models import Project, User
+from routing.delivery.given import Base, digests_of, records
+from routing.items.filters import HiddenError, conditions
+from routing.labels.row import Page
+from routing.models import Delivery, Run
+from routing.sources.visibility import sight_of
+
+
+@dataclass(frozen=True)
+class Part:
+    """Neither of both: all items. `user` is who asked for it: filters find what that person may see."""
+
+    since: Delivery | None
+    filters: Mapping[str, str]
+    user: User | None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """As a job keeps it."""
+        since = {} if self.since is None else {"since": self.since.pk}
+        return since | ({"filters": dict(self.filters)} if self.filters else {})
+
+    def conditions(self, run: Run) -> Sequence[Q]:
+        """Raises NotAllowedError where the person has left, HiddenError while models' output is hidden."""
+        access = access_to(self.user, run.project.slug) if self.user else None
+        if access is None:
+            raise NotAllowedError(_("Whoever asked for this is no longer in the project."))
+        sight = sight_of(run.project, access, run=run.number)
+        # Some filters would do, and find too little: of the labels only those by people.
+        if sight.run is None or sight.run.pk != run.pk:
+            raise HiddenError(
+                _(
+                    "While a run is between its draw and its analysis, nothing is filtered. Deliver all "
+                    "items, or what is new since another delivery."
+                ),
+                where="filters",
+            )
+        return list(conditions(sight, self.filters).values())
+
+
+def checked_part(run: Run, *, user: User | None, since: Delivery | None, filters: Mapping[str, str]) -> Part:
+    """Raises InputError whose `where` names what cannot be used, and as `Part.conditions` does."""
+    if since is not None and filters:
+        raise InputError(
+            _("Choose either what is new since another delivery or what filters find, not both."),
+            where="since",
+        )
+    part = Part(since, filters, user)
+    if since is not None:
+        if since.run.project_id != run.project_id:
+            raise _no_delivery()
+        if since.given_id is None:
+            raise InputError(
+                _(
+                    "An earlier version of HyPAC made that delivery and did not keep what it gave out. "
+                    "Deliver all items once; what is new since then can be told."
+                ),
+                where="since",
+            )
+        if not can_build_on(run, since):
+            raise InputError(
+                _(
+                    "Run %(run)s is for everything from the same source and covers nothing that an earlier "
+                    "run used: the labels by models of delivery %(number)s of run %(base)s would be told as "
+                    "gone. Deliver all items, or what is new since a delivery of run %(run)s."
+                )
+                % {"run": run.number, "number": since.number, "base": since.run.number},
+                where="since",
+            )
+    if filters:
+        part.conditions(run)
+    return part
+
+
+def part_of(run: Run, *, user: User | None, params: Mapping[str, Any]) -> Part:
+    """What a job has kept."""
+    since = None
+    if "since" in params:
+        rows = Delivery.objects.select_related("run", "given")
+        since = rows.filter(run__project=run.project_id, pk=params["since"]).first()
+        if since is None:
+            raise JobFailedError(_("The other delivery was deleted meanwhile."))
+    return Part(since, params.get("filters", {}), user)
+
+
+def can_build_on(run: Run, base: Delivery) -> bool:
+    """Whether what is new in a delivery of `run` can be told against a delivery of the same project.
+
+    The pool of a run for a population leaves out what earlier runs used: their models' labels have no place
+    in its deliveries.
+    """
+    return base.run_id == run.pk or run.target != Run.Target.POPULATION
+
+
+def bases_of(run: Run) -> QuerySet[Delivery]:
+    """Deliveries that one of this run can build on; the newest first."""
+    rows = Delivery.objects.filter(run__project=run.project_id, given__isnull=False)
+    if run.target == Run.Target.POPULATION:
+        rows = rows.filter(run=run)
+    return rows.select_related("run").order_by("-id")
+
+
+def find_base(project: Project, delivery_id: int) -> Delivery:
+    """The delivery that another one is to build on. Raises InputError where the project has no such one."""
+    found = Delivery.objects.select_related("run").filter(run__project=project, pk=delivery_id).first()
+    if found is None:
+        raise _no_delivery()
+    return found
+
+
+def newest_base(run: Run) -> Delivery | None:
+    """The last one from which all items can be put together, by itself or with those that it builds on."""
+    return bases_of(run).filter(filters={}).first()
+
+
+def _no_delivery() -> InputError:
+    return InputError(_("There is no such delivery in this project."), where="since")
+
+
+class Picking:
+    """Takes from each page what is new, and writes down into `given` what is given out now.
+
+    What was given out before and is so still counts as given out: a delivery may build on one that is itself
+    only what was new.
+    """
+
+    def __init__(self, given: IO[bytes], base: Base | None) -> None:
+        self._given = given
+        self._base = base
+
+    def of(self, page: Page) -> Page:
+        digests = digests_of(page)
+        self._given.write(records(page, digests))
+        return page if self._base is None else page.only(self._base.differs(page, digests))
+
+    @property
+    def gone(self) -> int:
+        """Items that the other delivery had and that are no longer in the project; once closed."""
+        return 0 if self._base is None else self._base.gone
+
+    def close(self) -> None:
+        if self._base is not None:
+            self._base.check()
+
+
+@contextmanager
+def picking(part: Part, given: IO[bytes]) -> Iterator[Picking]:
+    with ExitStack() as stack:
+        base = None
+        if part.since is not None:
+            stored = part.since.given
+            assert stored is not None  # noqa: S101 - asked for in `checked_part`
+            try:
+                content = stack.enter_context(open_file(stored))
+            except InputError as error:
+                raise JobFailedError(
+                    _(
+                        "What is kept of the other delivery, to tell what is new since then, is no longer in "
+                        "the storage. Deliver all items."
+                    )
+                ) from error
+            base = Base(content, sha256=stored.sha256)
+        picked = Picking(given, base)
+        yield picked
+        picked.close()

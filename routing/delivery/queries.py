@@ -1,0 +1,94 @@
+"""What each delivery of a project holds, and whether what its certificate says still stands."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from annotation.models import Job, Project
+from routing.core_language import stored_in_words
+from routing.delivery.card import part_words
+from routing.delivery.limits import FormatLimits, format_limits
+from routing.models import Delivery, DeliveryFile
+
+DELIVER = "deliver_run"
+
+
+@dataclass(frozen=True)
+class DeliveryReport:
+    """`reasons` and `sources` count rows without and with a label; they and `partial`, whether people were
+    still at work, are None for a delivery whose job is gone or older than these counts, and `limits`, what
+    its formats cannot carry, is empty then. `part` says in words that a delivery is a part; else it is empty.
+    """
+
+    delivery: Delivery
+    files: Sequence[DeliveryFile]
+    certified: bool
+    sentence: str
+    sentence_in_words: str
+    certificate_id: str
+    broken_by: list[str]
+    reasons: list[tuple[str, int]] | None
+    sources: list[tuple[str, int]] | None
+    partial: bool | None
+    limits: list[FormatLimits]
+    part: str
+
+    @property
+    def items(self) -> int:
+        """Of the project, when it was made."""
+        return self.delivery.rows if self.delivery.items is None else self.delivery.items
+
+    @property
+    def labelled(self) -> int:
+        return self.delivery.rows - self.delivery.blanks
+
+
+def deliveries_of(project: Project) -> QuerySet[Delivery]:
+    """With all that a report of one reads."""
+    return (
+        Delivery.objects.filter(run__project=project)
+        .select_related("run__certificate", "created_by", "since__run")
+        .defer("run__certificate__draw_lines", "run__certificate__figures")
+        .prefetch_related("files__file")
+    )
+
+
+def delivery_reports(project: Project, deliveries: Iterable[Delivery]) -> list[DeliveryReport]:
+    """Of these, rows of `deliveries_of`."""
+    deliveries = list(deliveries)
+    made = project.jobs.filter(kind=DELIVER, state=Job.State.DONE)
+    made = made.filter(result__delivery__in=[delivery.pk for delivery in deliveries])
+    by_delivery = {result["delivery"]: result for result in made.values_list("result", flat=True)}
+    return [_report(delivery, by_delivery.get(delivery.pk, {})) for delivery in deliveries]
+
+
+def _report(delivery: Delivery, result: dict[str, object]) -> DeliveryReport:
+    run = delivery.run
+    sentence = str(json.loads(run.certificate.document)["result"]["sentence"])
+    return DeliveryReport(
+        delivery=delivery,
+        files=list(delivery.files.all()),
+        certified=run.certificate.certified,
+        sentence=sentence,
+        sentence_in_words=stored_in_words(run.certificate.messages.get("sentence", []), sentence),
+        certificate_id=run.certificate.sha256,
+        broken_by=[reason for reason in run.invalid_reason.split("\n") if reason],
+        reasons=_counted(result.get("by_reason")),
+        sources=_counted(result.get("by_source")),
+        partial=bool(result["partial"]) if "partial" in result else None,
+        limits=_limits(result.get("formats")),
+        part=part_words(run, rows=delivery.rows, items=delivery.items or 0) if delivery.is_part else "",
+    )
+
+
+def _limits(counted: object) -> list[FormatLimits]:
+    return format_limits(counted) if isinstance(counted, dict) else []
+
+
+def _counted(counts: object) -> list[tuple[str, int]] | None:
+    """The largest first."""
+    if not isinstance(counts, dict):
+        return None
+    return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))

@@ -1,0 +1,187 @@
+"""Files of labelled data."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from annotation.common import limits
+from annotation.common.access import ProjectRequest, needs, told
+from annotation.errors import HypacError
+from annotation.jobs.progress import job_progress
+from annotation.jobs.running import UNFINISHED
+from annotation.models import Job
+from routing.common.states import ROUTED
+from routing.delivery.answers import archive_answer, file_answer
+from routing.delivery.deliver import deliver
+from routing.delivery.exports import export_delivery
+from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
+from routing.delivery.limits import format_limits
+from routing.delivery.parts import bases_of, find_base
+from routing.delivery.queries import DELIVER, deliveries_of, delivery_reports
+from routing.items import filter_words as words
+from routing.items.filters import FILTERS
+from routing.models import Delivery, DeliveryFile, Run
+from routing.sources.visibility import sight_of
+
+MOST_BASES = 50
+"""Of so many deliveries one can be chosen on the page; the API knows all."""
+
+FILES = {
+    "labels.csv": gettext_lazy(
+        "Every item with its label, for spreadsheets. Cells that would start a formula have an apostrophe in "
+        "front."
+    ),
+    "labels.jsonl": gettext_lazy("The same for programs, one JSON object on each line, every value exact."),
+    "labels.tsv": gettext_lazy("As labels.csv, with tabs in place of commas."),
+    "labels.json": gettext_lazy("As labels.jsonl, as one list."),
+    "labels.parquet": gettext_lazy(
+        "For analysis with pandas, Polars, DuckDB or Spark: typed columns, every value exact."
+    ),
+    "dataset/": gettext_lazy(
+        "A folder for `datasets.load_from_disk` of Hugging Face: Arrow files, typed columns, a data card."
+    ),
+    "doccano.jsonl": gettext_lazy("For doccano: text, labels, and everything else as metadata."),
+    "labels.manifest": gettext_lazy(
+        "For Amazon SageMaker: an augmented manifest as Ground Truth writes it, one object on each line."
+    ),
+    "label_studio/": gettext_lazy(
+        "For Label Studio: tasks with annotations and predictions, and a configuration that shows them."
+    ),
+    "certificate.json": gettext_lazy("What is certified, and with which settings."),
+    "draw.jsonl": gettext_lazy(
+        "The calibration set with the labels by people and the answers of the models."
+    ),
+    "README.md": gettext_lazy("What is in the delivery, what is promised and what is not, in words."),
+}
+"""What people are told of each file."""
+BESIDE = {name: FILES[name] for name in ("certificate.json", "draw.jsonl", "README.md")}
+"""Those that are in every delivery, whatever its formats."""
+
+
+@needs("deliveries.view", "GET")
+def deliveries(request: ProjectRequest) -> HttpResponseBase:
+    project = request.access.project
+    job = project.jobs.filter(kind=DELIVER).order_by("-id").first()
+    deliverable = project.runs.filter(state__in=ROUTED).order_by("-number").first()
+    job_unfinished = job is not None and job.state in UNFINISHED
+    can_deliver = deliverable is not None and request.access.allows("deliveries.make") and not job_unfinished
+    found = Paginator(deliveries_of(project).order_by("-id"), limits.RUNS_LISTED)
+    page = found.get_page(request.GET.get("page"))
+    return render(
+        request,
+        "routing/delivery/deliveries.html",
+        {
+            "page": page,
+            "reports": delivery_reports(project, page),
+            "can_deliver": can_deliver,
+            # The form says of each format what it is: then the others are left to be told of.
+            "file_words": BESIDE if can_deliver else FILES,
+            "formats": _formats(job),
+            "limits": format_limits(),
+            "connections": project.connections.order_by("name"),
+            "deliverable": deliverable,
+            "bases": bases_of(deliverable)[:MOST_BASES] if deliverable else [],
+            "filters": _filters(request, deliverable) if deliverable else [],
+            "job": job,
+            "job_unfinished": job_unfinished,
+            "progress": job_progress(job) if job is not None else None,
+        },
+    )
+
+
+def _formats(job: Job | None) -> list[tuple[str, str, str, bool]]:
+    """Of each format its name, its file, what to say of it, and whether the last delivery had it."""
+    chosen = (job.params if job else {}).get("formats", DEFAULT_FORMATS)
+    return [
+        (name, writer.file_name, str(FILES[writer.file_name]), name in chosen)
+        for name, writer in FORMATS.items()
+    ]
+
+
+def _filters(request: ProjectRequest, run: Run) -> list[dict[str, Any]]:
+    """The fields of those that can be used for a delivery of this run now."""
+    sight = sight_of(request.access.project, request.access, run=run.number)
+    if sight.run != run:
+        return []
+    return list(words.fields(words.Asked({}), words.options(sight), sight))
+
+
+@needs("deliveries.make", "POST")
+def run_deliver(request: ProjectRequest, number: int) -> HttpResponseBase:
+    """What is chosen on the page of the deliveries; from elsewhere all items in the usual formats."""
+    project, asked = request.access.project, request.POST
+    run = get_object_or_404(Run, project=project, number=number)
+    with told(request):
+        since = _number(asked.get("since", ""))
+        deliver(
+            run=run,
+            user=request.user,
+            formats=asked.getlist("format") if "choose" in asked else DEFAULT_FORMATS,
+            since=find_base(project, since) if asked.get("since") else None,
+            filters={name: value for name in FILTERS if (value := asked.get(name, "").strip())},
+        )
+        messages.success(request, _("The files are being written; they appear here."))
+    return redirect("deliveries", request.access.project.slug)
+
+
+@needs("deliveries.make", "POST")
+def delivery_export(request: ProjectRequest, delivery_id: int) -> HttpResponseBase:
+    """Put all files of a delivery into a bucket."""
+    project = request.access.project
+    delivery = get_object_or_404(
+        Delivery.objects.select_related("run__project"), pk=delivery_id, run__project=project
+    )
+    connection = get_object_or_404(project.connections, pk=_number(request.POST.get("connection", "")))
+    job = None
+    with told(request):
+        job = export_delivery(
+            delivery=delivery,
+            connection=connection,
+            user=request.user,
+            prefix=request.POST.get("prefix") or None,
+            overwrite="overwrite" in request.POST,
+        )
+    return redirect("job", project.slug, job.pk) if job else redirect("deliveries", project.slug)
+
+
+def _number(text: str) -> int:
+    """0, which no row has, where it is none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
+
+
+@needs("deliveries.view", "GET")
+def delivery_file(request: ProjectRequest, delivery_id: int, name: str) -> HttpResponseBase:
+    file = get_object_or_404(
+        DeliveryFile.objects.select_related("file", "delivery__run"),
+        delivery_id=delivery_id,
+        delivery__run__project=request.access.project,
+        name=name,
+    )
+    try:
+        return file_answer(request, file)
+    except HypacError as error:
+        return _lost(request, error)
+
+
+@needs("deliveries.view", "GET")
+def delivery_zip(request: ProjectRequest, delivery_id: int) -> HttpResponseBase:
+    """All files of a delivery in one archive."""
+    delivery = get_object_or_404(
+        Delivery.objects.select_related("run"), pk=delivery_id, run__project=request.access.project
+    )
+    try:
+        return archive_answer(request, delivery)
+    except HypacError as error:
+        return _lost(request, error)
+
+
+def _lost(request: ProjectRequest, error: HypacError) -> HttpResponseBase:
+    """Back to the page, with what happened."""
+    lost = _("This file is no longer in the storage. Make a new delivery.")
+    messages.error(request, lost if error.permanent else error.message)
+    return redirect("deliveries", request.access.project.slug)

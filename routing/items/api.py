@@ -1,0 +1,112 @@
+"""The part of /api/v1/ that is the table of items, with all filters and orders of its page."""
+
+from typing import Any
+
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import remove_query_param, replace_query_param
+
+from annotation.common.api.base import ProjectView
+from annotation.common.api.places import opened, sealed
+from annotation.labelling.content import MAX_ID
+from routing.items.filters import FILTERS, MAX_TEXT
+from routing.items.sorts import DEFAULT, NAMES
+from routing.items.table import MAX_SIZE, ItemRow, table_page
+from routing.sources.visibility import sight_of
+
+
+class PlaceQuery(serializers.Serializer[Any]):
+    sort = serializers.ChoiceField(choices=list(NAMES), default=DEFAULT)
+    run = serializers.IntegerField(
+        required=False, min_value=1, max_value=MAX_ID, help_text="Whose scores and routes: else the newest."
+    )
+    after = serializers.CharField(required=False, help_text="Comes with `next`.")
+    before = serializers.CharField(required=False, help_text="Comes with `previous`.")
+    page_size = serializers.IntegerField(default=50, min_value=1, max_value=MAX_SIZE)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "after" in attrs and "before" in attrs:
+            raise serializers.ValidationError({"before": "Give either after or before."})
+        return attrs
+
+
+def _filter() -> serializers.CharField:
+    return serializers.CharField(required=False, max_length=MAX_TEXT)
+
+
+# A filter each, by the names that the page has in its address.
+TableQuery = type("TableQuery", (PlaceQuery,), {name: _filter() for name in FILTERS})
+
+
+class TableRow(serializers.Serializer[Any]):
+    """An item as the table has it; null where there is nothing, or nothing that may be seen."""
+
+    id = serializers.IntegerField()
+    external_id = serializers.CharField()
+    excerpt = serializers.CharField(allow_blank=True, help_text="The beginning of the text.")
+    label = serializers.JSONField(  # type: ignore[assignment]
+        allow_null=True, help_text="What a delivery would hold now."
+    )
+    given_by = serializers.CharField(allow_null=True, help_text="person, or the name of the source.")
+    annotator = serializers.CharField(allow_null=True, allow_blank=True)
+    reason = serializers.CharField(allow_null=True, allow_blank=True)
+    uncertainty = serializers.FloatField(allow_null=True)
+    routed_to = serializers.CharField(allow_null=True, allow_blank=True, help_text="Empty for people.")
+    flags = serializers.IntegerField(help_text="Open ones.")
+    labelled_at = serializers.DateTimeField(allow_null=True)
+    seconds = serializers.FloatField(allow_null=True)
+
+
+class TableBody(serializers.Serializer[Any]):
+    """`blind`: what models answered is missing, because it may not be seen now, or not by this person. `cut`:
+    not all items were looked at in time, and the next page goes on from there.
+    """
+
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    blind = serializers.BooleanField()
+    cut = serializers.BooleanField()
+    results = TableRow(many=True)
+
+
+class Table(ProjectView):
+    actions = {"GET": "items.view"}
+
+    @extend_schema(parameters=[TableQuery], responses=TableBody)
+    def get(self, request: Request, slug: str) -> Response:
+        """Items with their labels, scores and routes, as far as they may be seen now."""
+        asked = self.query(TableQuery)
+        page = table_page(
+            sight_of(self.access.project, self.access, run=asked.get("run")),
+            filters={name: asked[name] for name in FILTERS if name in asked},
+            sort=asked["sort"],
+            after=opened(request, "after"),
+            before=opened(request, "before"),
+            size=asked["page_size"],
+            count=False,
+        )
+        here = remove_query_param(remove_query_param(request.build_absolute_uri(), "after"), "before")
+        return Response(
+            {
+                "next": page.next and replace_query_param(here, "after", sealed(request, page.next)),
+                "previous": page.previous
+                and replace_query_param(here, "before", sealed(request, page.previous)),
+                "blind": page.blind,
+                "cut": page.cut,
+                "results": [_content(row) for row in page.rows],
+            }
+        )
+
+
+def _content(row: ItemRow) -> dict[str, Any]:
+    names = (
+        *("id", "external_id", "excerpt", "label", "given_by", "annotator", "reason"),
+        *("uncertainty", "routed_to", "flags", "labelled_at", "seconds"),
+    )
+    return {name: getattr(row, name) for name in names}
+
+
+urlpatterns = [path("projects/<slug:slug>/table/", Table.as_view(), name="api_table")]

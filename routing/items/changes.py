@@ -1,0 +1,351 @@
+"""Changes to many items at once: chosen ones, or all that a filter finds.
+
+Each is a job that goes through the items in the order of their keys, chunk by chunk, and asks again before
+each chunk what the person may see and do.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from annotation.common import audit
+from annotation.common.permissions import Access, access_to
+from annotation.errors import ConflictError, InputError, JobFailedError, NotAllowedError
+from annotation.jobs import running as jobs
+from annotation.jobs.running import JobContext
+from annotation.labelling import queue
+from annotation.labelling.comments import add_comment, resolve_flag
+from annotation.labelling.values import check_comment
+from annotation.models import Comment, Item, Job, Project, User, WorkBatch, WorkItem
+from routing.core import sampling
+from routing.items.filters import filtered
+from routing.labels.delivered import by_person
+from routing.sources.visibility import Sight, sight_of
+
+KIND, UNDO = "change_items", "undo_change_items"
+CHUNK = 500
+# So many chosen items are done with at once, while the person waits.
+AT_ONCE = 200
+ASKED_PRIORITY = 20
+UNFINISHED = (WorkItem.State.OPEN, WorkItem.State.LEASED)
+
+
+@dataclass
+class Outcome:
+    """How far a change is: items done, the last one, and what an undo has to know."""
+
+    items: int = 0
+    last: int = 0
+    comments: list[int] = field(default_factory=list)
+    batches: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Change:
+    """`concerns` narrows items down to those on which it has an effect; `make` makes it on a chunk of them.
+
+    `needs` is the action of annotation.common.permissions; `takes_text`: "" (no text), "optional" or
+    "required".
+    """
+
+    name: str
+    title: Promise
+    needs: str
+    concerns: Callable[[Sight, QuerySet[Item]], QuerySet[Item]]
+    make: Callable[[Sight, User, Sequence[Item], str, Outcome], None]
+    takes_text: str = ""
+    can_be_undone: bool = False
+    needs_routed: bool = False
+
+
+def allowed(change: Change, access: Access, sight: Sight) -> bool:
+    return access.allows(change.needs) and (sight.delivers or not change.needs_routed)
+
+
+def chosen(sight: Sight, *, filters: Mapping[str, str], item_ids: Sequence[int] | None) -> QuerySet[Item]:
+    """These items of the project, or all that the filters find."""
+    if item_ids is not None:
+        return sight.project.items.filter(pk__in=item_ids).order_by()
+    return filtered(sight, filters)
+
+
+def change_items(
+    *,
+    access: Access,
+    change_name: str,
+    filters: Mapping[str, str],
+    item_ids: Sequence[int] | None = None,
+    run: int | None = None,
+    text: str = "",
+) -> Job:
+    """Make a change to items (job "change_items"): to `item_ids`, else to all that `filters` find.
+
+    A few chosen ones are done before this returns. Raises InputError for an unknown change, a filter that may
+    not be used or a text that is missing, NotAllowedError where the person may not, and ConflictError where
+    there is nothing to do, or no run whose labels are delivered and the change needs one, or where people are
+    being asked for other items at this moment.
+    """
+    change = CHANGES.get(change_name)
+    if change is None:
+        raise InputError(_("Choose what to do with the items."), where="change")
+    sight = sight_of(access.project, access, run=run)
+    _may(change, access, sight)
+    text = check_comment(text.strip())
+    if change.takes_text == "required" and not text:
+        raise InputError(_("Write something."), where="text")
+    total = change.concerns(sight, chosen(sight, filters=filters, item_ids=item_ids)).count()
+    if not total:
+        raise ConflictError(_("None of these items can be changed in that way."))
+    job = jobs.enqueue(
+        project=access.project,
+        kind_name=KIND,
+        params={
+            "change": change.name,
+            "filters": dict(filters),
+            "items": None if item_ids is None else list(item_ids),
+            "shown_run": run,
+            "text": text if change.takes_text else "",
+        },
+        # Two that ask people at the same time would ask twice about the same items.
+        unique_key=f"{KIND}:{change.name}" if change.needs_routed else "",
+        user=access.user,
+        total=total,
+    )
+    if item_ids is not None and len(item_ids) <= AT_ONCE:
+        jobs.run(job.pk)
+        job.refresh_from_db()
+    return job
+
+
+def undo_change(*, access: Access, job: Job) -> Job:
+    """Take back what a change did (job "undo_change_items"): flags are resolved, and people are no longer
+    asked for what they have not labelled yet. Raises ConflictError where it cannot be taken back.
+    """
+    change = CHANGES.get(job.params.get("change", "")) if job.kind == KIND else None
+    if change is None or not change.can_be_undone or job.state in jobs.UNFINISHED:
+        raise ConflictError(_("This cannot be taken back."))
+    if not access.allows(change.needs):
+        raise NotAllowedError(_("You may not do that in this project."))
+    done = Outcome(**job.result)
+    undo = jobs.enqueue(
+        project=job.project,
+        kind_name=UNDO,
+        params={"job": job.pk},
+        unique_key=f"{UNDO}:{job.pk}",
+        user=access.user,
+        total=done.items,
+    )
+    if done.items <= AT_ONCE:
+        jobs.run(undo.pk)
+        undo.refresh_from_db()
+    return undo
+
+
+# --- The jobs -----------------------------------------------------------------------------------------------
+
+
+def run_change(context: JobContext) -> dict[str, Any]:
+    """Handler of "change_items"."""
+    params, job = context.params, context.job
+    change = CHANGES[params["change"]]
+    outcome = Outcome(**job.result)
+    while True:
+        sight, actor = _again(job, change)
+        items = chosen(sight, filters=params["filters"], item_ids=params["items"])
+        page = list(change.concerns(sight, items).filter(pk__gt=outcome.last).order_by("pk")[:CHUNK])
+        with context.chunk(done=outcome.items + len(page)):
+            if not page:
+                audit.record(
+                    project=job.project,
+                    actor=actor,
+                    action="items.changed",
+                    target=f"job:{job.pk}",
+                    data={"change": change.name, "items": outcome.items},
+                )
+                break
+            change.make(sight, actor, page, params["text"], outcome)
+            outcome.items += len(page)
+            outcome.last = page[-1].pk
+            Job.objects.filter(pk=job.pk).update(result=asdict(outcome))
+    return asdict(outcome)
+
+
+def run_undo(context: JobContext) -> dict[str, Any]:
+    """Handler of "undo_change_items"."""
+    made = Job.objects.get(pk=context.params["job"], project=context.job.project_id)
+    _sight, actor = _again(context.job, CHANGES[made.params["change"]])
+    outcome = Outcome(**made.result)
+    for batch in WorkBatch.objects.filter(pk__in=outcome.batches, project=made.project_id):
+        with context.chunk():
+            queue.withdraw_batch(batch=batch)
+    done = 0
+    if outcome.comments:
+        first, last = outcome.comments
+        flags = Comment.objects.filter(
+            pk__gte=first,
+            pk__lte=last,
+            item__project=made.project_id,
+            author=made.created_by,
+            text=made.params["text"],
+            is_flag=True,
+            work_item__isnull=True,
+            resolved_at__isnull=True,
+            created_at__gte=made.created_at,
+        )
+        while page := list(flags.select_related("item__project").order_by("pk")[:CHUNK]):
+            with context.chunk(done=done + len(page)):
+                for comment in page:
+                    resolve_flag(comment=comment, actor=actor)
+            done += len(page)
+    with context.chunk(done=outcome.items):
+        audit.record(
+            project=made.project,
+            actor=actor,
+            action="items.change_undone",
+            target=f"job:{made.pk}",
+            data={"change": made.params["change"]},
+        )
+    return {"job": made.pk}
+
+
+def _again(job: Job, change: Change) -> tuple[Sight, User]:
+    """What the person who asked for the job may see now. Raises JobFailedError where they may no longer."""
+    access = access_to(job.created_by, job.project.slug) if job.created_by else None
+    if access is None:
+        raise JobFailedError(_("Whoever asked for this is no longer in the project."))
+    sight = sight_of(job.project, access, run=job.params.get("shown_run"))
+    try:
+        _may(change, access, sight)
+    except (ConflictError, NotAllowedError) as error:
+        raise JobFailedError(str(error)) from error
+    return sight, access.user
+
+
+def _may(change: Change, access: Access, sight: Sight) -> None:
+    if not access.allows(change.needs):
+        raise NotAllowedError(_("You may not do that in this project."))
+    if not allowed(change, access, sight):
+        raise ConflictError(
+            _(
+                "People can be asked for chosen items once a run has been routed, and while no other one "
+                "is open."
+            )
+        )
+
+
+# --- The changes --------------------------------------------------------------------------------------------
+
+
+def _all(_sight: Sight, items: QuerySet[Item]) -> QuerySet[Item]:
+    return items
+
+
+def _flagged(sight: Sight, items: QuerySet[Item]) -> QuerySet[Item]:
+    return items.filter(Exists(_flags(sight).filter(item=OuterRef("pk"))))
+
+
+def _flags(sight: Sight) -> QuerySet[Comment]:
+    return sight.comments().filter(is_flag=True, resolved_at__isnull=True)
+
+
+def _stuck_work(sight: Sight) -> QuerySet[WorkItem]:
+    # Not of hidden batches: that something could be done would tell which items are in them.
+    return queue.stuck_items(sight.project).filter(batch__in=sight.batches)
+
+
+def _stuck(sight: Sight, items: QuerySet[Item]) -> QuerySet[Item]:
+    return items.filter(pk__in=_stuck_work(sight).order_by().values("item"))
+
+
+def _labelled_by_models(sight: Sight, items: QuerySet[Item]) -> QuerySet[Item]:
+    """Items of the delivered run without a label by a person, which nobody is asked about either."""
+    if sight.run is None:
+        return items.none()
+    asked = WorkItem.objects.filter(
+        item=OuterRef("pk"), state__in=UNFINISHED, batch__withdrawn_at__isnull=True
+    )
+    pool = sight.run.pool_items.filter(item=OuterRef("pk"))
+    return items.filter(~by_person(sight) & ~Q(Exists(asked)) & Q(Exists(pool)))
+
+
+def _comment(_sight: Sight, actor: User, items: Sequence[Item], text: str, outcome: Outcome) -> None:
+    for item in items:
+        add_comment(item=item, author=actor, text=text)
+
+
+def _flag(_sight: Sight, actor: User, items: Sequence[Item], text: str, outcome: Outcome) -> None:
+    for item in items:
+        made = add_comment(item=item, author=actor, text=text, is_flag=True)
+        first, last = outcome.comments or (made.pk, made.pk)
+        outcome.comments = [min(first, made.pk), max(last, made.pk)]
+
+
+def _resolve(sight: Sight, actor: User, items: Sequence[Item], _text: str, outcome: Outcome) -> None:
+    for comment in _flags(sight).filter(item__in=items).select_related("item__project"):
+        resolve_flag(comment=comment, actor=actor)
+
+
+def _ask_again(sight: Sight, actor: User, items: Sequence[Item], _text: str, outcome: Outcome) -> None:
+    for work_item in _stuck_work(sight).filter(item__in=items).select_related("batch__project"):
+        queue.ask_again(work_item=work_item, actor=actor)
+
+
+def _give_up(sight: Sight, actor: User, items: Sequence[Item], _text: str, outcome: Outcome) -> None:
+    for work_item in _stuck_work(sight).filter(item__in=items).select_related("batch__project"):
+        queue.give_up(work_item=work_item, actor=actor)
+
+
+def _ask_people(sight: Sight, actor: User, items: Sequence[Item], _text: str, outcome: Outcome) -> None:
+    """Labels of record in place of the models'. In every loss a label by a person counts as right where it is
+    the label of record, so that the error of the delivered data set, as the run's target defines it, can
+    only fall: the certificate stays true.
+    """
+    batch = queue.create_batch(
+        project=sight.project,
+        item_ids=[item.pk for item in items],
+        blind=False,
+        priority=ASKED_PRIORITY,
+        entropy=sampling.new_entropy(),
+    )
+    outcome.batches.append(batch.pk)
+
+
+CHANGES: dict[str, Change] = {
+    change.name: change
+    for change in (
+        Change(
+            "flag",
+            gettext_lazy("Flag for a reviewer"),
+            "review",
+            _all,
+            _flag,
+            takes_text="optional",
+            can_be_undone=True,
+        ),
+        Change("comment", gettext_lazy("Add a comment"), "review", _all, _comment, takes_text="required"),
+        Change("resolve", gettext_lazy("Say that the flags are seen to"), "review", _flagged, _resolve),
+        Change(
+            "ask_again", gettext_lazy("Ask everybody again who skipped"), "work.decide", _stuck, _ask_again
+        ),
+        Change("give_up", gettext_lazy("Decide that nobody can label them"), "work.decide", _stuck, _give_up),
+        Change(
+            "ask_people",
+            gettext_lazy("Ask people in place of the models"),
+            "runs.edit",
+            _labelled_by_models,
+            _ask_people,
+            can_be_undone=True,
+            needs_routed=True,
+        ),
+    )
+}
+
+
+def change_of(project: Project, job_id: int) -> Job | None:
+    """A change of the project's items."""
+    return project.jobs.filter(pk=job_id, kind=KIND).select_related("created_by").first()

@@ -1,0 +1,323 @@
+"""One item with all that this person may see of it: what people and models said, where it went."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from django.db.models import Model, OuterRef, Q, QuerySet, Subquery
+
+from annotation.common import limits
+from annotation.common.permissions import Access
+from annotation.common.values import Value
+from annotation.imports.limits import MAX_COLUMNS
+from annotation.labelling.label_values import in_words
+from annotation.models import AuditEvent, Comment, Item, Project, Settlement, Skip
+from routing.core.scores import SCORES
+from routing.core_language import translated
+from routing.items.table import neighbours
+from routing.models import Delivery, ItemScore, Prediction, PromptVersion, Route, Run, RunSource
+from routing.sources.visibility import Sight, hidden_columns, sight_of
+
+Row = TypeVar("Row", bound=Model)
+
+SAME_SHOWN = 20
+EVENTS_SHOWN = 50
+
+
+@dataclass(frozen=True)
+class LabelVersion:
+    value: Value
+    name: str
+    annotator: str
+    version: int
+    counts: bool
+    comment: str
+    created_at: datetime
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class SettledView:
+    """`value` is None where the item was opened again. `by` is "" where no reviewer decided."""
+
+    value: Value | None
+    name: str
+    method: str
+    by: str
+    version: int
+    counts: bool
+    comment: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class ScoreView:
+    """`unscored` says why `value` is 1 only for want of a score; it is "" where there is one."""
+
+    title: str
+    value: float
+    unscored: str
+
+
+@dataclass(frozen=True)
+class PredictionView:
+    """What a source answered once.
+
+    `cost_note` says why the price per label was charged instead of what was used; "" where it was not. `raw`
+    holds what the answer and the scores were read from, `prompt` the number of the prompt that was in force
+    then (None for a source without one), `runs` the numbers of the runs that it counts in.
+    """
+
+    source: str
+    value: Value | None
+    name: str
+    reason: str
+    scores: list[ScoreView]
+    cost: Any
+    cost_note: str
+    raw: dict[str, Any]
+    tokens_in: int | None
+    tokens_out: int | None
+    finish_reason: str
+    latency_ms: float | None
+    model: str
+    prompt: int | None
+    fingerprint: str
+    runs: list[int]
+    created_at: datetime
+
+    @property
+    def raw_text(self) -> str:
+        text = json.dumps(self.raw, indent=2, ensure_ascii=False)
+        return text if len(text) <= limits.LONG_TEXT else f"{text[: limits.LONG_TEXT]}…"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One threshold of a run: the item stays with the source where its score is at most `u`; None: nothing
+    stays there.
+    """
+
+    source: str
+    u: float | None
+
+
+@dataclass(frozen=True)
+class RouteView:
+    """Where a run sent the item: `source` is "" for people, None where it is not routed yet."""
+
+    run: int
+    source: str | None
+    u: float | None
+    drawn: bool
+    asked: bool
+    p: Decimal | None
+    steps: list[Step]
+    invalid: str
+
+
+@dataclass(frozen=True)
+class ItemHistory:
+    """`deliveries` are those made since the item was imported: each holds every item of its moment. Of each
+    list the newest entries (annotation.common.limits). `data` has columns by the beginning of their names,
+    which two may share; `more_columns` are not in it.
+    """
+
+    item: Item
+    data: list[tuple[str, str]]
+    labels: list[LabelVersion]
+    predictions: list[PredictionView]
+    routes: list[RouteView]
+    blind: bool
+    settlements: list[SettledView] = field(default_factory=list)
+    skips: list[Skip] = field(default_factory=list)
+    comments: list[Comment] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+    events: list[AuditEvent] = field(default_factory=list)
+    next: int | None = None
+    previous: int | None = None
+    duplicates: list[Item] = field(default_factory=list)
+    more_columns: int = 0
+
+
+def item_history(
+    project: Project,
+    access: Access,
+    item_id: int,
+    *,
+    filters: Mapping[str, str] | None = None,
+    sort: str = "position",
+    run: int | None = None,
+) -> ItemHistory | None:
+    """None where the project has no such item. `filters`, `sort` and `run` are those of the table that the
+    item before it and the one after it are looked up in.
+    """
+    item = project.items.select_related("image").filter(pk=item_id).first()
+    if item is None:
+        return None
+    sight = sight_of(project, access, run=run)
+    names = dict(project.choices.values_list("key", "name"))
+    secret = frozenset() if sight.output else hidden_columns(project)
+    known = set(project.columns)
+    columns = [name for name in project.columns if name in item.data]
+    columns += [name for name in item.data if name not in known]
+    shown = [name for name in columns if name not in secret]
+    before, after = neighbours(sight, item, filters=filters or {}, sort=sort)
+    comments = sight.comments().filter(item=item).select_related("author", "resolved_by")
+    skips = sight.skips().filter(work_item__item=item).select_related("user")
+    twins = project.items.filter(content_hash=item.content_hash).exclude(pk=item.pk)
+    return ItemHistory(
+        item=item,
+        data=[(name[: limits.NAME], item.data[name]) for name in shown[:MAX_COLUMNS]],
+        more_columns=max(0, len(shown) - MAX_COLUMNS),
+        labels=_labels(sight, item, names),
+        predictions=_predictions(item, names) if sight.output else [],
+        routes=_routes(project, item) if sight.output else [],
+        blind=not sight.output,
+        settlements=_settlements(sight, item, names),
+        skips=_newest(skips),
+        comments=_newest(comments, limits.COMMENTS),
+        deliveries=_deliveries(project, item) if access.allows("deliveries.view") else [],
+        events=_events(sight, item, comments) if access.allows("audit.view") else [],
+        next=after,
+        previous=before,
+        duplicates=list(twins.only("external_id").order_by("position")[:SAME_SHOWN]),
+    )
+
+
+def _labels(sight: Sight, item: Item, names: Mapping[str, str]) -> list[LabelVersion]:
+    labels = sight.every_label().filter(item=item).select_related("annotator", "superseded_by")
+    return [
+        LabelVersion(
+            value=row.value,
+            name=in_words(row.value, names),
+            annotator=row.annotator.get_username(),
+            version=row.version,
+            counts=not hasattr(row, "superseded_by"),
+            comment=row.comment,
+            created_at=row.created_at,
+            seconds=None if row.lead_time_ms is None else row.lead_time_ms / 1000,
+        )
+        for row in _newest(labels)
+    ]
+
+
+def _settlements(sight: Sight, item: Item, names: Mapping[str, str]) -> list[SettledView]:
+    rows = sight.settlements().filter(item=item).select_related("decided_by", "superseded_by")
+    return [
+        SettledView(
+            value=row.value,
+            name="" if row.value is None else in_words(row.value, names),
+            method=str(Settlement.Method(row.method).label),
+            by=row.decided_by.get_username() if row.decided_by else "",
+            version=row.version,
+            counts=not hasattr(row, "superseded_by"),
+            comment=row.comment,
+            created_at=row.created_at,
+        )
+        for row in _newest(rows)
+    ]
+
+
+def _predictions(item: Item, names: Mapping[str, str]) -> list[PredictionView]:
+    scores: dict[int, list[ScoreView]] = {}
+    for score in _newest(ItemScore.objects.filter(prediction__item=item), 10 * limits.LISTED):
+        kind, _, digest = score.name.partition("#")
+        title = translated(SCORES.get(kind).title) if kind in SCORES else kind
+        view = ScoreView(f"{title} ({digest[:6]})" if digest else title, score.value, score.reason)
+        scores.setdefault(score.prediction_id, []).append(view)
+    runs: dict[tuple[int, str], list[int]] = {}
+    frozen = RunSource.objects.filter(run__project=item.project_id).order_by("run__number")
+    for source, fingerprint, number in frozen.values_list("source", "fingerprint", "run__number"):
+        runs.setdefault((source, fingerprint), []).append(number)
+    in_force = PromptVersion.objects.filter(
+        source=OuterRef("source"), created_at__lte=OuterRef("created_at")
+    ).order_by("-number")
+    rows = _newest(Prediction.objects.filter(item=item).select_related("source"))
+    shown = Prediction.objects.filter(pk__in=[row.pk for row in rows])
+    prompts = dict(shown.values_list("pk", Subquery(in_force.values("number")[:1])))
+    return [
+        PredictionView(
+            source=row.source.name,
+            value=row.value,
+            name=in_words(row.value, names) if row.value is not None else "",
+            reason=row.reason,
+            scores=scores.get(row.pk, []),
+            cost=row.cost,
+            cost_note=row.cost_note,
+            raw=row.raw,
+            tokens_in=row.tokens_in,
+            tokens_out=row.tokens_out,
+            finish_reason=row.finish_reason,
+            latency_ms=row.latency_ms,
+            model=" ".join(filter(None, (row.served_model, row.served_revision))),
+            prompt=prompts.get(row.pk),
+            fingerprint=row.fingerprint,
+            runs=runs.get((row.source_id, row.fingerprint), []),
+            created_at=row.created_at,
+        )
+        for row in sorted(rows, key=lambda row: (row.source.position, row.pk))
+    ]
+
+
+def _routes(project: Project, item: Item) -> list[RouteView]:
+    """Of the newest analysed runs that had the item in their pool."""
+    runs = (
+        project.runs.filter(certificate__isnull=False, pool_items__item=item)
+        .select_related("certificate")
+        .prefetch_related("run_sources__source")
+        .order_by("-number")[: limits.RUNS_LISTED]
+    )
+    return [_route(run, item) for run in reversed(runs)]
+
+
+def _route(run: Run, item: Item) -> RouteView:
+    names = [entry.source.name for entry in sorted(run.run_sources.all(), key=lambda entry: entry.position)]
+    position = Route.objects.filter(run=run, item=item).values_list("position", flat=True).first()
+    drawn = run.draw.items.filter(item=item).first()
+    thresholds: Sequence[dict[str, Any] | None] = run.certificate.thresholds
+    return RouteView(
+        run=run.number,
+        source=None if position is None else (*names, "")[position - 1],
+        u=run.pool_items.filter(item=item).values_list("u", flat=True).first(),
+        drawn=drawn is not None,
+        asked=drawn is not None and drawn.asked,
+        p=drawn.probability if drawn else None,
+        steps=[
+            Step(name, None if threshold is None else float(threshold["u"]))
+            for name, threshold in zip(names, thresholds, strict=False)
+        ],
+        invalid=run.invalid_reason,
+    )
+
+
+def _deliveries(project: Project, item: Item) -> list[Delivery]:
+    made = Delivery.objects.filter(run__project=project, created_at__gte=item.created_at)
+    return _newest(made.select_related("run").defer("run__invalid_reason"), limits.RUNS_LISTED)
+
+
+def _newest(rows: QuerySet[Row], most: int | None = None) -> list[Row]:
+    """The oldest of them first."""
+    return list(rows.order_by("-pk")[: most or limits.LISTED])[::-1]
+
+
+def _events(sight: Sight, item: Item, comments: Any) -> list[AuditEvent]:
+    """What was decided on this item, on the work that was asked for about it, and on its comments.
+
+    Decisions on work named the item once, and no batch: while a batch is hidden, these are left out, of every
+    item alike.
+    """
+    rows: dict[str, QuerySet[Any]] = {
+        "comment": comments,
+        "settlement": sight.settlements().filter(item=item),
+        "work_item": sight.work().filter(item=item),
+    }
+    targets = [f"{name}:{pk}" for name, seen in rows.items() for pk in seen.values_list("pk", flat=True)]
+    named = Q(target=f"item:{item.pk}")
+    if sight.hidden:
+        named &= ~Q(action__startswith="work.")
+    events = sight.project.audit_events.filter(named | Q(target__in=targets)).select_related("actor")
+    return list(events.order_by("-pk")[:EVENTS_SHOWN])

@@ -1,0 +1,100 @@
+"""The requests that Label Studio makes of an ML backend (label-studio-ml 1.0, Label Studio 1.23)."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation.common.api.base import ApiView, ProjectView
+from annotation.errors import InputError
+from annotation.people.token_authentication import SessionAuthentication
+from routing.label_studio.asking import read_asked
+from routing.label_studio.authentication import PasswordTokenAuthentication
+from routing.label_studio.matching import items_of
+from routing.label_studio.serving import Answers, answers_of, check_named, predictions
+
+MOST_TASKS = 10_000
+
+
+class LabelStudioView(ProjectView):
+    """For whoever may see predictions. Fields that we do not know are not refused: they are another
+    program's, and come and go with its versions."""
+
+    authentication_classes = (PasswordTokenAuthentication, SessionAuthentication)
+    actions = {"GET": "predictions.view", "POST": "predictions.view"}
+
+    @property
+    def named(self) -> dict[str, int | None]:
+        """What the address names behind the project."""
+        return {"run": self.kwargs.get("number"), "source": self.kwargs.get("source_id")}
+
+    def answers(self) -> Answers:
+        return answers_of(self.access.project, self.access, **self.named)
+
+    def checked(self, serializer_class: type[serializers.Serializer[Any]]) -> dict[str, Any]:
+        body: Any = self.request.data
+        if not isinstance(body, dict):
+            raise InputError("The body has to be a JSON object.")
+        serializer = serializer_class(data=body)
+        serializer.is_valid(raise_exception=True)
+        return dict(serializer.validated_data)
+
+
+class SetupBody(serializers.Serializer[Any]):
+    """Label Studio also sends its address and a user's token, which are not read."""
+
+    schema = serializers.CharField(max_length=200_000)
+
+
+class PredictBody(serializers.Serializer[Any]):
+    tasks = serializers.ListField(child=serializers.JSONField(allow_null=True), max_length=MOST_TASKS)
+    label_config = serializers.CharField(max_length=200_000)
+
+
+@extend_schema(exclude=True)
+class Health(LabelStudioView):
+    def get(self, request: Request, slug: str, **_: Any) -> Response:
+        """Of what is not there Label Studio hears here, before it goes on to its setup."""
+        check_named(self.access.project, **self.named)
+        return Response({"status": "UP", "model_class": "HyPAC"})
+
+
+@extend_schema(exclude=True)
+class Setup(LabelStudioView):
+    """What cannot be served is said here, where Label Studio shows it."""
+
+    def post(self, request: Request, slug: str, **_: Any) -> Response:
+        read_asked(self.access.project, self.checked(SetupBody)["schema"])
+        return Response({"model_version": self.answers().version})
+
+
+@extend_schema(exclude=True)
+class Versions(LabelStudioView):
+    def get(self, request: Request, slug: str, **_: Any) -> Response:
+        return Response({"versions": [self.answers().version]})
+
+
+@extend_schema(exclude=True)
+class Predict(LabelStudioView):
+    # Label Studio sends all tasks that were chosen in one request.
+    most_bytes = 32 * 2**20
+
+    def post(self, request: Request, slug: str, **_: Any) -> Response:
+        body = self.checked(PredictBody)
+        asked, answers = read_asked(self.access.project, body["label_config"]), self.answers()
+        items = items_of(self.access.project, body["tasks"])
+        return Response({"results": predictions(asked, answers, items), "model_version": answers.version})
+
+
+@extend_schema(exclude=True)
+class Ignored(ApiView):
+    """What Label Studio tells an ML backend to learn from. It comes without a password, so that the answer is
+    the same whatever the address says; nothing is read of it."""
+
+    authentication_classes = ()
+    permission_classes = ()
+
+    def post(self, request: Request, slug: str, **_: Any) -> Response:
+        return Response({"status": "ignored", "detail": "Nothing is trained here."})

@@ -1,0 +1,69 @@
+"""What the stages of a project and its next step are told from, read once for both."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from annotation.common.permissions import Access
+from annotation.jobs import running as jobs
+from annotation.labelling import queue
+from annotation.labelling.queue import BatchProgress
+from annotation.models import Job, Project
+from annotation.models.projects import LONG_COLUMNS
+from routing.common.states import State
+from routing.models import Delivery, Run
+from routing.runs.failed_jobs import failed_job_of
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`failed` is what ended badly and still waits; `jobs` are the unfinished ones by kind."""
+
+    project: Project
+    access: Access
+    run: Run | None
+    items: int
+    sources: int
+    calibration: BatchProgress | None
+    routed: BatchProgress | None
+    jobs: dict[str, Job]
+    failed: Job | None
+    delivery: Delivery | None
+
+    @property
+    def here(self) -> dict[str, Any]:
+        return {"slug": self.project.slug}
+
+    @property
+    def run_here(self) -> dict[str, Any]:
+        return {"slug": self.project.slug, "number": self.run.number if self.run else 0}
+
+    @property
+    def state(self) -> str:
+        return self.run.state if self.run else ""
+
+    def has_failed(self, kind: str) -> bool:
+        return self.failed is not None and self.failed.kind == kind
+
+
+def read_facts(access: Access) -> Facts:
+    """`run` is the newest that was not cancelled."""
+    project = access.project
+    batches = ("calibration_batch__project", "routed_batch__project")
+    runs = project.runs.exclude(state=State.CANCELLED).select_related(*batches)
+    run = runs.defer(*(f"{path}__{name}" for path in batches for name in LONG_COLUMNS)).last()
+    return Facts(
+        project=project,
+        access=access,
+        run=run,
+        items=project.items.count(),
+        sources=project.sources.count(),
+        calibration=_progress(run and run.calibration_batch),
+        routed=_progress(run and run.routed_batch),
+        jobs={job.kind: job for job in project.jobs.filter(state__in=jobs.UNFINISHED).order_by("id")},
+        failed=failed_job_of(project, run),
+        delivery=Delivery.objects.filter(run=run).first() if run else None,
+    )
+
+
+def _progress(batch: Any) -> BatchProgress | None:
+    return queue.batch_progress(batch) if batch else None

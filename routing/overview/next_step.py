@@ -1,0 +1,189 @@
+"""The one thing to do now in a project."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from annotation.jobs import running as jobs
+from annotation.jobs.progress import job_progress
+from annotation.labelling.queue import BatchProgress
+from annotation.models import Job
+from annotation.ports import task_type_lacks
+from routing.common.states import State
+from routing.overview.facts import Facts
+from routing.runs.budget import stopped_at_budget
+from routing.runs.usability import stopped_at_unusable
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """The one thing to do now; without a `url_name` there is nothing to press, only to wait.
+
+    `method`: get or post; `fragment` names the part of the page. `waited_for` is what those are told who may
+    not do it: without it the text.
+    """
+
+    text: str
+    button: str = ""
+    url_name: str = ""
+    url_kwargs: dict[str, Any] = field(default_factory=dict)
+    method: str = "get"
+    fragment: str = ""
+    waited_for: str = ""
+
+
+def next_step_of(facts: Facts) -> NextStep:
+    """What this person can do now; whoever may not do it is told what is waited for."""
+    if facts.project.archived_at is not None:
+        return NextStep(_("The project is archived: it can be looked at, and nothing is to be done."))
+    step, action = _wanted(facts)
+    if (not step.url_name and not step.waited_for) or facts.access.allows(action):
+        return step
+    waiting = facts.state in (State.CALIBRATING, State.LABELLING) and facts.access.allows("label")
+    if waiting and action != "label":
+        return NextStep(_("Nothing waits for you here now."))
+    return NextStep(_("A manager has to go on: %(step)s") % {"step": step.waited_for or step.text})
+
+
+def _wanted(facts: Facts) -> tuple[NextStep, str]:
+    here, run_here = facts.here, facts.run_here
+    if facts.failed and facts.run and stopped_at_budget(facts.failed):
+        text = _("The models have stopped at their budget. Raise it on the page of the run, and they go on.")
+        return NextStep(text, _("Go to the run"), "run", run_here), "runs.view"
+    if facts.failed and facts.run and stopped_at_unusable(facts.failed):
+        text = _(
+            "Many answers of the models cannot be used, and people have not been asked yet. Say on the page "
+            "of the run whether it goes on."
+        )
+        return NextStep(text, _("Go to the run"), "run", run_here), "runs.view"
+    if facts.failed and facts.failed.kind in _RETRIED:
+        text = _("Something went wrong. What was finished is kept; look at the reason, then start it again.")
+        return NextStep(text, _("See what happened"), "job", {**here, "job_id": facts.failed.pk}), "jobs.view"
+    if paused := next((job for job in facts.jobs.values() if job.state == Job.State.PAUSED), None):
+        text = _("The models are paused. Everything they answered is stored.")
+        return NextStep(text, _("Resume"), "job_resume", {**here, "job_id": paused.pk}, "post"), "jobs.edit"
+    if late := next((job for job in facts.jobs.values() if jobs.tried_again_at(job)), None):
+        reason = late.error_in_words if facts.access.allows("jobs.view") else _("Work waits after a failure.")
+        text = f"{reason} {job_progress(late).tries_again}"
+        if not facts.access.allows("jobs.edit"):
+            return NextStep(text), "project.view"
+        return NextStep(text, _("Try now"), "job_try_now", {**here, "job_id": late.pk}, "post"), "jobs.edit"
+    if "import" in facts.jobs:
+        return NextStep(_("Your data is being imported.")), "project.view"
+    if not facts.items or facts.run is None:
+        return _before_a_run(facts)
+    if stuck := _all_stuck(facts):
+        words = ngettext(
+            "%(count)s item was skipped by everybody. The run goes on once you have decided about it.",
+            "%(count)s items were skipped by everybody. The run goes on once you have decided about each.",
+            stuck,
+        )
+        text = words % {"count": f"{stuck:,}"}
+        return NextStep(text, _("Decide"), "overview", here, fragment="stuck"), "work.decide"
+    if facts.state == State.CALIBRATING and facts.calibration:
+        return _while_calibrating(facts.calibration, here, run_here)
+    if facts.state == State.ANALYSED:
+        text = _("The thresholds are known. Look at the certificate, then send every item to its source.")
+        return NextStep(text, _("Route the items"), "run_route", run_here, "post"), "runs.edit"
+    if facts.state == State.LABELLING and facts.routed:
+        left = facts.routed.open + facts.routed.leased
+        if not left and facts.routed.disagreeing:
+            return _to_review(facts.routed, here)
+        words = (
+            _("%(left)s items are left for people.")
+            if facts.routed.items == facts.routed.total
+            else _("%(left)s answers by people are still missing.")
+        )
+        text = words % {"left": f"{left:,}"}
+        return NextStep(text, _("Label"), "annotate", here), "label"
+    if facts.state == State.COMPLETE and "deliver_run" not in facts.jobs:
+        if facts.delivery:
+            text = _("The labelled data is ready.")
+            return NextStep(text, _("Download"), "deliveries", here), "deliveries.view"
+        text = _("Every item is done. Make the files.")
+        return NextStep(text, _("Deliver"), "run_deliver", run_here, "post"), "deliveries.make"
+    return NextStep(_WAITING.get(facts.state, lambda: _("The files are being written."))()), "project.view"
+
+
+def _before_a_run(facts: Facts) -> tuple[NextStep, str]:
+    """Data, models, a plan; first of all what the server lacks, without which no run can be planned."""
+    step, action = _to_prepare(facts)
+    if not (lacks := task_type_lacks(facts.project.task_type)):
+        return step, action
+    waited_for = _("No run of this project can be planned on this server yet.")
+    if step.url_name == "plan":
+        return NextStep(lacks, waited_for=waited_for), action
+    return replace(step, text=f"{lacks} {step.text}", waited_for=waited_for), action
+
+
+def _to_prepare(facts: Facts) -> tuple[NextStep, str]:
+    if not facts.items:
+        return NextStep(
+            _("Bring in the data."), _("Import data"), "import_upload", facts.here
+        ), "items.import"
+    if not facts.sources:
+        why = _("There is no model yet, and people are asked once a run with at least one has begun.")
+        what = _(
+            "Say which models label, and what they cost. Answers that you have already count as one: columns "
+            "of your data, or a file that you send. Having people label everything without any model is not "
+            "possible here yet."
+        )
+        step = NextStep(f"{why} {what}", _("Add a source"), "sources", facts.here, waited_for=why)
+        return step, "sources.edit"
+    text = _("Choose how many errors you accept and how sure you want to be.")
+    waited_for = _("No run has been planned yet.")
+    return NextStep(text, _("Plan"), "plan", facts.here, waited_for=waited_for), "runs.edit"
+
+
+def _all_stuck(facts: Facts) -> int:
+    """How many items are left, where nobody but a manager can go on with any of them; else 0."""
+    by_state: dict[str, BatchProgress | None] = {
+        State.CALIBRATING: facts.calibration,
+        State.LABELLING: facts.routed,
+    }
+    progress = by_state.get(facts.state)
+    return progress.stuck if progress is not None and progress.all_stuck else 0
+
+
+def _to_review(progress: BatchProgress, here: dict[str, Any]) -> tuple[NextStep, str]:
+    words = ngettext(
+        "Every answer is there; people disagree about %(count)s item.",
+        "Every answer is there; people disagree about %(count)s items.",
+        progress.disagreeing,
+    )
+    text = words % {"count": f"{progress.disagreeing:,}"}
+    return NextStep(text, _("Decide about them"), "review", here), "review"
+
+
+def _while_calibrating(
+    progress: BatchProgress, here: dict[str, Any], run_here: dict[str, Any]
+) -> tuple[NextStep, str]:
+    if progress.finished:
+        text = _(
+            "Every calibration label is there. Have the thresholds certified; the labels are then locked."
+        )
+        return NextStep(text, _("Analyse"), "run_analyse", run_here, "post"), "runs.edit"
+    if not progress.open and not progress.leased:
+        return _to_review(progress, here)
+    left = progress.open + progress.leased
+    words = (
+        _("%(left)s calibration items wait for a person. Nothing can be seen before the last one.")
+        if progress.items == progress.total
+        else _(
+            "%(left)s answers about calibration items are still missing. Nothing can be seen before the last "
+            "one."
+        )
+    )
+    text = words % {"left": f"{left:,}"}
+    return NextStep(text, _("Label"), "annotate", here), "label"
+
+
+_RETRIED = ("import", "prepare_run", "analyse_run", "route_run", "deliver_run")
+_WAITING: dict[str, Callable[[], str]] = {
+    State.PREPARING: lambda: _("The models are at work. Then people label the calibration set."),
+    State.ANALYSING: lambda: _("The certificate is being computed."),
+    State.ROUTING: lambda: _("Every item is being sent to its source."),
+}

@@ -1,0 +1,81 @@
+"""What a project's main page shows: the chain of stages, what to do next, who is at work, and the money."""
+
+from dataclasses import dataclass
+
+from annotation.common.permissions import Access
+from annotation.labelling import queue
+from annotation.labelling.settled import disagreements
+from annotation.models import Job, Project
+from annotation.review.queries import asks_several, open_flags
+from routing.common.states import UNDER_WAY
+from routing.models import Run
+from routing.overview.facts import read_facts
+from routing.overview.next_step import NextStep, next_step_of
+from routing.overview.stages import Stage, stages_of
+from routing.runs.labelling_progress import Labelling, run_labelling
+from routing.runs.model_money import ModelMoney, model_money
+from routing.runs.money import Paid, Savings, paid_by, savings
+
+
+@dataclass(frozen=True)
+class Overview:
+    """`run` is the newest that was not cancelled; `stuck` are items that everybody skipped; `failed_job`
+    what ended badly. `savings` holds no routing saving: it would cost more than the rest of the page.
+
+    `labelling` says how people come on while they label for the run; `disputes` are items about which a
+    reviewer has to decide, `flags` are those that nobody has seen to.
+    """
+
+    stages: list[Stage]
+    next_step: NextStep
+    run: Run | None
+    items: int
+    spend: list[Paid]
+    savings: Savings | None
+    money: ModelMoney | None
+    labelling: Labelling | None
+    running_jobs: list[Job]
+    failed_job: Job | None
+    stuck: int
+    disputes: int
+    flags: int
+    active: bool
+    """Whether the numbers can change without anybody pressing a button here: then the page polls."""
+
+    @property
+    def poll_seconds(self) -> int:
+        """People label more slowly than machines."""
+        return 3 if self.running_jobs else 5
+
+    @property
+    def told(self) -> str:
+        """Changes when something is to be told to whoever does not look: not with every count."""
+        failed = self.failed_job.pk if self.failed_job else ""
+        return f"{self.run.state if self.run else ''}.{self.next_step.url_name}.{failed}"
+
+
+def overview(project: Project, access: Access) -> Overview:
+    """What the project's main page shows to this person."""
+    facts = read_facts(access)
+    run = facts.run
+    may_look = run is not None and access.allows("runs.view")
+    spend = paid_by(run) if run and may_look else []
+    may_review = access.allows("review")
+    moving = [job for job in facts.jobs.values() if job.state != Job.State.PAUSED]
+    labelling = run_labelling(run, facts.calibration, facts.routed) if run else None
+    return Overview(
+        stages=stages_of(facts),
+        next_step=next_step_of(facts),
+        run=run,
+        items=facts.items,
+        spend=spend,
+        savings=savings(run, spend, with_routing=False) if run and may_look else None,
+        money=model_money(run) if run and may_look and run.state in UNDER_WAY else None,
+        labelling=labelling if may_look else None,
+        running_jobs=list(facts.jobs.values()) if access.allows("jobs.view") else [],
+        failed_job=facts.failed if access.allows("jobs.view") else None,
+        stuck=queue.stuck_items(project).count() if access.allows("work.decide") else 0,
+        disputes=disagreements(project, access.user).count() if may_review and asks_several(project) else 0,
+        flags=open_flags(project).count() if may_review else 0,
+        active=bool(moving) or bool(labelling and labelling.left),
+    )

@@ -1,0 +1,68 @@
+"""A project's main page: the chain of stages, how far each is, and the one thing to do next."""
+
+from typing import Any
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+
+from annotation.common.access import ProjectRequest, needs
+from annotation.common.permissions import Access
+from annotation.jobs.progress import job_progress
+from annotation.labelling import queue
+from annotation.labelling.queries import annotator_pace, waiting_for
+from annotation.projects.jobs_views import STOP_POLLING
+from routing.overview.next_step import NextStep
+from routing.overview.queries import overview as read_overview
+from routing.overview.stages import Stage
+from routing.runs.budget import stopped_at_budget
+from routing.runs.usability import stopped_at_unusable
+
+SHOWN_STUCK = 20
+
+
+@needs("project.view", "GET")
+def overview(request: ProjectRequest) -> HttpResponseBase:
+    """Whoever may not look at runs (annotators) gets their own work and nothing of the stages: which of them
+    the waiting items belong to is not for them to know.
+    """
+    project, access = request.access.project, request.access
+    if not access.allows("runs.view"):
+        context: dict[str, Any] = {
+            "pace": annotator_pace(project=project, user=request.user),
+            "waiting": waiting_for(project=project, user=request.user),
+        }
+        return render(request, "routing/overview/overview_annotator.html", context)
+    found = read_overview(project, access)
+    step = found.next_step
+    context = {
+        "overview": found,
+        "stages": [
+            (stage, reverse(stage.url_name, kwargs=stage.url_kwargs) if _links(stage, access) else "")
+            for stage in found.stages
+        ],
+        "next_url": _address(step),
+        "running": [job_progress(job) for job in found.running_jobs],
+        "failed": job_progress(found.failed_job) if found.failed_job else None,
+        "stopped_at_budget": stopped_at_budget(found.failed_job),
+        "stopped_at_unusable": stopped_at_unusable(found.failed_job),
+        "stuck": found.stuck and queue.stuck_items(project).select_related("item__image")[:SHOWN_STUCK],
+        "told_before": request.GET.get("told"),
+    }
+    if request.htmx:
+        return render(
+            request, "routing/overview/_overview.html", context, status=200 if found.active else STOP_POLLING
+        )
+    return render(request, "routing/overview/overview.html", context)
+
+
+def _address(step: NextStep) -> str:
+    if not step.url_name:
+        return ""
+    address = reverse(step.url_name, kwargs=step.url_kwargs)
+    return f"{address}#{step.fragment}" if step.fragment else address
+
+
+def _links(stage: Stage, access: Access) -> bool:
+    """Whether the stage has a page that this person may open, and that is not still to come."""
+    return bool(stage.url_name) and stage.state != "waiting" and access.allows(stage.action)

@@ -1,0 +1,222 @@
+"""The part of /api/v1/ that is about runs. Nothing that the analysis finds is in it before the analysis."""
+
+from typing import Any, cast
+
+from django.http import Http404, HttpResponse
+from django.urls import path
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation.common.api.base import KeysetPages, ProjectView
+from annotation.common.api.schema import Nothing, PageQuery, page_of
+from annotation.common.api.streams import NDJSON, NdjsonRenderer
+from annotation.jobs.background import JobBody, accepted
+from annotation.labelling.queue import BatchProgress
+from annotation.models import User
+from routing.common.api_bodies import RunBody, RunDetails
+from routing.models import Certificate, Run
+from routing.runs.budget_api import money_of
+from routing.runs.cancel import cancel_run
+from routing.runs.certify import analyse
+from routing.runs.plan_api import RunFields
+from routing.runs.queries import Threshold, run_report
+from routing.runs.route import route
+from routing.runs.start import start_run
+from routing.runs.usability import accept_unusable
+
+
+class RunPages(KeysetPages):
+    ordering = "-number"
+
+
+class RunView(ProjectView):
+    """A run by its number within the project."""
+
+    actions = {"GET": "runs.view"}
+
+    def find_run(self, number: int) -> Run:
+        run = self.access.project.runs.filter(number=number).first()
+        if run is None:
+            raise Http404
+        return run
+
+    def find_certificate(self, number: int) -> Certificate:
+        certificate = Certificate.objects.filter(run=self.find_run(number)).first()
+        if certificate is None:
+            raise Http404
+        return certificate
+
+
+class RunQuery(PageQuery):
+    state = serializers.ChoiceField(required=False, choices=Run.State.choices)
+
+
+class RunList(ProjectView):
+    actions = {"GET": "runs.view", "POST": "runs.edit"}
+
+    @extend_schema(parameters=[RunQuery], responses=page_of(RunBody))
+    def get(self, request: Request, slug: str) -> Response:
+        """Newest first."""
+        asked = self.query(RunQuery)
+        wanted = {"state": asked["state"]} if "state" in asked else {}
+        return self.paged(RunPages(), self.access.project.runs.filter(**wanted), plan_content)
+
+    @extend_schema(request=RunFields, responses={201: RunBody})
+    def post(self, request: Request, slug: str) -> Response:
+        """Freeze the items, draw the calibration set and let the models begin."""
+        fields = self.parsed(RunFields)
+        run = start_run(
+            project=self.access.project,
+            user=cast(User, request.user),
+            allow_uncertifiable=fields.pop("anyway"),
+            **fields,
+        )
+        return Response(plan_content(run), status=status.HTTP_201_CREATED)
+
+
+class RunDetail(RunView):
+    @extend_schema(responses=RunDetails)
+    def get(self, request: Request, slug: str, number: int) -> Response:
+        run = self.find_run(number)
+        report = run_report(run)
+        body = plan_content(run) | {
+            "sources": list(
+                run.run_sources.order_by("position").values(
+                    *("position", "source__name", "fingerprint"),
+                    *("cost_per_label", "cost_function", "prices"),
+                )
+            ),
+            "calibration": _progress(report.progress),
+            "labelling": _progress(report.routed_progress),
+            "paid": report.savings.paid,
+            "models": money_of(run),
+            "alpha_total": report.alpha_total,
+            "invalid_reasons": report.invalid_reasons,
+        }
+        if report.certificate is not None:
+            body["certificate"] = {
+                "id": report.certificate.sha256,
+                # Programs read this alone. The certificate's own bytes stay what they were.
+                "certified": report.certificate.holds,
+                "sentence": report.sentence,
+                "thresholds": [_threshold(threshold) for threshold in report.thresholds],
+                "allowed_errors": report.allowed_errors,
+                "observed_errors": report.observed_errors,
+                "asked": report.asked,
+                "unanswered": report.unanswered,
+            }
+            body |= {
+                "labels_by_source": [
+                    {"position": count.position, "source": count.name or "person", "items": count.items}
+                    for count in report.counts
+                ],
+                "blanks": report.blanks,
+                "routing_saving": report.routing_saving,
+                "net_saving": report.net_saving,
+                "savings_final": report.savings.final,
+                "figures": report.certificate.figures,
+            }
+        return Response(body)
+
+
+class RunCertificate(RunView):
+    @extend_schema(responses={(200, "application/json"): OpenApiTypes.OBJECT})
+    def get(self, request: Request, slug: str, number: int) -> HttpResponse:
+        """The very bytes that the certificate's id is the SHA-256 of."""
+        certificate = self.find_certificate(number)
+        return HttpResponse(certificate.document, content_type="application/json")
+
+
+class RunDraw(RunView):
+    # It holds the scores of drawn items that nobody was asked about: a later run may ask for them blind.
+    actions = {"GET": "predictions.view"}
+    renderer_classes = (*ProjectView.renderer_classes, NdjsonRenderer)
+
+    @extend_schema(responses={(200, NDJSON): OpenApiTypes.STR})
+    def get(self, request: Request, slug: str, number: int) -> HttpResponse:
+        certificate = self.find_certificate(number)
+        return HttpResponse(certificate.draw_lines, content_type=NDJSON)
+
+
+class RunAnalyse(RunView):
+    actions = {"POST": "runs.edit"}
+
+    @extend_schema(request=Nothing, responses={202: JobBody})
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """Lock the calibration labels and have the thresholds certified: once, when all are there."""
+        self.parsed(Nothing)
+        return accepted(analyse(run=self.find_run(number), user=cast(User, request.user)))
+
+
+class RunRoute(RunView):
+    actions = {"POST": "runs.edit"}
+
+    @extend_schema(request=Nothing, responses={202: JobBody})
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """Send every item to its source, and give people the rest."""
+        self.parsed(Nothing)
+        return accepted(route(run=self.find_run(number), user=cast(User, request.user)))
+
+
+class RunCancel(RunView):
+    actions = {"POST": "runs.edit"}
+
+    @extend_schema(request=Nothing, responses=RunBody)
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """End the run for good. Its draw is spent: its alpha stays in the ledger, its labels with their
+        items.
+        """
+        self.parsed(Nothing)
+        run = self.find_run(number)
+        cancel_run(run=run, user=cast(User, request.user))
+        run.refresh_from_db()
+        return Response(plan_content(run))
+
+
+class RunAcceptUnusable(RunView):
+    actions = {"POST": "runs.edit"}
+
+    @extend_schema(request=Nothing, responses={204: None})
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """Let a run go on that stopped before people were asked, because many answers cannot be used."""
+        accept_unusable(run=self.find_run(number), user=cast(User, request.user))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def plan_content(run: Run) -> dict[str, Any]:
+    names = (
+        *("number", "state", "epsilon", "alpha", "target", "m", "p", "p_column", "p_min"),
+        *("bound", "rule", "split_share", "loss", "loss_params", "score", "score_params"),
+        *("human_cost", "overlap", "overlap_share", "consensus"),
+        *("pool_size", "whole_size", "pool_hash"),
+        *("created_at", "analysed_at", "routed_at", "completed_at"),
+    )
+    return {name: getattr(run, name) for name in names}
+
+
+def _progress(progress: BatchProgress | None) -> dict[str, int] | None:
+    if progress is None:
+        return None
+    names = ("open", "leased", "done", "unlabelable", "total", "items", "settled", "disagreeing")
+    return {name: getattr(progress, name) for name in names}
+
+
+def _threshold(threshold: Threshold) -> dict[str, Any] | None:
+    return None if threshold.u is None else {"u": threshold.u, "v": threshold.v}
+
+
+_ALL = "projects/<slug:slug>/runs/"
+_ONE = f"{_ALL}<row:number>/"
+urlpatterns = [
+    path(_ALL, RunList.as_view(), name="api_runs"),
+    path(_ONE, RunDetail.as_view(), name="api_run"),
+    path(f"{_ONE}analyse/", RunAnalyse.as_view(), name="api_run_analyse"),
+    path(f"{_ONE}route/", RunRoute.as_view(), name="api_run_route"),
+    path(f"{_ONE}cancel/", RunCancel.as_view(), name="api_run_cancel"),
+    path(f"{_ONE}accept-unusable/", RunAcceptUnusable.as_view(), name="api_run_accept_unusable"),
+    path(f"{_ONE}certificate.json", RunCertificate.as_view(), name="api_run_certificate"),
+    path(f"{_ONE}draw.jsonl", RunDraw.as_view(), name="api_run_draw"),
+]

@@ -1,0 +1,48 @@
+"""What other programs are told of runs (annotation.common.events): numbers and addresses, no label."""
+
+from typing import Any
+
+from annotation.common import events
+from routing.models import Delivery, Run
+
+CALIBRATION_DONE = "run.calibration_done"
+
+
+def calibration_done(run: Run) -> None:
+    _emit(run, CALIBRATION_DONE, key=str(run.pk))
+
+
+def run_analysed(run: Run, *, certified: bool) -> None:
+    _emit(run, "run.analysed", certified=certified)
+
+
+def run_routed(run: Run, *, people: int) -> None:
+    """`people` is the number of items that people are asked about."""
+    _emit(run, "run.routed", people=people)
+
+
+def run_completed(run: Run) -> None:
+    _emit(run, "run.completed")
+
+
+def delivery_made(delivery: Delivery, *, partial: bool) -> None:
+    run = delivery.run
+    data = {
+        "run": run.number,
+        "delivery": delivery.pk,
+        "number": delivery.number,
+        "rows": delivery.rows,
+        "blanks": delivery.blanks,
+        "partial": partial,
+        "items": delivery.items,
+        "since": delivery.since_id,
+        # Their names alone: a value may be a label or a person.
+        "filters": sorted(delivery.filters),
+        "url": events.address(run.project, "deliveries", delivery.pk),
+    }
+    events.emit(project=run.project, event="delivery.made", data=data)
+
+
+def _emit(run: Run, event: str, *, key: str = "", **data: Any) -> None:
+    url = events.address(run.project, "runs", run.number)
+    events.emit(project=run.project, event=event, data={"run": run.number, **data, "url": url}, key=key)

@@ -1,0 +1,74 @@
+"""How fast people label a batch, when they will be done at that pace, and who is at work now."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models import Count, Min
+from django.utils import timezone
+
+from annotation.labelling.queue import BatchProgress
+from annotation.models import WorkBatch, WorkItem
+from routing.models import Run
+
+State = WorkItem.State
+HOUR = timedelta(hours=1)
+# Over less than so many seconds a pace says more about the start than about the work.
+SETTLED_SECONDS = 60
+SHOWN_PEOPLE = 8
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """People at work on one batch.
+
+    Attributes
+    ----------
+    per_hour : float or None
+        Items ended in the last hour, per hour since the first of them; None where there is none.
+    seconds_left : float or None
+        For what is left, at that pace.
+    at_work : list of str
+        Names of those who hold an item now, at most SHOWN_PEOPLE; `people` counts all of them.
+    """
+
+    progress: BatchProgress
+    last_hour: int
+    per_hour: float | None
+    seconds_left: float | None
+    at_work: list[str]
+    people: int
+
+    @property
+    def ended(self) -> int:
+        return self.progress.done + self.progress.unlabelable
+
+    @property
+    def left(self) -> int:
+        return self.progress.open + self.progress.leased
+
+
+def labelling_of(batch: WorkBatch, progress: BatchProgress) -> Labelling:
+    now = timezone.now()
+    work = WorkItem.objects.filter(batch=batch)
+    found = work.filter(state__in=(State.DONE, State.UNLABELABLE), finished_at__gte=now - HOUR).aggregate(
+        count=Count("pk"), since=Min("finished_at")
+    )
+    per_hour = left = None
+    if found["count"]:
+        seconds = max((now - found["since"]).total_seconds(), SETTLED_SECONDS)
+        per_hour = found["count"] * 3600 / seconds
+        left = (progress.open + progress.leased) * 3600 / per_hour
+    held = work.filter(state=State.LEASED, lease_expires_at__gt=now)
+    names = sorted(set(held.values_list("leased_to__username", flat=True)))
+    return Labelling(progress, found["count"], per_hour, left, names[:SHOWN_PEOPLE], len(names))
+
+
+def run_labelling(
+    run: Run, calibration: BatchProgress | None, routed: BatchProgress | None
+) -> Labelling | None:
+    """Of the batch that people label for the run now; None while they label none."""
+    if run.state == Run.State.CALIBRATING and run.calibration_batch and calibration:
+        return labelling_of(run.calibration_batch, calibration)
+    if run.state == Run.State.LABELLING and run.routed_batch and routed:
+        return labelling_of(run.routed_batch, routed)
+    return None

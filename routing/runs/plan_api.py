@@ -1,0 +1,178 @@
+"""The part of /api/v1/ that is about plans: what can be chosen, what it would mean, and starting a run."""
+
+from dataclasses import asdict
+from typing import Any
+
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation.common.api.base import ProjectView
+from routing.common.api_bodies import decimal_number, map_of
+from routing.runs.plan import Outlook, outlook
+from routing.runs.plan_fields import columns_of_probabilities
+from routing.runs.plan_options import Option, plan_options
+from routing.sources.usability_api import UsabilityBody, usability_content
+
+
+def _share(**options: Any) -> serializers.DecimalField:
+    return serializers.DecimalField(max_digits=9, decimal_places=8, **options)
+
+
+def budget_field(**options: Any) -> serializers.DecimalField:
+    """The most that the models of a run may cost; null: no limit."""
+    return serializers.DecimalField(max_digits=20, decimal_places=6, min_value=0, allow_null=True, **options)
+
+
+class PlanFields(serializers.Serializer[Any]):
+    """What a plan is made of, by the names under which pages and certificates have it.
+
+    What fits together the services say, naming the field.
+    """
+
+    epsilon = _share()
+    alpha = _share()
+    m = serializers.IntegerField(min_value=1)
+    p = _share(required=False, allow_null=True)
+    p_column = serializers.CharField(max_length=255, required=False, allow_blank=True)
+    target = serializers.CharField(max_length=20, required=False)
+    rule = serializers.CharField(max_length=40, required=False)
+    split_share = _share(required=False, allow_null=True)
+    bound = serializers.CharField(max_length=40, required=False, allow_blank=True)
+    loss = serializers.CharField(max_length=200, required=False, allow_blank=True)
+    loss_params = serializers.DictField(required=False)
+    score = serializers.CharField(max_length=40, required=False, allow_blank=True)
+    score_params = serializers.DictField(required=False)
+    pilot_size = serializers.IntegerField(min_value=0, required=False, allow_null=True)
+    budget = budget_field(required=False)
+
+
+class RunFields(PlanFields):
+    """`accept_unusable`: start although many answers of a model cannot be used (`usability` of the plan)."""
+
+    anyway = serializers.BooleanField(default=False)
+    accept_unusable = serializers.BooleanField(default=False)
+
+
+class MenuQuery(serializers.Serializer[Any]):
+    """What else is chosen: some options do not go together."""
+
+    target = serializers.CharField(max_length=20, required=False)
+    loss = serializers.CharField(max_length=200, required=False)
+    p_column = serializers.CharField(max_length=255, required=False, allow_blank=True)
+
+
+class OptionBody(serializers.Serializer[Any]):
+    """`refusal` says why it cannot be chosen beside the rest, and is empty where it can."""
+
+    name = serializers.CharField()
+    title = serializers.CharField(allow_blank=True)
+    summary = serializers.CharField(allow_blank=True)
+    refusal = serializers.CharField(allow_blank=True)
+    recommended = serializers.BooleanField()
+    parameters = map_of(serializers.CharField())
+
+
+class MenusBody(serializers.Serializer[Any]):
+    target = OptionBody(many=True)
+    rule = OptionBody(many=True)
+    bound = OptionBody(many=True)
+    loss = OptionBody(many=True)
+    score = OptionBody(many=True)
+
+
+class PlanMenus(serializers.Serializer[Any]):
+    options = MenusBody()
+    p_columns = serializers.ListField(child=serializers.CharField())
+
+
+class OutlookBody(serializers.Serializer[Any]):
+    """What a plan would mean; money is in `currency`."""
+
+    sentence = serializers.CharField()
+    certifiable = serializers.BooleanField()
+    bound = serializers.CharField()
+    pool_size = serializers.IntegerField()
+    pilot_size = serializers.IntegerField()
+    expected_labels = decimal_number()
+    people_per_item = decimal_number()
+    expected_tested_labels = serializers.IntegerField()
+    smallest_n = serializers.IntegerField(allow_null=True)
+    allowed_errors = serializers.IntegerField(allow_null=True)
+    allowed_mean_loss = serializers.FloatField(allow_null=True)
+    exact = serializers.BooleanField()
+    currency = serializers.CharField()
+    calibration_cost = decimal_number()
+    model_cost = decimal_number()
+    at_least = decimal_number()
+    at_most = decimal_number()
+    people_only = decimal_number()
+    people_at_least = serializers.IntegerField(
+        help_text="Items that people label whatever the thresholds, as far as that is known."
+    )
+    nearly_all_to_people = serializers.BooleanField()
+    usability = UsabilityBody(many=True)
+    asks_to_accept_unusable = serializers.BooleanField(
+        help_text="Whether a run of it starts only with `accept_unusable`."
+    )
+    warnings = serializers.ListField(child=serializers.CharField())
+
+
+class Plan(ProjectView):
+    actions = {"GET": "runs.edit", "POST": "runs.edit"}
+
+    @extend_schema(parameters=[MenuQuery], responses=PlanMenus)
+    def get(self, request: Request, slug: str) -> Response:
+        """What can be chosen beside `target`, `loss` and `p_column` of the query, and why some cannot."""
+        asked = self.query(MenuQuery)
+        options = plan_options(
+            self.access.project,
+            target=asked.get("target", ""),
+            loss=asked.get("loss", ""),
+            p_varies=bool(asked.get("p_column")),
+        )
+        menus = {name: [_option(entry) for entry in menu] for name, menu in vars(options).items()}
+        return Response({"options": menus, "p_columns": columns_of_probabilities(self.access.project)})
+
+    @extend_schema(request=PlanFields, responses=OutlookBody)
+    def post(self, request: Request, slug: str) -> Response:
+        """What a plan would mean. Nothing is stored."""
+        return Response(outlook_content(outlook(project=self.access.project, **self.parsed(PlanFields))))
+
+
+def _option(option: Option) -> dict[str, Any]:
+    return {**asdict(option), "parameters": dict(option.parameters)}
+
+
+def outlook_content(seen: Outlook) -> dict[str, Any]:
+    facts = seen.statistics
+    return {
+        "sentence": " ".join(filter(None, [seen.nearly_all, seen.sentence])),
+        "certifiable": facts.certifiable and seen.scored,
+        "bound": seen.plan.bound_rule().name,
+        "pool_size": seen.pool_size,
+        "pilot_size": seen.pilot_size,
+        "expected_labels": facts.expected_human_labels,
+        "people_per_item": seen.people_per_item,
+        "expected_tested_labels": facts.expected_tested_labels,
+        "smallest_n": facts.smallest_n,
+        "allowed_errors": facts.allowed_errors_at_expected_n if seen.binary else None,
+        "allowed_mean_loss": facts.allowed_mean_loss,
+        "exact": facts.exact,
+        "currency": seen.currency,
+        "calibration_cost": seen.calibration_cost,
+        "model_cost": seen.model_cost,
+        "at_least": seen.at_least,
+        "at_most": seen.at_most,
+        "people_only": seen.people_only,
+        "people_at_least": seen.people_at_least,
+        "nearly_all_to_people": bool(seen.nearly_all),
+        "usability": [usability_content(source) for source in seen.looked.sources],
+        "asks_to_accept_unusable": bool(seen.looked.asking),
+        "warnings": seen.warnings,
+    }
+
+
+urlpatterns = [path("projects/<slug:slug>/plan/", Plan.as_view(), name="api_plan")]

@@ -1,0 +1,237 @@
+"""The form of a plan. It turns what was typed into values; the services say what is allowed."""
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from django import forms
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from annotation.models import Project
+from annotation.templatetags.hypac import number
+from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
+from routing.runs.budget_form import budget_field
+from routing.runs.effort import effort_of
+from routing.runs.plan_fields import DEFAULT_SHARE, columns_of_probabilities
+from routing.runs.plan_options import PlanOptions, plan_options
+
+MENUS = ("target", "rule", "bound", "loss", "score")
+# Of the page alone.
+NOT_IN_PLANS = ("anyway", "accept_unusable", "seconds")
+
+
+def _described(name: str, **attrs: Any) -> dict[str, Any]:
+    """Attributes of a control whose help, and what is wrong with it, may change while it is filled in."""
+    return {"aria-describedby": f"id_{name}_helptext id_{name}_error", **attrs}
+
+
+class ShareField(forms.DecimalField):
+    """A share between 0 and 1; "8 %" is 0.08, as the page itself says it."""
+
+    def to_python(self, value: Any) -> Decimal | None:  # type: ignore[override]  # the stubs say int
+        text = value.strip() if isinstance(value, str) else value
+        if not isinstance(text, str) or not text.endswith("%"):
+            return super().to_python(value)
+        number = super().to_python(text.removesuffix("%").strip())
+        return None if number is None else number.scaleb(-2)
+
+
+def _share(name: str, **options: Any) -> forms.DecimalField:
+    return ShareField(
+        max_digits=9,
+        decimal_places=8,
+        localize=False,
+        widget=forms.TextInput(attrs=_described(name, inputmode="decimal", autocomplete="off")),
+        error_messages={"invalid": _("Write a number such as 0.05.")},
+        **options,
+    )
+
+
+class ParametersField(forms.CharField):
+    """Parameters as lines "name = value", or as a JSON object; the value is a mapping."""
+
+    def __init__(self, name: str, **options: Any) -> None:
+        widget = forms.Textarea(attrs=_described(name, rows=2, spellcheck="false", autocomplete="off"))
+        super().__init__(required=False, max_length=2_000, widget=widget, **options)
+
+    def clean(self, value: Any) -> dict[str, Any]:
+        text = super().clean(value)
+        if text.startswith("{"):
+            try:
+                read = json.loads(text, parse_constant=_no_number)
+            except (ValueError, RecursionError) as error:
+                raise forms.ValidationError(
+                    _("This is no JSON object: %(error)s"), params={"error": error}
+                ) from None
+            return dict(read)
+        found: dict[str, Any] = {}
+        for line in filter(None, map(str.strip, text.splitlines())):
+            name, sign, given = (part.strip() for part in line.partition("="))
+            if not sign or not name or not given:
+                raise forms.ValidationError(_("Write one parameter on each line, as name = value."))
+            found[name] = _value(given)
+        return found
+
+
+def _value(text: str) -> Any:
+    """Numbers stay text where they have a point, so that they are read exactly."""
+    try:
+        return json.loads(text, parse_float=str, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+class PlanForm(forms.Form):
+    epsilon = _share(
+        "epsilon",
+        label=_("At most this share of labels that differ from a person's"),
+        initial=Decimal("0.05"),
+        help_text=_(
+            "0.05 means that at most 5 % of the delivered labels may differ from the label that a person "
+            "would give. The lower it is, the more items go to people."
+        ),
+    )
+    alpha = _share(
+        "alpha",
+        label=_("Accepted risk that this does not hold"),
+        initial=Decimal("0.05"),
+        help_text=_(
+            "0.05: of a hundred such draws at most five may lead to a promise that does not hold. The lower "
+            "it is, the more labels the calibration needs."
+        ),
+    )
+    target = forms.CharField(label=_("What the promise is about"), initial=DEFAULT_TARGET, required=False)
+    m = forms.IntegerField(
+        label=_("Items drawn at random for calibration"),
+        min_value=1,
+        help_text=_("More of them allow thresholds that save more, and cost labels by people."),
+        widget=forms.TextInput(attrs=_described("m", inputmode="numeric", autocomplete="off")),
+    )
+    p = _share(
+        "p",
+        label=_("Share of the drawn items that people are asked about"),
+        initial=Decimal("0.9"),
+        required=False,
+        help_text=_("0.9: people label about nine of ten drawn items. Fewer cost less and tell less."),
+    )
+    p_column = forms.ChoiceField(
+        label=_("or the column that holds each item's own"),
+        required=False,
+        help_text=_(
+            "For data in which some items should be looked at more often. Leave the share empty then."
+        ),
+        widget=forms.Select(attrs=_described("p_column")),
+    )
+    rule = forms.CharField(label=_("How thresholds are chosen"), initial=DEFAULT_RULE, required=False)
+    split_share = _share(
+        "split_share",
+        label=_("Part of the labels that a chain is learnt from"),
+        required=False,
+        help_text=format_lazy(
+            _("Only for the rule that learns its chain from labels. Left empty: {share}."),
+            share=DEFAULT_SHARE,
+        ),
+    )
+    bound = forms.CharField(label=_("Bound"), initial="", required=False)
+    loss = forms.CharField(label=_("What counts as an error"), initial="", required=False)
+    loss_params = ParametersField("loss_params", label=_("Parameters of the loss"))
+    score = forms.CharField(label=_("Uncertainty of the first source"), initial="", required=False)
+    score_params = ParametersField("score_params", label=_("Parameters of the score"))
+    budget = budget_field()
+    seconds = forms.IntegerField(
+        label=_("Seconds that a person needs for a label"),
+        min_value=1,
+        max_value=36_000,
+        required=False,
+        widget=forms.TextInput(attrs=_described("seconds", inputmode="numeric", autocomplete="off")),
+    )
+    anyway = forms.BooleanField(
+        label=_("Start anyway: people will label everything"),
+        required=False,  # asked for only where nothing can be certified; see `ask_whether_anyway`
+        widget=forms.CheckboxInput(attrs={"required": True}),
+    )
+
+    accept_unusable = forms.BooleanField(
+        label=_("Start all the same, with the answers as they are"),
+        required=False,  # asked for only where many answers cannot be used
+        widget=forms.CheckboxInput(attrs={"required": True}),
+    )
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.project = project
+        self.effort = effort_of(project)
+        self.fields["seconds"].initial = self.effort.seconds
+        self.fields["seconds"].help_text = self._about_seconds()
+        offered, chosen = columns_of_probabilities(project), self["p_column"].value()
+        if chosen in project.columns and chosen not in offered:
+            offered.append(chosen)  # the service says what is wrong with it
+        columns = [("", _("One share for all items")), *((name, name) for name in offered)]
+        self.fields["p_column"].choices = columns  # type: ignore[attr-defined]
+
+    def _about_seconds(self) -> Any:
+        """Whether it was measured here, since the hours are worth no more than that."""
+        about: Any = _("An assumption: too few labels have been timed here.")
+        if self.effort.labels:
+            about = format_lazy(
+                _("Measured here: the median of the newest {count} labels."), count=number(self.effort.labels)
+            )
+        return format_lazy("{} {}", about, _("For the hours alone; the plan does not depend on it."))
+
+    @property
+    def seconds_per_label(self) -> int:
+        """What was typed, else what was measured or is assumed."""
+        given = self.cleaned_data.get("seconds") if self.is_bound and self.is_valid() else None
+        return int(given or self.effort.seconds)
+
+    @property
+    def options(self) -> PlanOptions:
+        """The menus beside what is chosen so far, be it valid or not."""
+        parameters = self.fields["loss_params"]
+        try:
+            loss_params: Mapping[str, Any] = parameters.clean(self["loss_params"].value() or "")
+        except forms.ValidationError:
+            loss_params = {}
+        return plan_options(
+            self.project,
+            target=self["target"].value() or "",
+            loss=self["loss"].value() or "",
+            loss_params=loss_params,
+            p_varies=bool(self["p_column"].value()),
+        )
+
+    def values(self) -> dict[str, Any]:
+        """Arguments of `outlook` and `start_run`: what was left out is left to its default."""
+        named = {name: value for name, value in self.cleaned_data.items() if name not in NOT_IN_PLANS}
+        return {name: value for name, value in named.items() if value not in (None, "")}
+
+    def initial_values(self) -> dict[str, Any]:
+        """The same of a form that nobody has filled in yet."""
+        named = {name: field for name, field in self.fields.items() if name not in NOT_IN_PLANS}
+        given = {name: self.get_initial_for_field(field, name) for name, field in named.items()}
+        return {name: value for name, value in given.items() if value not in (None, "")}
+
+    def ask_whether_anyway(self) -> None:
+        self.add_error(
+            "anyway",
+            _(
+                "Nothing was started: with this plan too few labels come together to certify anything, so no "
+                "model may label and people get every item. Draw more items, or accept more errors or a "
+                "higher risk; otherwise confirm that you want this."
+            ),
+        )
+
+    def ask_whether_unusable(self, question: str) -> None:
+        self.add_error("accept_unusable", format_lazy("{} {}", _("Nothing was started."), question))
+
+
+def suggested_m(project: Project) -> int:
+    """A draw that is worth its labels: a fifth of the items, 100 to 1,000, and no more than there are."""
+    count = project.items.count()
+    return max(1, min(max(100, min(1000, count // 5)), count))

@@ -1,0 +1,372 @@
+"""Everything that a run page shows."""
+
+import json
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from annotation.labelling import queue
+from annotation.labelling.queue import BatchProgress
+from annotation.templatetags.hypac import money
+from routing.core.bounds import BOUNDS
+from routing.core.exact import percent, plain
+from routing.core.right import beside
+from routing.core.rules import RULES, split_fixed_sequence
+from routing.core.savings import expected_routing_saving
+from routing.core.scores import SCORES
+from routing.core_language import stored_in_words, translated
+from routing.models import Certificate, Run
+from routing.runs.counts import SourceCount, blanks, labels_by_source
+from routing.runs.ledger import LedgerEntry, ledger
+from routing.runs.money import Paid, Savings, paid_by, savings
+from routing.runs.plan_options import loss_title
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Where the band of a model ends; `u` and `v` are None where nothing goes to it."""
+
+    position: int
+    name: str
+    u: float | None
+    v: int | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What another rule would choose on the same labels; `refusal` says why there is nothing to show.
+
+    `everything` names the source that takes whatever is left, `own_scores` whether a later model is limited
+    on its own score.
+    """
+
+    rule: str
+    title: str
+    bound: str
+    thresholds: list[Threshold]
+    routing_saving: float
+    observed_errors: float
+    upper_bound: float | None
+    holds_level: bool
+    sentence: str
+    own_scores: bool = False
+    everything: str = ""
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How often a source was right by how sure it was; `bins` as in routing.runs.figures."""
+
+    name: str
+    ece: float
+    bins: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class PolicyRow:
+    """One step of the chosen chain.
+
+    `counts` are items per source, people last; `estimate` is a share of the pool. `expected_cost` orders the
+    steps: what is still paid per item once source 1 is. `routing_saving` is what the page calls expected.
+    """
+
+    index: int
+    thresholds: list[Threshold]
+    counts: list[int]
+    expected_cost: float
+    observed_errors: float
+    estimate: float
+    upper_bound: float
+    certified: bool
+    routing_saving: float
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Region:
+    """Pairs (u1[i], u2[j]) that would pass if each were the only one looked at: shown, not certified.
+
+    -1 stands for "nothing goes here"; `errors` and `cost` are None below the diagonal.
+    """
+
+    u1: list[float]
+    u2: list[float]
+    feasible: list[list[bool]]
+    errors: list[list[float | None]]
+    cost: list[list[float | None]]
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A run in numbers and words. What the analysis found is None, or empty, until it is done.
+
+    Attributes
+    ----------
+    plan : pairs of a term and what it says
+    allowed_errors, required_errors, observed_errors
+        Most errors with which the chosen policy would have passed, the least it had to show, and what it
+        showed.
+    pointwise_upper_bound
+        Upper bound of the chosen policy as if it were the only one looked at: shown, not certified.
+    routing_saving, net_saving
+        Shares; None before the run is routed. `savings` says whether they are final.
+    expected_routing_saving, expected_net_saving
+        What the analysis expected of them.
+    blanks
+        Items that stay without a label because nobody could label them.
+    """
+
+    run: Run
+    plan: list[tuple[str, str]]
+    progress: BatchProgress | None
+    routed_progress: BatchProgress | None
+    savings: Savings
+    paid: list[Paid]
+    ledger: list[LedgerEntry]
+    invalid_reasons: list[str]
+    certificate: Certificate | None = None
+    certified: bool | None = None
+    sentence: str = ""
+    reason: str = ""
+    # The same in the language of the reader, and what the sentence leaves open, in English.
+    sentence_in_words: str = ""
+    reason_in_words: str = ""
+    beside: str = ""
+    thresholds: list[Threshold] = field(default_factory=list)
+    allowed_errors: int | None = None
+    required_errors: int | None = None
+    observed_errors: float | None = None
+    pointwise_upper_bound: float | None = None
+    asked: int | None = None
+    unanswered: int | None = None
+    smallest_n: int | None = None
+    expected_routing_saving: float | None = None
+    expected_net_saving: float | None = None
+    counts: list[SourceCount] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
+    region: Region | None = None
+    chain_name: str = ""
+    chain: list[PolicyRow] = field(default_factory=list)
+    saving_by_epsilon: dict[str, Any] = field(default_factory=dict)
+    reliability: list[Reliability] = field(default_factory=list)
+    rule_titles: dict[str, str] = field(default_factory=dict)
+    blanks: int = 0
+    binary: bool = True
+
+    @property
+    def unlabelled(self) -> int:
+        """Items of the pool that wait for a label, or stay without one."""
+        return self.run.pool_size - sum(row.items for row in self.counts)
+
+    @property
+    def unlabelled_share(self) -> float:
+        return self.unlabelled / self.run.pool_size
+
+    @property
+    def rule_title(self) -> str:
+        return self.rule_titles.get(self.run.rule, self.run.rule)
+
+    @property
+    def routing_saving(self) -> Decimal | None:
+        return self.savings.routing
+
+    @property
+    def net_saving(self) -> Decimal | None:
+        return self.savings.net
+
+    @property
+    def alpha_total(self) -> Decimal:
+        """Bounds the probability that any certificate of the ledger is false."""
+        return sum((entry.alpha for entry in self.ledger), Decimal(0))
+
+
+def _base(run: Run, *, with_routing: bool) -> dict[str, Any]:
+    paid = paid_by(run)
+    return {
+        "run": run,
+        "plan": _plan_in_words(run),
+        "progress": queue.batch_progress(run.calibration_batch) if run.calibration_batch else None,
+        "routed_progress": queue.batch_progress(run.routed_batch) if run.routed_batch else None,
+        "savings": savings(run, paid, with_routing=with_routing),
+        "paid": paid,
+        "ledger": ledger(run),
+        "invalid_reasons": [reason for reason in run.invalid_reason.split("\n") if reason],
+    }
+
+
+def run_progress(run: Run) -> RunReport:
+    """The report without anything that the analysis found: what a page asks for again and again."""
+    return RunReport(**_base(run, with_routing=False))
+
+
+def run_report(run: Run) -> RunReport:
+    certificate: Certificate | None = getattr(run, "certificate", None)
+    base = _base(run, with_routing=True)
+    if certificate is None:
+        return RunReport(**base)
+    document = json.loads(certificate.document)
+    result, figures, messages = document["result"], certificate.figures, certificate.messages
+    rows = list(run.run_sources.order_by("position").values_list("source__name", "cost_per_label"))
+    names, costs = [name for name, _cost in rows], [float(cost) for _name, cost in rows]
+    prices = [*costs, float(run.cost_per_item)]
+    # An analysis of an earlier version stored fewer figures.
+    region, chain = figures.get("region"), figures.get("chain") or {"name": "", "policies": []}
+    titles = rule_titles()
+    return RunReport(
+        **base,
+        certificate=certificate,
+        certified=certificate.certified,
+        sentence=result["sentence"],
+        reason=result["reason"],
+        sentence_in_words=stored_in_words(messages.get("sentence", []), result["sentence"]),
+        reason_in_words=stored_in_words(messages.get("reason", []), result["reason"]),
+        beside=beside(certified=result["certified"], version=document["version"]),
+        thresholds=_thresholds(names, certificate.thresholds),
+        allowed_errors=result["allowed_errors"],
+        required_errors=result["required_errors"],
+        observed_errors=result["observed_errors"],
+        pointwise_upper_bound=result["pointwise_upper_bound"],
+        asked=document["draw"]["asked"],
+        unanswered=document["draw"]["unanswered"],
+        smallest_n=result["smallest_n"],
+        expected_routing_saving=result["expected_routing_saving"],
+        expected_net_saving=result["expected_net_saving"],
+        counts=labels_by_source(run),
+        comparisons=_comparisons(names, titles, figures, messages),
+        region=Region(**region) if region else None,
+        chain_name=chain_title(chain["name"]),
+        chain=[
+            PolicyRow(
+                **{**row, "thresholds": _thresholds(names, row["thresholds"])},
+                routing_saving=expected_routing_saving(prices, row["counts"]),
+                chosen=certificate.certified and row["index"] == chain["chosen"],
+            )
+            for row in chain["policies"]
+        ],
+        saving_by_epsilon=figures.get("savings") or {},
+        reliability=[
+            Reliability(names[row["position"] - 1], row["ece"], row["bins"])
+            for row in figures.get("reliability", [])
+        ],
+        rule_titles=titles,
+        blanks=blanks(run),
+        binary=figures.get("binary", True),
+    )
+
+
+def rule_titles() -> dict[str, str]:
+    """The names of rules and baselines in words."""
+    return {rule.name: translated(rule.title) or rule.name for rule in RULES} | {
+        "pac_labeling_1": _("PAC labeling with the first model"),
+        "pac_labeling_2": _("PAC labeling with the second model"),
+        "cse": _("Cascaded selective evaluation"),
+        "coannotating": _("CoAnnotating"),
+        "best_single_model": _("Best single model"),
+        "people_only": _("People only"),
+    }
+
+
+def chain_title(name: str) -> str:
+    """How a chain was ordered, in words, with its name in the certificate."""
+    words = {
+        "ordered": _("by uncertainty alone"),
+        "assumed": _("without a pilot, by uncertainty alone"),
+        "attributed": _("by a pilot, each disagreement of the models shared between them by their scores"),
+        "disagreement": _("by a pilot, after how often the models disagree"),
+        "first model": _("with the first model and people alone"),
+        "last model": _("with the last model and people alone"),
+        "learnt": _("learnt from the first part of the labels"),
+    }.get(name)
+    return f"{words} ({name})" if words else name
+
+
+def _comparisons(
+    names: list[str], titles: dict[str, str], figures: dict[str, Any], messages: dict[str, Any]
+) -> list[Comparison]:
+    rows: list[dict[str, Any]] = figures.get("comparisons", [])
+    said: list[dict[str, Any]] = messages.get("comparisons") or [{}] * len(rows)
+    return [_comparison(names, titles, row, words) for row, words in zip(rows, said, strict=True)]
+
+
+def _comparison(
+    names: list[str], titles: dict[str, str], row: dict[str, Any], said: dict[str, Any]
+) -> Comparison:
+    limits = row["thresholds"] or [None] * len(names)
+    everything = names[row["everything"] - 1] if row.get("everything") else ""
+    return Comparison(
+        **{
+            **row,
+            "thresholds": _thresholds(names, limits),
+            "title": titles.get(row["rule"], row["rule"]),
+            "sentence": stored_in_words(said.get("sentence", []), row["sentence"]),
+            "refusal": stored_in_words(said.get("refusal", []), row.get("refusal", "")),
+            "everything": everything,
+        }
+    )
+
+
+def _thresholds(names: list[str], values: list[dict[str, Any] | None]) -> list[Threshold]:
+    return [
+        Threshold(position, name, value["u"] if value else None, value["v"] if value else None)
+        for position, (name, value) in enumerate(zip(names, values, strict=True), start=1)
+    ]
+
+
+def _plan_in_words(run: Run) -> list[tuple[str, str]]:
+    people = (
+        _("with the probability in the column %(column)s; %(least)s at the least, %(mean)s on average")
+        % {"column": run.p_column, "least": plain(run.p_min), "mean": plain(run.p)}
+        if run.p_min is not None
+        else plain(run.p)
+    )
+    score_title = translated(SCORES.get(run.score).title) if run.score in SCORES else run.score
+    terms = [
+        (_("At most so many labels may differ from people's (epsilon)"), percent(run.epsilon)),
+        (_("How often that may be missed (alpha)"), percent(run.alpha)),
+        (_("What it is promised of (target)"), run.get_target_display()),
+        (_("Items (N)"), f"{run.pool_size:,}"),
+        (_("Calibration set (m)"), f"{run.m:,}"),
+        (_("People are asked with probability (p)"), people),
+        (_("How thresholds are chosen (rule)"), f"{rule_titles().get(run.rule, run.rule)} ({run.rule})"),
+        (
+            _("Bound"),
+            f"{translated(BOUNDS.get(run.bound).title)} ({run.bound})" if run.bound in BOUNDS else run.bound,
+        ),
+        (_("What counts as an error (loss)"), _in_words(loss_title(run.loss), run.loss, run.loss_params)),
+        (_("Uncertainty score"), _in_words(score_title, run.score, run.score_params)),
+        (_("Price of a label by a person"), money(run.human_cost, run.project.currency)),
+    ]
+    if run.whole_size is not None:
+        terms.insert(
+            4,
+            (
+                _("Items of the delivered data set, what people labelled before included"),
+                f"{run.whole_size:,}",
+            ),
+        )
+    if run.rule == split_fixed_sequence.RULE.name:
+        terms.insert(-4, (_("Part of the labels that the chain is learnt from"), plain(run.split_share)))
+    if run.overlap > 1:
+        terms.append((_("People asked about an item"), _people_in_words(run)))
+    return terms
+
+
+def _people_in_words(run: Run) -> str:
+    if run.overlap_share == 1:
+        return str(run.overlap)
+    return _("%(people)s on %(share)s of the items, one on the others") % {
+        "people": run.overlap,
+        "share": percent(run.overlap_share),
+    }
+
+
+def _in_words(title: str, name: str, params: dict[str, Any]) -> str:
+    """With the parameters that were chosen; what was fitted is in the certificate."""
+    given = ", ".join(
+        f"{key} = {value}" for key, value in params.items() if not isinstance(value, dict | list)
+    )
+    words = title if title == name else f"{title} ({name})"
+    return f"{words}: {given}" if given else words

@@ -1,0 +1,192 @@
+"""The pages of a run: how far it is, and after the analysis what is certified."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import Http404, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+
+from annotation.common import limits
+from annotation.common.access import ProjectRequest, needs, told
+from annotation.common.forms import add_error
+from annotation.errors import HypacError
+from annotation.models import Job, User
+from annotation.projects.jobs_views import STOP_POLLING
+from routing.common.states import BUSY, CANCELLABLE, UNDER_WAY
+from routing.models import Certificate, Run
+from routing.runs.budget import set_budget, stopped_at_budget
+from routing.runs.budget_form import BudgetForm
+from routing.runs.cancel import cancel_run
+from routing.runs.certify import analyse
+from routing.runs.charts import Figure
+from routing.runs.failed_jobs import failed_job_of
+from routing.runs.labelling_progress import run_labelling
+from routing.runs.model_money import model_money
+from routing.runs.queries import RunReport, run_progress, run_report
+from routing.runs.route import route
+from routing.runs.run_charts import run_charts
+from routing.runs.threshold_figure import region_figure
+from routing.runs.usability import accept_unusable, stopped_at_unusable
+
+
+@needs("runs.view", "GET")
+def runs(request: ProjectRequest) -> HttpResponseBase:
+    found = request.access.project.runs.order_by("-number")
+    context = {
+        "page": Paginator(found, limits.RUNS_LISTED).get_page(request.GET.get("page")),
+        "open_run": found.filter(state__in=UNDER_WAY).first(),
+    }
+    return render(request, "routing/runs/runs.html", context)
+
+
+@needs("runs.view", "GET")
+def run(request: ProjectRequest, number: int) -> HttpResponseBase:
+    found = _run(request, number)
+    return _page(request, found, BudgetForm(initial=BudgetForm.initial_of(found)))
+
+
+def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponseBase:
+    if request.htmx and request.GET.get("state") != found.state:
+        # The progress alone is asked for again and again; a new state changes the whole page.
+        response = HttpResponse(status=STOP_POLLING)
+        response.headers["HX-Refresh"] = "true"
+        return response
+    if request.htmx:
+        live = _live(request, found, run_progress(found))
+        status = 200 if live["polls"] else STOP_POLLING
+        return render(request, "routing/runs/_run_progress.html", live, status=status)
+    report = run_report(found)
+    certificate = report.certificate
+    context: dict[str, Any] = _live(request, found, report) | {
+        "certificate": certificate,
+        "charts": _charts(report, certificate) if certificate else [],
+        "run_states": dict(Run.State.choices),
+        "can_be_cancelled": found.state in CANCELLABLE,
+        "budget_form": form
+        if found.state in CANCELLABLE
+        and found.state != Run.State.LABELLING
+        and request.access.allows("runs.edit")
+        else None,
+    }
+    return render(request, "routing/runs/run.html", context)
+
+
+def _live(request: ProjectRequest, found: Run, report: RunReport) -> dict[str, Any]:
+    """What the part of the page needs that is asked for again and again."""
+    failed = (
+        failed_job_of(found.project, found)
+        if found.state in BUSY and request.access.allows("jobs.view")
+        else None
+    )
+    money = model_money(found) if found.state != Run.State.CANCELLED else None
+    work = money.work if money else None
+    paused = work is not None and work.job.state == Job.State.PAUSED
+    labelling = run_labelling(found, report.progress, report.routed_progress)
+    waits = labelling is not None and not labelling.left
+    return {
+        "run": found,
+        "report": report,
+        "polls": found.state in UNDER_WAY and not failed and not paused and not waits,
+        "poll_seconds": 10 if labelling else 3,
+        "labelling": labelling,
+        "delivered": found.deliveries.exists(),
+        "failed_job": failed if failed and "run" in failed.params else None,
+        "stopped_at_budget": stopped_at_budget(failed),
+        "stopped_at_unusable": stopped_at_unusable(failed),
+        "money": money,
+    }
+
+
+@needs("runs.edit", "POST")
+def run_analyse(request: ProjectRequest, number: int) -> HttpResponseBase:
+    return _act(request, number, analyse, _("The analysis has begun."))
+
+
+@needs("runs.edit", "POST")
+def run_route(request: ProjectRequest, number: int) -> HttpResponseBase:
+    return _act(request, number, route, _("Every item is being sent to its source."))
+
+
+@needs("runs.edit", "POST")
+def run_cancel(request: ProjectRequest, number: int) -> HttpResponseBase:
+    return _act(request, number, cancel_run, _("The run is cancelled. Labels given so far stay."))
+
+
+@needs("runs.edit", "POST")
+def run_accept_unusable(request: ProjectRequest, number: int) -> HttpResponseBase:
+    return _act(request, number, accept_unusable, _("The run goes on: people are asked next."))
+
+
+@needs("runs.edit", "POST")
+def run_budget(request: ProjectRequest, number: int) -> HttpResponseBase:
+    found = _run(request, number)
+    form = BudgetForm(request.POST)
+    stopped = stopped_at_budget(failed_job_of(found.project, found))
+    if form.is_valid():
+        try:
+            set_budget(run=found, user=request.user, budget=form.cleaned_data["budget"])
+        except HypacError as error:
+            add_error(form, error)
+        else:
+            if stopped:
+                messages.success(request, _("The budget is set, and the models go on where they stopped."))
+            else:
+                messages.success(request, _("The budget is set. It counts from the next call on."))
+            return redirect("run", request.access.project.slug, number)
+    return _page(request, found, form)
+
+
+@needs("runs.view", "GET")
+def run_certificate(request: ProjectRequest, number: int) -> HttpResponseBase:
+    certificate = _certificate(request, number)
+    return _download(certificate.document.encode(), "application/json", f"run-{number}-certificate.json")
+
+
+@needs("predictions.view", "GET")
+def run_draw(request: ProjectRequest, number: int) -> HttpResponseBase:
+    certificate = _certificate(request, number)
+    return _download(certificate.draw_lines.encode(), "application/jsonl", f"run-{number}-draw.jsonl")
+
+
+def _act(
+    request: ProjectRequest, number: int, service_call: Callable[..., Any], words: str
+) -> HttpResponseBase:
+    found = _run(request, number)
+    user: User = request.user
+    with told(request):
+        service_call(run=found, user=user)
+        messages.success(request, words)
+    return redirect("run", request.access.project.slug, number)
+
+
+def _run(request: ProjectRequest, number: int) -> Run:
+    return get_object_or_404(
+        Run.objects.select_related("project"), project=request.access.project, number=number
+    )
+
+
+def _charts(report: RunReport, certificate: Certificate) -> list[Figure]:
+    region = region_figure(certificate.figures, certificate.thresholds, report.rule_titles)
+    return [*([region] if region else []), *run_charts(report)]
+
+
+def _certificate(request: ProjectRequest, number: int) -> Certificate:
+    found = Certificate.objects.filter(run__project=request.access.project, run__number=number).first()
+    if found is None:
+        raise Http404("not analysed yet")
+    return found
+
+
+def _download(content: bytes, media_type: str, name: str) -> HttpResponse:
+    return HttpResponse(
+        content,
+        content_type=media_type,
+        headers={
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "X-Content-Type-Options": "nosniff",
+        },
+    )

@@ -1,0 +1,178 @@
+"""The part of /api/v1/ that is about the models of a project and what they cost.
+
+A key of a model's server can be given and removed; no answer holds it.
+"""
+
+from typing import Any, cast
+
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation.common.api.base import ProjectView
+from annotation.common.api.schema import list_of
+from annotation.errors import HypacError, InputError
+from annotation.models import User
+from routing.common.api_bodies import decimal_number, map_of
+from routing.models import ModelPrice, Source
+from routing.sources import prompts_api as prompts
+from routing.sources.manage import delete_source, save_source
+from routing.sources.prompts_api import PromptBody
+from routing.sources.score_fields import offered_scores
+from routing.sources.usability import look_at_one
+from routing.sources.usability_api import UsabilityBody, usability_content
+from routing.sources.warnings import warnings_of
+
+
+class SourceFields(serializers.Serializer[Any]):
+    """What `save_source` takes; what is allowed it says itself, naming the field."""
+
+    name = serializers.CharField(max_length=100)
+    backend = serializers.CharField(max_length=40)
+    params = serializers.DictField(default=dict)
+    cost_per_label = serializers.DecimalField(max_digits=14, decimal_places=6)
+    cost_function = serializers.CharField(max_length=40, default="flat")
+    prices = serializers.DictField(child=serializers.CharField(max_length=40), default=dict)
+    price = serializers.IntegerField(allow_null=True, required=False)
+    prompt = serializers.JSONField(allow_null=True, required=False)
+    api_key = serializers.CharField(
+        max_length=4_000, allow_null=True, allow_blank=True, required=False, write_only=True
+    )
+    position = serializers.IntegerField(min_value=1, max_value=32767, required=False)
+
+
+class SourceRow(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    position = serializers.IntegerField()
+    name = serializers.CharField()
+    backend = serializers.CharField()
+    cost_per_label = decimal_number()
+    cost_function = serializers.CharField()
+    prices = map_of(serializers.CharField())
+
+
+class ScoreBody(serializers.Serializer[Any]):
+    """An uncertainty score; `refusal` says why its answers cannot have it, and is empty where they can."""
+
+    name = serializers.CharField()
+    title = serializers.CharField()
+    summary = serializers.CharField()
+    params = map_of(serializers.CharField())
+    refusal = serializers.CharField(allow_blank=True)
+
+
+class SourceBody(SourceRow):
+    """`has_key` tells whether a key is stored, which nothing shows."""
+
+    params = serializers.DictField()
+    served = serializers.DictField()
+    price = serializers.IntegerField(allow_null=True)
+    has_key = serializers.BooleanField()
+    prompt = PromptBody(allow_null=True)
+    usability = UsabilityBody(allow_null=True)
+    scores = ScoreBody(many=True)
+
+
+class SavedSource(SourceBody):
+    warnings = serializers.ListField(child=serializers.CharField())
+
+
+class SourceList(ProjectView):
+    actions = {"GET": "runs.view", "POST": "sources.edit"}
+
+    @extend_schema(responses=list_of(SourceRow))
+    def get(self, request: Request, slug: str) -> Response:
+        sources = Source.objects.filter(project=self.access.project).order_by("position")
+        names = ("id", "position", "name", "backend", "cost_per_label", "cost_function", "prices")
+        return Response({"results": list(sources.values(*names))})
+
+    @extend_schema(request=SourceFields, responses={201: SavedSource})
+    def post(self, request: Request, slug: str) -> Response:
+        """Add a model; without a position it comes last."""
+        source = save_source(project=self.access.project, user=cast(User, request.user), **_arguments(self))
+        return Response(_saved(source), status=status.HTTP_201_CREATED)
+
+
+class SourceDetail(prompts.SourceView):
+    actions = {"GET": "sources.edit", "PUT": "sources.edit", "DELETE": "sources.edit"}
+
+    @extend_schema(responses=SourceBody)
+    def get(self, request: Request, slug: str, source_id: int) -> Response:
+        return Response(_content(self.find(source_id)))
+
+    @extend_schema(request=SourceFields, responses=SavedSource)
+    def put(self, request: Request, slug: str, source_id: int) -> Response:
+        """Change the model: what is not given is set back to its default; position, prompt and key stay."""
+        source = save_source(
+            project=self.access.project,
+            user=cast(User, request.user),
+            source=self.find(source_id),
+            **_arguments(self),
+        )
+        return Response(_saved(source))
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, slug: str, source_id: int) -> Response:
+        delete_source(source=self.find(source_id), user=cast(User, request.user))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _arguments(view: ProjectView) -> dict[str, Any]:
+    """Those of `save_source`, from the body of the request."""
+    fields = view.parsed(SourceFields)
+    price_id = fields.pop("price", None)
+    line = None
+    if price_id is not None:
+        line = ModelPrice.objects.filter(project=view.access.project, pk=price_id).first()
+        if line is None:
+            raise InputError("The price list has no such line.", where="price")
+    return {**fields, "price": line, "prompt": prompts.prompt_from(fields.get("prompt"))}
+
+
+def _saved(source: Source) -> dict[str, Any]:
+    return {**_content(source), "warnings": warnings_of(source)}
+
+
+def _content(source: Source) -> dict[str, Any]:
+    """All of a source, and which uncertainty scores its answers can have."""
+    names = (
+        *("id", "position", "name", "backend", "params", "served"),
+        *("cost_per_label", "cost_function", "prices"),
+    )
+    try:
+        offered = offered_scores(source)
+    except HypacError:
+        offered = []  # the file that it rests on is gone; the source can still be read
+    scores = [
+        {
+            "name": score.kind.name,
+            "title": score.kind.title,
+            "summary": score.kind.summary,
+            "params": dict(score.kind.parameters),
+            "refusal": score.refusal,
+        }
+        for score in offered
+    ]
+    return {name: getattr(source, name) for name in names} | {
+        "price": source.price_id,
+        "has_key": bool(source.api_key),
+        "prompt": prompts.prompt_content(source),
+        "usability": _usability(source),
+        "scores": scores,
+    }
+
+
+def _usability(source: Source) -> dict[str, Any] | None:
+    """Null where the source cannot be opened now; it can still be read."""
+    try:
+        return usability_content(look_at_one(source))
+    except HypacError:
+        return None
+
+
+urlpatterns = [
+    path("projects/<slug:slug>/sources/", SourceList.as_view(), name="api_sources"),
+    path("projects/<slug:slug>/sources/<row:source_id>/", SourceDetail.as_view(), name="api_source"),
+]

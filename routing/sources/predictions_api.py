@@ -1,0 +1,155 @@
+"""The part of /api/v1/ about what models answered: sent in, and given out where it may be seen."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from django.http.response import HttpResponseBase
+from django.urls import path
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation.common.api.base import KeysetPages, ProjectView
+from annotation.common.api.schema import PageQuery, page_of
+from annotation.common.api.streams import NDJSON, NdjsonRenderer, ndjson
+from annotation.common.api.uploads import TakesStream, received
+from annotation.jobs.background import JobBody, accepted
+from annotation.labelling.content import MAX_ID
+from annotation.models import User
+from routing.sources.backends.uploaded.lines import FORMATS
+from routing.sources.predictions import pages_of_predictions, prediction_content, predictions_of, refuse_blind
+from routing.sources.prompts_api import SourceView
+from routing.sources.sent_answers import refuse_other_backends, send_answers, store_answers_file
+
+
+class PredictionPages(KeysetPages):
+    ordering = "id"
+    page_size = 100
+    long = ("raw", "value")
+
+
+class PredictionFilter(serializers.Serializer[Any]):
+    source = serializers.IntegerField(  # type: ignore[assignment]
+        required=False, min_value=1, max_value=MAX_ID, help_text="Id of the source."
+    )
+    external_id = serializers.CharField(required=False, max_length=255, trim_whitespace=False)
+
+
+class PredictionQuery(PageQuery, PredictionFilter):
+    pass
+
+
+class ScoredBody(serializers.Serializer[Any]):
+    """`reason` says why the uncertainty is 1 by rule, if it is."""
+
+    name = serializers.CharField()
+    uncertainty = serializers.FloatField()
+    reason = serializers.CharField(allow_blank=True)
+
+
+class PredictionBody(serializers.Serializer[Any]):
+    """An answer as a run stored it, once per fingerprint; without a value it names its reason."""
+
+    id = serializers.IntegerField()
+    source = serializers.IntegerField()  # type: ignore[assignment]
+    fingerprint = serializers.CharField()
+    item = serializers.IntegerField()
+    external_id = serializers.CharField()
+    value = serializers.JSONField(allow_null=True)
+    reason = serializers.CharField(allow_blank=True)
+    raw = serializers.DictField()
+    scores = ScoredBody(many=True)
+    tokens_in = serializers.IntegerField(allow_null=True)
+    tokens_out = serializers.IntegerField(allow_null=True)
+    finish_reason = serializers.CharField(allow_blank=True)
+    latency_ms = serializers.FloatField(allow_null=True)
+    served_model = serializers.CharField(allow_blank=True)
+    served_revision = serializers.CharField(allow_blank=True)
+    cost = serializers.CharField(help_text="A decimal number, exact.")
+    cost_note = serializers.CharField(allow_blank=True)
+    created_at = serializers.DateTimeField()
+
+
+class SendQuery(serializers.Serializer[Any]):
+    revision = serializers.CharField(
+        required=False, max_length=200, help_text="Other than the one that the source names now."
+    )
+    format = serializers.ChoiceField(required=False, choices=FORMATS, help_text="Else each line tells.")
+
+
+class SourcePredictions(TakesStream, SourceView):
+    """Answers of a model from outside, for a source of the backend `uploaded`."""
+
+    actions = {"POST": "sources.edit"}
+
+    @extend_schema(
+        parameters=[SendQuery],
+        request={NDJSON: OpenApiTypes.STR},
+        responses={202: JobBody},
+    )
+    def post(self, request: Request, slug: str, source_id: int) -> Response:
+        """One JSON object a line; stored as it comes, and read by a job that names each line that it cannot
+        use.
+        """
+        asked = self.query(SendQuery)
+        source = self.find(source_id)
+        refuse_other_backends(source)
+        with received(request) as content:
+            stored = store_answers_file(
+                project=self.access.project, content=content, name="predictions.jsonl"
+            )
+        job = send_answers(
+            source=source,
+            user=cast(User, request.user),
+            stored_file=stored,
+            revision=asked.get("revision", ""),
+            format_name=asked.get("format", ""),
+        )
+        return accepted(job)
+
+
+class PredictionList(ProjectView):
+    actions = {"GET": "predictions.view"}
+
+    @extend_schema(parameters=[PredictionQuery], responses=page_of(PredictionBody))
+    def get(self, request: Request, slug: str) -> Response:
+        """In the order in which they were stored."""
+        asked = self.query(PredictionQuery)
+        refuse_blind(self.access)
+        rows = predictions_of(self.access.project, **_filters(asked))
+        return self.paged(PredictionPages(), rows, prediction_content)
+
+
+class PredictionLines(ProjectView):
+    actions = {"GET": "predictions.view"}
+    renderer_classes = (*ProjectView.renderer_classes, NdjsonRenderer)
+
+    @extend_schema(parameters=[PredictionFilter], responses={(200, NDJSON): OpenApiTypes.STR})
+    def get(self, request: Request, slug: str) -> HttpResponseBase:
+        """All of them, one JSON object a line, as they stand at one moment."""
+        asked = self.query(PredictionFilter)
+        refuse_blind(self.access)
+        rows = predictions_of(self.access.project, **_filters(asked))
+
+        def pages() -> Iterator[list[dict[str, Any]]]:
+            refuse_blind(self.access)  # again, at the moment that the rows are of
+            yield from pages_of_predictions(rows)
+
+        return ndjson(pages, name=f"{slug}-predictions.jsonl")
+
+
+def _filters(asked: dict[str, Any]) -> dict[str, Any]:
+    return {name: asked[name] for name in ("source", "external_id") if name in asked}
+
+
+urlpatterns = [
+    path("projects/<slug:slug>/predictions/", PredictionList.as_view(), name="api_predictions"),
+    path("projects/<slug:slug>/predictions.ndjson", PredictionLines.as_view(), name="api_prediction_lines"),
+    path(
+        "projects/<slug:slug>/sources/<row:source_id>/predictions/",
+        SourcePredictions.as_view(),
+        name="api_source_predictions",
+    ),
+]

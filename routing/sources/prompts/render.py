@@ -1,0 +1,100 @@
+"""A prompt filled in for one item."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from annotation.errors import InputError
+from annotation.models import Item
+from routing.sources.backends.context import Example, Prompt, TaskSpec
+from routing.sources.prompts.base import Messages
+from routing.sources.prompts.defaults import default_prompt
+from routing.sources.prompts.placeholders import (
+    COLUMN,
+    OF_PROJECT,
+    column_of,
+    field,
+    fields_of,
+    fill,
+    item_fields,
+    names_in,
+    of_project,
+)
+from routing.sources.prompts.reading import RULES
+
+
+def render(prompt: Prompt | None, spec: TaskSpec, item: Item) -> Messages:
+    """What is sent for `item`, under the default prompt of the task type where `prompt` is None.
+
+    Raises InputError for an image, which no backend can show to a model yet.
+    """
+    if item.image_id is not None:
+        raise InputError(
+            _(
+                "Item %(item)s is an image, and language models are sent text only. Use another "
+                "source for a project of images."
+            )
+            % {"item": item.external_id},
+            where="backend",
+        )
+    prompt = prompt or default_prompt(spec)
+    own = fields_of(item)
+    shown_within = "examples" in names_in(prompt.template)
+    examples = _as_text(prompt) if shown_within else ""
+    turns = () if shown_within else tuple(_turn(example, prompt, spec) for example in prompt.examples)
+    return Messages(
+        system=_filled(prompt.system, spec, {}, ""),
+        user=_filled(prompt.template, spec, own, examples),
+        turns=turns,
+    )
+
+
+def prompt_digest(prompt: Prompt | None, spec: TaskSpec) -> dict[str, Any]:
+    """Everything about the prompt, and about how its answers are read, that answers depend on, as JSON."""
+    prompt = prompt or default_prompt(spec)
+    uses = {*names_in(prompt.system), *names_in(prompt.template)}
+    in_order = bool(uses & {"labels", "label_keys"})  # else only which there are matters
+    return {
+        "system": prompt.system,
+        "template": prompt.template,
+        "examples": [[dict(example.fields), example.answer] for example in prompt.examples],
+        "task_type": spec.task_type,
+        "choices": [list(choice) for choice in (spec.choices if in_order else sorted(spec.choices))],
+        "guidelines": spec.guidelines.strip() if "guidelines" in uses else "",
+        "rules": RULES,
+    }
+
+
+def example_fields(example: Example) -> dict[str, str]:
+    """The fields of an example in the form of those of an item."""
+    return {
+        "text" if name == "text" else f"{COLUMN}{column_of(name)}": value
+        for name, value in example.fields.items()
+    }
+
+
+def _filled(template: str, spec: TaskSpec, fields: Mapping[str, str], examples: str) -> str:
+    def value_of(name: str) -> str:
+        if name in OF_PROJECT:
+            return of_project(name, spec)
+        return examples if name == "examples" else field(fields, name)
+
+    return fill(template, value_of)
+
+
+def _turn(example: Example, prompt: Prompt, spec: TaskSpec) -> tuple[str, str]:
+    return _filled(prompt.template, spec, example_fields(example), ""), example.answer
+
+
+def _as_text(prompt: Prompt) -> str:
+    """The examples one below the other: the fields that the template names, and the answer."""
+    shown = item_fields(prompt.template)
+    blocks = []
+    for example in prompt.examples:
+        fields = example_fields(example)
+        lines = [f"{name}: {field(fields, name)}" for name in shown]
+        if len(shown) == 1:
+            lines = [field(fields, shown[0])]
+        blocks.append("\n".join([*lines, f"Answer: {example.answer}"]))
+    return "\n\n".join(blocks)

@@ -1,0 +1,294 @@
+"""Taking in answers of any model from outside, for sources of the backend `uploaded`.
+
+A file is stored first and read by a job then, in chunks: a chunk's answers, its problems and the place in the
+file are committed together. Facts stay: what was sent once under a revision is not changed by what is sent
+later.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import IO, Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from annotation.common import audit
+from annotation.common.bulk import copy_rows
+from annotation.common.files import MODEL_OUTPUT, open_file, store_file
+from annotation.common.ranges import of_items
+from annotation.common.values import reader_of
+from annotation.errors import ConflictError, InputError
+from annotation.imports.budget import Budget
+from annotation.imports.formats.lines import text_lines
+from annotation.imports.rows import none_usable
+from annotation.jobs import running as jobs
+from annotation.jobs.running import JobContext
+from annotation.models import Item, Job, Project, StoredFile, User
+from routing.models import PoolItem, Prediction, Run, RunSource, SentAnswer, Source, SourceRevision
+from routing.sources import storable
+from routing.sources.backends import backends_that
+from routing.sources.backends.uploaded import Uploaded
+from routing.sources.backends.uploaded.lines import FORMATS, Line, fields_in, read_line
+from routing.sources.opened import task_spec
+from routing.sources.visibility import output_is_open
+
+KIND = "predictions"
+CHUNK = 2_000
+Told = tuple[str, str]
+
+
+@dataclass
+class Counts:
+    """What became of the lines so far.
+
+    Attributes
+    ----------
+    already_there
+        Lines about items that had an answer under this revision. It stays as it is.
+    compared
+        Whether a line that says something else than what was there is among the problems. Not while nobody
+        may see model output: who sends a guess would be told whether it is right.
+    """
+
+    added: int = 0
+    already_there: int = 0
+    problems: int = 0
+    compared: bool = True
+
+
+def store_answers_file(*, project: Project, content: IO[bytes], name: str) -> StoredFile:
+    """Keep a file of answers, which nobody is shown as data. Raises InputError where it is too large."""
+    return store_file(project=project, content=content, original_name=name, media_type=MODEL_OUTPUT)
+
+
+def takes_answers(source: Source) -> bool:
+    """Whether its answers are sent in from outside."""
+    return source.backend in backends_that(lambda backend: backend.known_from == "sent")
+
+
+def refuse_other_backends(source: Source) -> None:
+    """Raises InputError where the source takes no answers from outside."""
+    if not takes_answers(source):
+        raise InputError(
+            _("%(source)s is asked by its backend %(backend)s; only a source of uploaded takes predictions.")
+            % {"source": source.name, "backend": source.backend},
+            where="source",
+        )
+
+
+def send_answers(
+    *, source: Source, user: User, stored_file: StoredFile, revision: str = "", format_name: str = ""
+) -> Job:
+    """Have a worker take in the answers of a file (job "predictions"), under the revision that the source
+    names, or another one that a later change of it will.
+
+    Raises InputError where the source takes none, the file is not the project's or the format is unknown, and
+    ConflictError while another file for the source is being read.
+    """
+    refuse_other_backends(source)
+    if stored_file.project_id != source.project_id:
+        raise InputError(_("This file belongs to another project."), where="file")
+    if format_name and format_name not in FORMATS:
+        raise InputError(_("The formats are %(names)s.") % {"names": ", ".join(FORMATS)}, where="format")
+    named = {**source.params, "revision": revision} if revision else source.params
+    backend = Uploaded(named)
+    with transaction.atomic():
+        row, _made = SourceRevision.objects.get_or_create(
+            source=source, model=backend.model, revision=backend.revision
+        )
+        job = jobs.enqueue(
+            project=source.project,
+            kind_name=KIND,
+            params={"file": stored_file.pk, "revision": row.pk, "format": format_name},
+            unique_key=f"{KIND}:{source.pk}",
+            user=user,
+        )
+        audit.record(
+            project=source.project,
+            actor=user,
+            action="source.predictions_sent",
+            target=f"source:{source.pk}",
+            data={
+                "name": source.name,
+                "model": row.model,
+                "revision": row.revision,
+                "sha256": stored_file.sha256,
+                "job": job.pk,
+            },
+        )
+    return job
+
+
+def take_answers(context: JobContext) -> dict[str, Any]:
+    """The handler of the job. Raises JobFailedError where no line could be used."""
+    revision = SourceRevision.objects.select_related("source__project").get(pk=context.params["revision"])
+    stored = StoredFile.objects.get(pk=context.params["file"], project=revision.source.project_id)
+    counts = Counts(**context.job.result) if context.job.result else Counts()
+    done, total = context.job.done, context.job.total
+    with open_file(stored) as file:
+        if total is None:
+            context.progress(stage=_("Checking the file"))
+            total = sum(1 for _line in Budget(stored.size).lines(text_lines(file, stored.original_name)))
+            file.seek(0)
+        context.progress(total=total, stage=_("Storing predictions"))
+        reading = _Reading(context, revision)
+        lines = islice(Budget(stored.size).lines(text_lines(file, stored.original_name)), done, None)
+        while chunk := list(islice(lines, CHUNK)):
+            made = [reading.read(number, text) for number, text in chunk]
+            done += len(chunk)
+            with context.chunk(done=done):
+                reading.store(made, counts)
+    if not counts.added + counts.already_there:
+        words = _("None of the %(count)s lines of %(file)s could be used.")
+        raise none_usable(context.job, words % {"count": f"{total:,}", "file": stored.original_name})
+    return asdict(counts)
+
+
+class _Reading:
+    """From lines to rows, for one revision of a source."""
+
+    def __init__(self, context: JobContext, revision: SourceRevision) -> None:
+        project = revision.source.project
+        self._context, self._revision, self._project = context, revision, project
+        self._format = context.params["format"]
+        self._spec, self._reader = task_spec(project), reader_of(project)
+        declared = {"model": revision.model, "revision": revision.revision}
+        self._fingerprint = Uploaded(declared).fingerprint()
+        self._longest = 4 * settings.HYPAC_MAX_CELL_CHARACTERS
+        self._compares = output_is_open(project)
+
+    def read(self, number: int, text: str) -> tuple[int, Line | Told]:
+        where = _("line %(number)s") % {"number": number}
+        if len(text) > self._longest:
+            return number, (where, _("It has more than %(most)s characters.") % {"most": self._longest})
+        try:
+            line = read_line(text, self._format, self._spec, self._reader)
+        except InputError as error:
+            field = _("%(line)s, field “%(field)s”") % {"line": where, "field": error.where}
+            return number, (field if error.where else where, error.message)
+        # As the database gives it back, so that the same line is known again.
+        answer = json.loads(json.dumps(storable.document(line.answer)))
+        return number, Line(storable.text(line.external_id, 300), answer)
+
+    def store(self, made: Sequence[tuple[int, Line | Told]], counts: Counts) -> None:
+        """Inside the chunk's transaction. Nobody starts a run meanwhile: `start_run` takes the same lock."""
+        Project.objects.select_for_update().get(pk=self._project.pk)
+        problems = [(number, entry) for number, entry in made if not isinstance(entry, Line)]
+        lines = [(number, entry) for number, entry in made if isinstance(entry, Line)]
+        items = self._items([line for _number, line in lines])
+        ids = sorted(items.values())
+        known: dict[int, Any] = dict(
+            SentAnswer.objects.filter(of_items("item", ids), revision=self._revision).values_list(
+                "item_id", "answer"
+            )
+        )
+        closed = self._closed(ids, known)
+        new: dict[int, dict[str, Any]] = {}
+        for number, line in lines:
+            item = items.get(line.external_id)
+            tells = self._compares or item in new
+            problem = self._refusal(line, item, known, closed, tells=tells)
+            if problem or item is None:
+                problems.append((number, (_("line %(number)s") % {"number": number}, problem)))
+                continue
+            if item in known:
+                counts.already_there += 1
+            else:
+                known[item] = new[item] = line.answer
+        copy_rows(SentAnswer, ("revision", "item", "answer"), self._rows(new))
+        self._note(new)
+        counts.added += len(new)
+        counts.problems += len(problems)
+        counts.compared = counts.compared and self._compares
+        self._context.problems([told for _number, told in sorted(problems)])  # as the file has them
+        Job.objects.filter(pk=self._context.job.pk).update(result=asdict(counts))
+
+    def _rows(self, new: dict[int, dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
+        return ((self._revision.pk, item, answer) for item, answer in new.items())
+
+    def _items(self, lines: Sequence[Line]) -> dict[str, int]:
+        """Keys of the items that are named, by the names that the lines have for them."""
+        items = Item.objects.filter(project=self._project)
+        names = list({line.external_id for line in lines})
+        found = dict(items.filter(external_id__in=names).values_list("external_id", "pk"))
+        ours = {line.key: line.external_id for line in lines if line.external_id not in found and line.key}
+        there = items.filter(pk__in=list(ours)).values_list("pk", flat=True)
+        return found | {ours[pk]: pk for pk in there}
+
+    def _closed(self, ids: Sequence[int], known: dict[int, Any]) -> set[int]:
+        """Items without an answer under this revision for which it is too late: those in the pool of a run
+        that rests on it, and those that a run has asked about.
+
+        All of the pool, and not only what was asked: the calibration set stands for the pool only if the
+        source says of each item what it would have said had the item been drawn. That it has nothing to say
+        is a part of this.
+        """
+        runs = Run.objects.filter(
+            run_sources__source=self._revision.source_id, run_sources__fingerprint=self._fingerprint
+        ).exclude(state=Run.State.CANCELLED)
+        missing = [item for item in ids if item not in known]
+        if runs.filter(pool_hash="").exists():  # its job has not frozen the pool yet
+            return set(missing)
+        pool = PoolItem.objects.filter(of_items("item", missing), run__in=runs.values("pk"))
+        asked = Prediction.objects.filter(
+            of_items("item", missing), source=self._revision.source_id, fingerprint=self._fingerprint
+        )
+        return set(pool.values_list("item_id", flat=True)) | set(asked.values_list("item_id", flat=True))
+
+    def _refusal(
+        self, line: Line, item: int | None, known: dict[int, Any], closed: set[int], *, tells: bool
+    ) -> str:
+        """Why a line cannot be used. The same words for every item that is closed: whoever reads them may
+        label, and is not to learn which are asked about.
+        """
+        if item is None:
+            return _("The project has no item “%(name)s”.") % {"name": line.external_id[:60]}
+        name = {"name": line.external_id[:60]}
+        if item in known:
+            if not tells or known[item] == line.answer:
+                return ""
+            return (
+                _(
+                    "Another answer for the item “%(name)s” was sent under this revision. Answers do not "
+                    "change: name a new revision in the source, and send all of them."
+                )
+                % name
+            )
+        if item in closed:
+            return (
+                _(
+                    "A run rests on this revision, which had no answer for the item “%(name)s” when the run "
+                    "began. Name a new revision in the source for the next run, and send all answers under "
+                    "it."
+                )
+                % name
+            )
+        served = line.answer.get("served_model", "")
+        if served and self._revision.served_model and served != self._revision.served_model:
+            return _(
+                "Another model (%(model)s) gave the answer for the item “%(name)s” than those before. Send "
+                "it under a revision of its own."
+            ) % {**name, "model": served}
+        if served and not self._revision.served_model:
+            self._revision.served_model = served
+        return ""
+
+    def _note(self, new: dict[int, dict[str, Any]]) -> None:
+        """What scores can read of the answers grows until a run rests on it."""
+        fields = {name for answer in new.values() for name in fields_in(answer)}
+        more = sorted(fields.union(self._revision.fields))
+        rests = RunSource.objects.filter(source=self._revision.source_id, fingerprint=self._fingerprint)
+        if more != self._revision.fields and not rests.exists():
+            self._revision.fields = more
+        self._revision.save(update_fields=["fields", "served_model"])
+
+
+def refuse_while_sending(project: Project) -> None:
+    """A run covers all that is sent, or waits. Raises ConflictError."""
+    if project.jobs.filter(kind=KIND, state__in=jobs.UNFINISHED).exists():
+        raise ConflictError(
+            _("Predictions are being taken in. Wait until that is done, so that the run has all of them.")
+        )

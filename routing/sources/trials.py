@@ -1,0 +1,230 @@
+"""Trying a source on a few items before a run rests on it. Nothing of it becomes a prediction of a run."""
+
+import random
+from collections.abc import Sequence
+from decimal import ROUND_UP, Decimal
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils.translation import gettext as _
+
+from annotation.common import audit
+from annotation.common.values import ValueReader, as_text, reader_of
+from annotation.errors import ConflictError, JobFailedError
+from annotation.jobs import running as jobs
+from annotation.jobs.running import JobContext
+from annotation.models import Item, Job, Label, Project, User
+from routing.common.states import OPEN
+from routing.core.scores import make_score
+from routing.models import PoolItem, RunSource, Source, SourceTry
+from routing.sources import storable
+from routing.sources.backends import Answer, Backend, BackendError, Prompt, backend_class
+from routing.sources.backends.base import digest, shortened
+from routing.sources.charging import Charge
+from routing.sources.opened import context_of, current_prompt, task_spec
+from routing.sources.prompt_versions import prompt_in_force, prompted, shown_to_model
+from routing.sources.prompts import prompt_digest
+from routing.sources.score_fields import score_fields
+from routing.sources.visibility import hidden_batches
+
+KIND = "try_source"
+ITEMS = 5
+MAX_CHARACTERS = 20_000
+SMALLEST_PRICE = Decimal(1).scaleb(-6)
+
+
+def start_try(*, source: Source, user: User) -> Job:
+    """Have a worker ask the source about a few items, at most `ITEMS`.
+
+    Raises InputError where the source has nothing to try, and ConflictError where every item belongs to a
+    run of which no model's answer may be seen yet, or a try is under way.
+    """
+    project = source.project
+    backend_of(source)
+    items = _chosen(project)
+    with transaction.atomic():
+        job = jobs.enqueue(
+            project=project,
+            kind_name=KIND,
+            params={"source": source.pk, "items": items},
+            unique_key=f"try:{source.pk}",
+            user=user,
+            total=len(items),
+        )
+        audit.record(
+            project=project,
+            actor=user,
+            action="source.tried",
+            target=f"source:{source.pk}",
+            data={"name": source.name, "items": len(items), "job": job.pk},
+        )
+    return job
+
+
+def try_source(context: JobContext) -> dict[str, Any]:
+    """The handler of the job: asks, and stores what came."""
+    source = Source.objects.select_related("project").filter(pk=context.params["source"]).first()
+    if source is None:
+        raise JobFailedError(_("The source has been removed."))
+    # With their images: a backend may read items in threads of its own, which do not use the database.
+    found = Item.objects.filter(project=source.project, pk__in=context.params["items"])
+    items = list(found.select_related("image").order_by("pk"))
+    if any_hidden([item.pk for item in items]):
+        raise JobFailedError(_("A run has begun with these items. Try the source again when it is analysed."))
+    prompt, asked_as = prompt_in_force(source), way_of_asking(source)
+    backend, reader, charge = backend_of(source), reader_of(source.project), charge_of(source)
+    rows = []
+    context.progress(done=0, total=len(items), stage="Asking the model")
+    for group in backend.predict(iter(items)):
+        for item, answer in group:
+            asked = {"prompt": prompt.number, "asked_as": asked_as, "asked": _asked(source, prompt, item)}
+            rows.append(storable.document(row_of(backend, reader, charge, item, answer) | asked))
+        context.progress(done=len(rows))
+    if len(rows) != len(items):
+        raise BackendError(
+            _("The model gave %(count)s answers for %(count_2)s items.")
+            % {"count": len(rows), "count_2": len(items)}
+        )
+    with context.chunk(done=len(rows)):
+        SourceTry.objects.update_or_create(job=context.job, defaults={"source": source, "rows": rows})
+        # Only the newest is of use.
+        SourceTry.objects.filter(source=source, job_id__lt=context.job.pk).delete()
+    return {
+        "items": len(rows),
+        "usable": sum(row["reason"] == "" for row in rows),
+        "cost": f"{sum((Decimal(row['cost']) for row in rows), Decimal(0)):f}",
+    }
+
+
+def use_as_price(*, tried: SourceTry, user: User) -> Decimal:
+    """Make the mean cost of the tried items the price per label that plans reckon with.
+
+    Raises ConflictError where the source's way of charging is that price itself, or none of the answers
+    could be used: what refusals cost says nothing of labels.
+    """
+    with transaction.atomic():
+        source = Source.objects.select_for_update().get(pk=tried.source_id)
+        mean = mean_cost(tried)
+        if source.cost_function == "flat" or mean is None:
+            raise ConflictError(_("The labels of this source have one price, which is set by hand."))
+        if not usable(tried):
+            raise ConflictError(_("None of the answers could be used, so they tell no price of a label."))
+        before, source.cost_per_label = source.cost_per_label, mean.quantize(SMALLEST_PRICE, ROUND_UP)
+        source.save(update_fields=["cost_per_label"])
+        audit.record(
+            project=source.project,
+            actor=user,
+            action="source.priced",
+            target=f"source:{source.pk}",
+            data={"name": source.name, "from": f"{before:f}", "to": f"{source.cost_per_label:f}"},
+        )
+    return source.cost_per_label
+
+
+def usable(tried: SourceTry) -> int:
+    """How many of the answers could be used."""
+    return sum(row["reason"] == "" for row in tried.rows)
+
+
+def mean_cost(tried: SourceTry) -> Decimal | None:
+    """Of one label; None where there is none."""
+    costs = [Decimal(row["cost"]) for row in tried.rows]
+    return sum(costs, Decimal(0)) / len(costs) if costs else None
+
+
+def backend_of(source: Source) -> Backend:
+    """What is asked. Raises InputError where there is nothing to ask."""
+    return backend_class(source.backend).for_a_try(source.params, context_of(source))
+
+
+def way_of_asking(source: Source) -> str:
+    """A fingerprint of all that the project says of how the source is asked and its answers are read."""
+    prompt = current_prompt(source) if source.backend in prompted() else None
+    return digest(
+        backend=source.backend,
+        params=source.params,
+        prompt=prompt_digest(prompt, task_spec(source.project)),
+    )
+
+
+def any_hidden(items: Sequence[int]) -> bool:
+    """Whether one of the items is in the pool of a run of which nobody may see a model's answer yet."""
+    return PoolItem.objects.filter(item__in=items, run__state__in=OPEN).exists()
+
+
+def charge_of(source: Source) -> Charge:
+    """The way in which a run that started now would pay the source."""
+    return Charge(
+        RunSource(
+            cost_per_label=source.cost_per_label, cost_function=source.cost_function, prices=source.prices
+        )
+    )
+
+
+def row_of(
+    backend: Backend, reader: ValueReader, charge: Charge, item: Item, answer: Answer
+) -> dict[str, Any]:
+    """What is kept of one answer, as JSON."""
+    value, reason = (None, answer.reason) if answer.value is None else reader(answer.value)
+    cost, note = charge.cost(answer)
+    row: dict[str, Any] = {
+        "item": item.pk,
+        "name": item.external_id,
+        "text": str(answer.raw.get("text", ""))[:MAX_CHARACTERS],
+        "reasoning": str(answer.raw.get("reasoning", ""))[:MAX_CHARACTERS],
+        "value": "" if value is None else as_text(value),
+        "reason": shortened(reason),
+        "tokens_in": answer.tokens_in,
+        "tokens_out": answer.tokens_out,
+        "finish_reason": answer.finish_reason[:40],
+        "latency_ms": answer.latency_ms,
+        "cost": f"{cost:f}",
+        "cost_note": note,
+        "served_model": answer.served_model[:200],
+    }
+    if backend.fields:
+        score = make_score(backend.default_score)(
+            score_fields(answer.raw, value, reason, answer.finish_reason, reader)
+        )
+        row |= {"score_name": backend.default_score, "score": score.u, "score_reason": score.reason}
+    return row
+
+
+def _asked(source: Source, prompt: Prompt, item: Item) -> list[dict[str, str]]:
+    """What was sent for the item, as far as it may be shown."""
+    if source.backend not in prompted():
+        return []
+    chat = shown_to_model(source.project, prompt, item).as_chat()
+    return [{"role": entry["role"], "content": entry["content"][:MAX_CHARACTERS]} for entry in chat]
+
+
+def _chosen(project: Project) -> list[int]:
+    """Ids of a few items, at random. Those that people have labelled come first: no later run asks about
+    them, so nobody who labels in it has seen what a model says of them.
+    """
+    closed = PoolItem.objects.filter(item=OuterRef("pk"), run__state__in=OPEN)
+    items = Item.objects.filter(~Exists(closed), project=project)
+    labels = Label.objects.filter(item=OuterRef("pk"))
+    if hidden := hidden_batches(project):
+        items = items.filter(~Exists(labels.filter(work_item__batch__in=hidden)))
+    chosen = _sample(items.filter(Exists(labels)), ITEMS)
+    chosen += _sample(items.filter(~Exists(labels)), ITEMS - len(chosen))
+    if chosen:
+        return chosen
+    if project.items.exists():
+        raise ConflictError(
+            _(
+                "Every item belongs to a run that is not analysed yet, and until then nobody may see "
+                "what a model says of them. Try the source after the analysis, or import further "
+                "items."
+            )
+        )
+    raise ConflictError(_("There is no item to try it on: import data first."))
+
+
+def _sample(items: QuerySet[Item], size: int) -> list[int]:
+    count = items.count()
+    places = random.sample(range(count), min(size, count))
+    ids = items.order_by("pk").values_list("pk", flat=True)
+    return [ids[place] for place in places]

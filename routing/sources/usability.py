@@ -1,0 +1,264 @@
+"""How many answers of a source a run could use, and why not the others: said before money and people's time
+are spent on them.
+
+Of answers that are there already, in columns or sent in, up to `LOOKED_AT` items are looked at, spread over
+all of the project: no more, however many there are. Of a model that is asked, what its newest run or try
+gave. Which item an answer is for is never told, and none is quoted while a run is open, nor one that a run
+gave before model output may be shown: so labels stay blind.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from django.db.models import Max, Min
+
+from annotation.common.values import reader_of
+from annotation.models import Project
+from routing.common.states import OPEN
+from routing.core.scores import score_key
+from routing.models import ItemScore, Prediction, RunSource, Source, SourceTry
+from routing.sources.backends import backend_class
+from routing.sources.known_answers import LOOKED_AT, Judged, known_answers
+from routing.sources.opened import backend_for
+from routing.sources.trials import any_hidden, way_of_asking
+from routing.sources.unusable import Unusable, grouped, known_labels
+from routing.sources.visibility import output_is_open
+
+PARTS = 20
+"""Of the answers of a run so many stretches are looked at."""
+MOST = Fraction(1, 10)
+"""The share of answers that may be unusable without being asked about."""
+FEW_VALUES, ENOUGH, NEARLY_ALL = 10, 50, Fraction(9, 10)
+"""A score of so few values, seen on so many answers, hardly orders them where one value has this share."""
+
+
+@dataclass(frozen=True)
+class Usability:
+    """What was seen of one source's answers.
+
+    Attributes
+    ----------
+    basis
+        Where the answers are from: "columns", "sent", "run", "try"; "" where nothing is known.
+    looked_at, labels, usable
+        Answers; those that are labels; those that a run could use, which of the first source have a usable
+        score as well.
+    items
+        Whose answers these stand for.
+    score_values, commonest
+        How many values the score of the usable ones takes, and how many have the commonest. None, 0: not the
+        first source.
+    """
+
+    source: str
+    position: int
+    basis: str
+    looked_at: int = 0
+    items: int = 0
+    labels: int = 0
+    usable: int = 0
+    reasons: tuple[Unusable, ...] = ()
+    score_values: int | None = None
+    commonest: int = 0
+
+    @property
+    def unusable(self) -> int:
+        return self.looked_at - self.usable
+
+    @property
+    def too_many(self) -> bool:
+        """Whether so many cannot be used that a run asks once more; a single one says nothing."""
+        return self.unusable > 1 and self.unusable > MOST * self.looked_at
+
+    @property
+    def hardly_orders(self) -> bool:
+        """Whether the score is about the same for all, so that no thresholds could tell answers apart."""
+        if self.score_values is None or self.usable < ENOUGH:
+            return False
+        return self.score_values < FEW_VALUES and self.commonest >= NEARLY_ALL * self.usable
+
+    @property
+    def asks(self) -> bool:
+        return self.too_many or self.hardly_orders
+
+    @property
+    def sampled(self) -> bool:
+        return self.looked_at < self.items
+
+
+@dataclass(frozen=True)
+class Looked:
+    """At all sources of a project. `nobody` is the share of items for which no source has a usable answer, as
+    far as that is known before a model is asked.
+    """
+
+    sources: tuple[Usability, ...]
+    nobody: Fraction = Fraction(0)
+
+    @property
+    def scored(self) -> bool:
+        """Whether any answer of the first source has a usable score, as far as that is known before a run:
+        without one, none of its answers can be kept.
+        """
+        first = self.sources[0]
+        return first.basis not in ("columns", "sent") or bool(first.usable) or not first.items
+
+    @property
+    def asking(self) -> tuple[Usability, ...]:
+        """Those about which a start asks once more."""
+        return tuple(source for source in self.sources if source.asks)
+
+
+@dataclass
+class _Seen:
+    """Reasons and scores of the answers of one source; "" is the reason of a usable one. `of` says for how
+    many they stand.
+    """
+
+    basis: str = ""
+    of: int = 0
+    reasons: list[str] = field(default_factory=list)
+    scores: Counter[float] = field(default_factory=Counter)
+    labels: int = 0
+
+    def add_all(self, answers: Iterable[Judged]) -> "_Seen":
+        for reason, score, is_label in answers:
+            self.reasons.append(reason)
+            self.labels += is_label
+            if not reason and score is not None:
+                self.scores[score] += 1
+        return self
+
+
+def look_at(
+    project: Project,
+    sources: Sequence[Source],
+    *,
+    score: str = "",
+    score_params: Mapping[str, Any] | None = None,
+) -> Looked:
+    """At `sources`, the project's in their order; `score` is that of the first one, its backend's own if
+    none is named.
+    """
+    params = score_params or {}
+    known = known_answers(project, sources, score=score, params=params)
+    reader = reader_of(project)
+    spelled, quotes = known_labels(reader), _quotes(project)
+    found = []
+    for source in sources:
+        first = source is sources[0]
+        if source.pk in known:
+            known_from = backend_class(source.backend).known_from
+            seen = _Seen(known_from, project.items.count()).add_all(known[source.pk])
+        else:
+            seen = _of_a_model(source, _key(source, score, params) if first else "")
+        reasons = grouped(filter(None, seen.reasons), spelled, examples=seen.basis in quotes)
+        found.append(
+            Usability(
+                source=source.name,
+                position=source.position,
+                basis=seen.basis,
+                looked_at=len(seen.reasons),
+                items=seen.of,
+                labels=seen.labels,
+                usable=seen.reasons.count(""),
+                reasons=reasons,
+                score_values=len(seen.scores) if first and seen.scores else None,
+                commonest=max(seen.scores.values(), default=0),
+            )
+        )
+    return Looked(tuple(found), _nobody(sources, known))
+
+
+def look_at_one(source: Source) -> Usability:
+    """The same of one source, at the place that it has."""
+    sources = list(source.project.sources.order_by("position"))
+    first = sources[0] == source
+    # Before another one, a score is not asked for.
+    looked = look_at(source.project, [source] if first else [sources[0], source])
+    return looked.sources[-1]
+
+
+def _quotes(project: Project) -> frozenset[str]:
+    """Of which bases answers may be quoted now, to those who may look: they may label, too."""
+    if project.runs.filter(state__in=OPEN).exists():
+        return frozenset()
+    before = frozenset({"columns", "sent", "try"})
+    return before | {"run"} if output_is_open(project) else before
+
+
+def _nobody(sources: Sequence[Source], known: Mapping[int, Sequence[Judged]]) -> Fraction:
+    """The share of the sampled items for which no source has a usable answer, as far as that is known."""
+    if not sources or any(source.pk not in known for source in sources):
+        return Fraction(0)
+    answers = list(zip(*(known[source.pk] for source in sources), strict=True))
+    without = sum(all(reason for reason, _score, _label in of_item) for of_item in answers)
+    return Fraction(without, len(answers)) if answers else Fraction(0)
+
+
+def _key(source: Source, score: str, params: Mapping[str, Any]) -> str:
+    """The name under which values of the score are stored that the first source is routed by."""
+    return score_key(score, params) if score else backend_for(source).default_score
+
+
+def _of_a_model(source: Source, key: str) -> _Seen:
+    """What its newest run or try gave; with the score `key` of the first source, "" for another."""
+    seen = _of_newest_run(source, key)
+    return seen if seen.reasons else _of_newest_try(source, key)
+
+
+def _of_newest_run(source: Source, key: str) -> _Seen:
+    """Of answers, spread over those of the newest run of the source that may be counted. Where none of them
+    has that score, the answers alone are counted.
+    """
+    newest = (
+        RunSource.objects.filter(source=source)
+        .exclude(run__state__in=OPEN)
+        .select_related("run")
+        .order_by("-run__number")
+        .first()
+    )
+    if newest is None:
+        return _Seen()
+    reasons, count = _spread_reasons(newest)
+    scores: dict[int, tuple[str, float]] = {}
+    if key:
+        found = ItemScore.objects.filter(prediction__in=list(reasons), name=key)
+        scores = {pk: (reason, u) for pk, reason, u in found.values_list("prediction_id", "reason", "value")}
+    return _Seen("run", count).add_all(
+        (reason or scores.get(pk, ("", 0.0))[0], scores[pk][1] if pk in scores else None, not reason)
+        for pk, reason in reasons.items()
+    )
+
+
+def _spread_reasons(asked: RunSource) -> tuple[dict[int, str], int]:
+    """By prediction why it is none, of at most `LOOKED_AT`, and how many there are."""
+    rows = Prediction.objects.filter(source=asked.source_id, fingerprint=asked.fingerprint)
+    found = dict(rows.order_by("item").values_list("pk", "reason")[: LOOKED_AT + 1])
+    if len(found) <= LOOKED_AT:
+        return found, len(found)
+    ends = rows.aggregate(first=Min("item"), last=Max("item"))
+    spread: dict[int, str] = {}
+    for part in range(PARTS):
+        start = ends["first"] + (ends["last"] + 1 - ends["first"]) * part // PARTS
+        stretch = rows.filter(item__gte=start).order_by("item")
+        spread |= stretch.values_list("pk", "reason")[: LOOKED_AT // PARTS]
+    return spread, rows.count()
+
+
+def _of_newest_try(source: Source, key: str) -> _Seen:
+    """Of the few items that it was tried on, if it would be asked in the same way now."""
+    tried = SourceTry.objects.filter(source=source).order_by("-job_id").first()
+    if tried is None or any_hidden([row["item"] for row in tried.rows]):
+        return _Seen()
+    if any(row.get("asked_as") not in (None, way_of_asking(source)) for row in tried.rows):
+        return _Seen()
+    return _Seen("try", len(tried.rows)).add_all(
+        (row["reason"] or row.get("score_reason", ""), row.get("score"), not row["reason"])
+        if key and row.get("score_name") == key
+        else (row["reason"], None, not row["reason"])
+        for row in tried.rows
+    )

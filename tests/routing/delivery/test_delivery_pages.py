@@ -1,0 +1,281 @@
+"""The page of the deliveries: what each holds, its files, and who may have them while a run is open."""
+
+import csv
+import io
+import re
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from django.core.files.storage import default_storage
+from django.test import Client
+from django.urls import reverse
+
+from annotation.common.permissions import ROLES_BY_ACTION
+from annotation.errors import NotAllowedError
+from annotation.labelling import queue
+from annotation.models import Job
+from routing.delivery.deliver import deliver
+from routing.delivery.views import FILES
+from routing.models import Delivery, Run
+from routing.runs.validity import mark_invalid
+from testbed.factories import add_member, make_items
+from testbed.worlds import World, make_world
+
+pytestmark = pytest.mark.django_db
+SEERS = ("owner", "manager", "viewer")
+
+
+def delivered(world: World, run: Run) -> Delivery:
+    deliver(run=run, user=world.manager)
+    world.do("deliver_run")
+    return run.deliveries.order_by("-number")[0]
+
+
+def page_of(world: World, client: Client) -> str:
+    answer = client.get(reverse("deliveries", args=[world.project.slug]))
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_a_delivery_says_what_it_holds(client_of) -> None:
+    world = make_world(100)
+    run = world.routed(m=40)
+    waiting = run.routed_batch.work_items.count()
+    client = client_of(world.manager)
+    delivery = delivered(world, run)
+    page = page_of(world, client)
+    assert ">partial</span>" in page
+    assert f"<li>{waiting}: it waits for a person</li>" in page
+    assert "100, all of the project" in page
+    assert run.certificate.sha256 in page
+    for file in delivery.files.select_related("file"):
+        assert file.file.sha256 in page
+        assert f'href="{reverse("delivery_file", args=[world.project.slug, delivery.pk, file.name])}"' in page
+    world.finish()
+    delivered(world, run)
+    newest = page_of(world, client).split("Delivery 1 of run 1")[0]
+    assert ">partial</span>" not in newest
+    assert "README.md says why" not in newest
+
+
+def test_a_certificate_that_broke_is_marked_with_what_broke_it(client_of) -> None:
+    world = make_world(60)
+    run = world.complete(m=30)
+    delivered(world, run)
+    client = client_of(world.manager)
+    before = page_of(world, client)
+    assert "certificate no longer valid" not in before
+    assert ("certificate valid" in before) is run.certificate.certified
+    mark_invalid(run=run, reason="<b>The model changed.</b>", actor=world.manager)
+    page = page_of(world, client)
+    assert "certificate no longer valid" in page
+    assert "<li>&lt;b&gt;The model changed.&lt;/b&gt;</li>" in page
+
+
+def test_deliveries_of_an_earlier_version_are_shown_without_counts(client_of) -> None:
+    world = make_world(60)
+    delivered(world, world.routed(m=30))
+    job = Job.objects.get(kind="deliver_run")
+    Job.objects.update(result={"delivery": job.result["delivery"], "rows": 60, "blanks": 1})
+    page = page_of(world, client_of(world.manager))
+    assert "README.md says why" in page
+    assert ">partial</span>" not in page
+
+
+def test_progress_while_it_is_made_and_what_failed(client_of) -> None:
+    world = make_world(60)
+    run = world.complete(m=30)
+    job = deliver(run=run, user=world.manager)
+    client = client_of(world.manager)
+    page = page_of(world, client)
+    assert "<progress" in page
+    assert 'hx-trigger="every 2s"' in page
+    assert "Make a delivery</button>" not in page
+    Job.objects.filter(pk=job.pk).update(state="failed", error="The disk is full.")
+    page = page_of(world, client)
+    assert "The disk is full." in page
+    assert "every 2s" not in page
+    assert "Make a delivery</button>" in page
+
+
+def test_the_archive_holds_all_files_and_verifies_by_the_command_shown(client_of, tmp_path) -> None:
+    world = make_world(200)
+    run = world.complete(m=80)
+    delivery = delivered(world, run)
+    client = client_of(world.manager)
+    path = reverse("delivery_zip", args=[world.project.slug, delivery.pk])
+    answer = client.get(path)
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="run-1-delivery-1.zip"'
+    assert answer.streaming
+    content = b"".join(answer.streaming_content)
+    assert b"".join(client.get(path).streaming_content) == content
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert archive.testzip() is None
+        assert set(archive.namelist()) == {
+            f"run-1-delivery-1/{name}"
+            for name in ("labels.csv", "labels.jsonl", "certificate.json", "draw.jsonl", "README.md")
+        }
+        rows = csv.DictReader(io.TextIOWrapper(archive.open("run-1-delivery-1/labels.csv"), newline=""))
+        assert len(list(rows)) == 200
+        archive.extractall(tmp_path)
+    page = page_of(world, client)
+    shown = ".venv/bin/python -m routing.core.verify "
+    arguments = page.split(shown)[1].split("</code>")[0].split()
+    outcome = subprocess.run(
+        [sys.executable, "-m", "routing.core.verify", *(tmp_path / name for name in arguments)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+
+
+def test_an_archive_whose_file_is_lost_is_not_begun(client_of) -> None:
+    world = make_world(60)
+    delivery = delivered(world, world.complete(m=30))
+    default_storage.delete(delivery.files.get(name="draw.jsonl").file.storage_name)
+    path = reverse("delivery_zip", args=[world.project.slug, delivery.pk])
+    answer = client_of(world.manager).get(path, follow=True)
+    assert "no longer in the storage" in answer.content.decode()
+
+
+def test_a_part_is_asked_for_on_the_page_and_says_that_it_is_one(client_of) -> None:
+    world = make_world(100)
+    run = world.routed(m=40)
+    client = client_of(world.manager)
+    base = delivered(world, run)
+    page = page_of(world, client)
+    assert f'<option value="{base.pk}">Delivery 1 of run 1, ' in page
+    for name in ("label", "by", "u_from"):
+        assert re.search(rf'<(select|input)[^>]* name="{name}"', page)
+    address = reverse("run_deliver", args=[world.project.slug, 1])
+    empty = {"choose": "1", "format": "jsonl", "since": "", "label": "", "by": "", "q": " "}
+    world.label(limit=3)
+
+    def asked(**fields: str) -> str:
+        answer = client.post(address, {**empty, **fields}, follow=True)
+        return str(answer.content.decode())
+
+    asked(since=str(base.pk))
+    world.do("deliver_run")
+    assert "3 of the 100 of the project" in page_of(world, client)
+    asked(by="person", q="<b>text</b>")
+    world.do("deliver_run")
+    page = page_of(world, client)
+    assert "0 of the 100 of the project" in page
+    assert "<code>q</code>: <bdi>&lt;b&gt;text&lt;/b&gt;</bdi>" in page
+    assert "A part: 3 of 100 items." in page
+    assert "(filtered)" in page
+    asked()
+    world.do("deliver_run")
+    whole, filtered, since, _first = Delivery.objects.order_by("-pk")
+    assert (whole.is_part, filtered.filters["by"], since.since) == (False, "person", base)
+    assert "not both" in asked(since=str(base.pk), by="person")
+    assert "no such delivery" in asked(since="9" * 30)
+    assert Job.objects.filter(kind="deliver_run").count() == 4
+
+
+class TestWhileALaterRunIsOpen:
+    """Files of an earlier run hold answers of models; whoever may have them labels nothing blind."""
+
+    @pytest.fixture
+    def second(self) -> tuple[World, Delivery]:
+        world = make_world(200)
+        first = world.complete(m=60)
+        delivery = delivered(world, first)
+        late = make_items(world.project, 80)
+        rows = list(world.project.items.values_list("data", flat=True)[:80])
+        for item, row in zip(late, rows, strict=True):
+            item.data = row
+            world.truth[item.external_id] = "cat"
+        type(late[0]).objects.bulk_update(late, ["data"])
+        run = world.start(m=40, target="population")
+        world.do("prepare_run")
+        run.refresh_from_db()
+        assert run.state == Run.State.CALIBRATING
+        return world, delivery
+
+    def test_whoever_downloads_cannot_label_and_whoever_labels_cannot_download(self, second) -> None:
+        world, delivery = second
+        batch = world.project.runs.get(number=2).calibration_batch
+        slug = world.project.slug
+        paths = [reverse("deliveries", args=[slug]), reverse("delivery_zip", args=[slug, delivery.pk])]
+        paths += [
+            reverse("delivery_file", args=[slug, delivery.pk, name])
+            for name in delivery.files.values_list("name", flat=True)
+        ]
+        paths.append(reverse("run_draw", args=[slug, 1]))
+        for role in ("owner", "manager", "reviewer", "annotator", "viewer"):
+            user = add_member(world.project, role)
+            client = Client()
+            client.force_login(user)
+            sees = {client.get(path).status_code for path in paths}
+            assert sees == ({200} if role in SEERS else {403}), role
+            try:
+                task = queue.claim(project=world.project, user=user)
+            except NotAllowedError:
+                task = None
+            labels = task is not None and task.work_item.batch_id == batch.pk
+            assert labels is (role not in SEERS), role
+
+    def test_a_delivery_made_now_holds_no_label_of_the_open_calibration_set(self, second) -> None:
+        world, _ = second
+        assert world.label(limit=10) == 10
+        again = delivered(world, world.project.runs.get(number=1))
+        with default_storage.open(again.files.get(name="labels.csv").file.storage_name) as file:
+            rows = list(csv.DictReader(io.StringIO(file.read().decode(), newline="")))
+        open_now = world.project.runs.get(number=2).calibration_batch.work_items
+        drawn = set(open_now.values_list("item__external_id", flat=True))
+        assert {row["label"] for row in rows if row["external_id"] in drawn} == {""}
+        assert not {row["run"] for row in rows} - {"", "1"}
+
+    def test_the_page_offers_no_filters_now_but_what_is_new(self, second, client_of) -> None:
+        world, delivery = second
+        page = page_of(world, client_of(world.manager))
+        assert f'<option value="{delivery.pk}">' in page
+        assert 'name="label"' not in page
+
+    def test_the_table_of_permissions_keeps_it_so(self) -> None:
+        assert ROLES_BY_ACTION["deliveries.view"] <= ROLES_BY_ACTION["predictions.view"]
+        assert ROLES_BY_ACTION["deliveries.make"] <= ROLES_BY_ACTION["predictions.view"]
+
+
+def test_what_the_formats_cannot_carry_is_said_and_counted(client_of) -> None:
+    world = make_world(60)
+    run = world.complete(m=30)
+    world.project.items.filter(external_id="t3").update(data={"text": "=1+1", "model1": "cat"})
+    client = client_of(world.manager)
+    deliver(run=run, user=world.manager, formats=["csv", "jsonl", "huggingface"])
+    world.do("deliver_run")
+    page = page_of(world, client)
+    mine = page.split("What these files cannot carry")[1].split("</details>")[0]
+    assert "apostrophe in front. <strong>Here: 1 of them.</strong>" in mine
+    assert "written as JSON. <strong>Here: none.</strong>" in mine
+    assert "<code>labels.jsonl</code></dt>\n<dd><ul><li>NaN and infinities are words" in mine
+    assert "doccano" not in mine
+    delivery = run.deliveries.get()
+    card = delivery.files.get(name="README.md").file
+    with default_storage.open(card.storage_name) as file:
+        words = file.read().decode()
+    assert "apostrophe in front. Here: 1 of them." in words
+    folder = reverse("delivery_file", args=[world.project.slug, delivery.pk, "dataset/README.md"])
+    answer = client.get(folder)
+    assert 'filename="run-1-delivery-1-dataset-README.md"' in answer.headers["Content-Disposition"]
+    content = b"".join(answer.streaming_content).decode()
+    assert content.startswith("---\npretty_name: ")
+    assert content.endswith(words)
+    archive = client.get(reverse("delivery_zip", args=[world.project.slug, delivery.pk]))
+    with zipfile.ZipFile(io.BytesIO(b"".join(archive.streaming_content))) as found:
+        assert "run-1-delivery-1/dataset/state.json" in found.namelist()
+        assert found.testzip() is None
+
+
+def test_each_file_is_described_once_whether_formats_can_be_chosen_or_not(client_of) -> None:
+    world = make_world(100)
+    delivered(world, world.routed(m=40))
+    for role in ("manager", "viewer"):
+        page = page_of(world, client_of(add_member(world.project, role)))
+        assert ('name="format"' in page) is (role == "manager")
+        for name, words in FILES.items():
+            start = str(words).partition("`")[0]
+            assert page.count(start) == 1, (role, name)

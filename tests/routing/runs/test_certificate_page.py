@@ -1,0 +1,77 @@
+"""The certificate as a page: what it says, what it does not, and who finds none."""
+
+import re
+import shlex
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+
+import pytest
+from django.urls import reverse
+
+from routing.models import Run
+from routing.runs.queries import run_report
+from routing.runs.words import limits_of
+from testbed.worlds import make_world
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.django_db
+
+
+def test_it_says_what_holds_what_it_rests_on_and_what_would_break_it(client_of) -> None:
+    world = make_world(200)
+    run = world.complete(m=120)
+    client = client_of(world.manager)
+    address = reverse("run_certificate_page", args=[world.project.slug, run.number])
+    assert address in client.get(reverse("run", args=[world.project.slug, run.number])).content.decode()
+    page = unescape(client.get(address).content.decode())
+    report = run_report(run)
+    for words in (
+        report.sentence,
+        f"differed from people on {report.observed_errors:.0f} of these; ",
+        f"{report.allowed_errors} were allowed",
+        "without seeing any answer of a model",
+        "What it does not promise",
+        "What would break it",
+        "against people labelling every item for 1,600.00\N{NO-BREAK SPACE}USD",
+        run.certificate.sha256,
+    ):
+        assert words in page, words
+    Run.objects.update(invalid_reason="A calibration label was changed.")
+    page = client.get(address).content.decode()
+    assert "This certificate is no longer valid." in page
+    assert "A calibration label was changed." in page
+
+
+def test_the_command_that_it_names_recomputes_it(client_of, tmp_path: Path) -> None:
+    """As it is printed, from a checkout, on the files as the page gives them."""
+    world = make_world(200)
+    run = world.complete(m=120)
+    client, here = client_of(world.manager), (world.project.slug, run.number)
+    page = unescape(client.get(reverse("run_certificate_page", args=here)).content.decode())
+    (command,) = re.findall(r"<code>(.*routing.core.verify.*)</code>", page)
+    program, *arguments = shlex.split(command)
+    assert program == ".venv/bin/python"
+    for name in ("run_certificate", "run_draw"):
+        answer = client.get(reverse(name, args=here))
+        saved = tmp_path / re.findall('filename="(.*)"', answer["Content-Disposition"])[0]
+        saved.write_bytes(answer.content)
+    arguments = [str(tmp_path / part) if "run-" in part else part for part in arguments]
+    told = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stdout) == (0, "OK: the certificate follows from its draw\n"), told.stderr
+
+
+def test_there_is_none_before_the_analysis(client_of) -> None:
+    world = make_world(60)
+    run = world.calibrated(m=40)
+    address = reverse("run_certificate_page", args=[world.project.slug, run.number])
+    assert client_of(world.manager).get(address).status_code == 404
+
+
+@pytest.mark.parametrize("target", Run.Target.values)
+def test_each_target_says_whose_mistakes_and_which_items_are_left_out(target: str) -> None:
+    limits = " ".join(limits_of(Run(target=target, alpha="0.05")))
+    assert "5\N{NO-BREAK SPACE}%" in limits
+    assert ("added after the run" in limits) == (target != Run.Target.POPULATION)
+    assert "People's own mistakes are not counted" in limits

@@ -1,0 +1,72 @@
+"""alpha is charged with the draw, and inherited along shared items."""
+
+from decimal import Decimal
+
+import pytest
+
+from annotation.models import Item
+from routing.models import PoolItem, Run
+from routing.runs.ledger import ledger
+from testbed.factories import make_items, make_project
+
+pytestmark = pytest.mark.django_db
+
+
+def make_run(project, number: int, items: list[Item], *, target: str = "dataset") -> Run:
+    run = Run.objects.create(
+        project=project,
+        number=number,
+        state=Run.State.COMPLETE,
+        epsilon=Decimal("0.1"),
+        alpha=Decimal("0.01") * number,
+        target=target,
+        m=1,
+        p=1,
+        bound="hypergeometric",
+        human_cost=1,
+        pool_size=len(items),
+        entropy="1",
+        salt="s",
+    )
+    PoolItem.objects.bulk_create(
+        PoolItem(run=run, item=item, position=place, v=place) for place, item in enumerate(items)
+    )
+    return run
+
+
+def numbers(run: Run) -> list[int]:
+    return [entry.number for entry in ledger(run)]
+
+
+def test_a_pool_inherits_from_the_pools_it_shares_items_with():
+    project = make_project()
+    a, b, c, d = make_items(project, 4)
+    make_run(project, 1, [a, b])
+    make_run(project, 2, [b, c])
+    third = make_run(project, 3, [c])
+    apart = make_run(project, 4, [d])
+    assert numbers(third) == [1, 2, 3]  # of run 1 through run 2
+    assert sum(entry.alpha for entry in ledger(third)) == Decimal("0.06")
+    assert numbers(apart) == [4]
+
+
+def test_later_runs_charge_nothing_to_earlier_ones():
+    project = make_project()
+    items = make_items(project, 2)
+    first = make_run(project, 1, items)
+    make_run(project, 2, items)
+    assert numbers(first) == [1]
+
+
+def test_a_population_run_inherits_from_every_earlier_run():
+    project = make_project()
+    a, b = make_items(project, 2)
+    make_run(project, 1, [a])
+    assert numbers(make_run(project, 2, [b], target="population")) == [1, 2]
+
+
+def test_a_cancelled_run_stays_charged():
+    project = make_project()
+    items = make_items(project, 1)
+    Run.objects.filter(pk=make_run(project, 1, items).pk).update(state=Run.State.CANCELLED)
+    assert numbers(make_run(project, 2, items)) == [1, 2]
