@@ -7,7 +7,7 @@ from annotation import append_only, queue
 from annotation.models import AuditEvent, Label, Project
 from tests.factories import make_image_items, make_items, make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

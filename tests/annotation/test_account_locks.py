@@ -17,6 +17,7 @@ from tests.factories import invited_unchosen, made_account, make_project
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has one lock for all who write"),
+    pytest.mark.database,
 ]
 
 

@@ -17,7 +17,7 @@ from tests.annotation.apis import Api, problem
 from tests.annotation.test_import_excel import changed, workbook
 from tests.factories import add_member, make_items, make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 TABLE = b"id,text,verdict\na,good,cat\nb,bad,dog\n"
 LINES = b'{"id": "a", "text": "good", "n": 1.5}\n{"id": "b", "text": "bad", "n": null}\n'

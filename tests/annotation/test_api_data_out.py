@@ -14,7 +14,7 @@ from annotation.selectors import data_out
 from tests.annotation.apis import Api, problem
 from tests.factories import add_member, make_image_items, make_items, make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from annotation.services.tokens import make_token
 from tests.annotation.apis import problem
 from tests.factories import add_member, make_image, make_image_items, make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

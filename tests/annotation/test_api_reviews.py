@@ -9,7 +9,7 @@ from tests.annotation.apis import Api, problem
 from tests.annotation.several import SeveralDesk
 from tests.factories import add_member, make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 @pytest.fixture

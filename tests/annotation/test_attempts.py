@@ -16,6 +16,8 @@ from annotation.services import attempts
 from annotation.services.attempts import Limit, ServerBusyError, TooManyAttemptsError
 from tests.factories import make_user
 
+pytestmark = pytest.mark.database
+
 NOW = 1_800_000_000.0
 
 

@@ -19,7 +19,7 @@ from annotation.services.stored_files import clean_files
 from annotation.storage import UNFINISHED, StorageError
 from tests.factories import make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture(autouse=True)

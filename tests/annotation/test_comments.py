@@ -6,6 +6,8 @@ from annotation.errors import ConflictError, InputError
 from annotation.models import AuditEvent, Comment
 from annotation.services.comments import add_comment, resolve_flag
 
+pytestmark = pytest.mark.database
+
 
 def test_a_comment_is_stored_with_its_work_item(desk) -> None:
     task = desk.claim()

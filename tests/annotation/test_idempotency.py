@@ -20,6 +20,8 @@ from annotation.services.idempotency import forget_old
 from annotation.services.tokens import make_token
 from tests.factories import make_project, make_user
 
+pytestmark = [pytest.mark.database, pytest.mark.costly]
+
 PROJECTS = "/api/v1/projects/"
 BODY = {"name": "Reviews", "choices": [{"name": "good"}, {"name": "bad"}]}
 

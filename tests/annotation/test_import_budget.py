@@ -34,6 +34,8 @@ from tests.annotation.test_importers import make_zip
 from tests.annotation.test_imports import import_file, storage, store
 from tests.factories import make_project
 
+pytestmark = pytest.mark.costly
+
 __all__ = ["storage"]
 
 TEXT = Mapping(text_column="text")

@@ -21,6 +21,8 @@ from tests.annotation.test_importers import count_of, read
 from tests.annotation.test_imports import counts, import_file, result, storage, store
 from tests.factories import make_project
 
+pytestmark = pytest.mark.costly
+
 __all__ = ["storage"]
 
 HARD = ["héllo\n😀 עברית", " spaces  ", "-1+1", 'a,"b"', "x" * 32_000, "tab\there"]

@@ -21,6 +21,8 @@ from tests.annotation.test_importers import count_of, make_zip, read
 from tests.annotation.test_imports import BY_TEXT, CSV, counts, import_file, result, storage, store
 from tests.factories import make_image, make_project
 
+pytestmark = pytest.mark.costly
+
 __all__ = ["storage"]
 
 

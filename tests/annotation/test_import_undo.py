@@ -13,7 +13,7 @@ from tests.factories import make_project
 from tests.routing.worlds import make_world
 
 __all__ = ["storage"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 RESTS = "A run, an answer, a label or a comment rests on some of these items, so that they stay."
 MORE = "id,text,note\nd,fourth,x\na,first,y\ne,fifth,z\n"
 

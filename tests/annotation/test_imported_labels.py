@@ -21,7 +21,7 @@ from tests.annotation.test_imports import problems_of, storage, store
 from tests.factories import add_member, make_project, make_user
 
 __all__ = ["storage"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

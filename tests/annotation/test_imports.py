@@ -17,7 +17,7 @@ from annotation.services.imports import Mapping, preview, start_import
 from tests.annotation.test_importers import make_zip
 from tests.factories import make_image, make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 CSV = "id,text,label\na,first,cat\nb,second,dog\nc,third,cat\n"
 BY_TEXT = Mapping(id_column="id", text_column="text")

@@ -14,7 +14,7 @@ from annotation.services.webhooks import create_webhook
 from tests.annotation.jobs_at_work import silence, state
 from tests.factories import make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 class TestEnqueue:

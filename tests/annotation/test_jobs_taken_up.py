@@ -9,7 +9,7 @@ from annotation import job_context, jobs
 from annotation.models import Job, JobProblem
 from tests.annotation.jobs_at_work import KilledError, silence, state
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 class TestReconcile:

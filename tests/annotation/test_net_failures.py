@@ -15,6 +15,8 @@ from tests.annotation.net_requests import SHORT, refusal, url_of
 from tests.raw_server import RawServer, ok, request_of, says, silent
 from tests.scripted_server import Reply, ScriptedServer
 
+pytestmark = pytest.mark.costly
+
 
 @pytest.fixture(autouse=True)
 def _private(settings):

@@ -13,7 +13,7 @@ from annotation.selectors.settled import answers_of, disagreements, record_value
 from annotation.selectors.work import waiting_for
 from tests.annotation.several import SeveralDesk as Desk
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 State = WorkItem.State
 Method = Settlement.Method
 

@@ -11,7 +11,7 @@ from annotation.models import Label, WorkItem
 from annotation.queue import answers
 from tests.annotation.several import SeveralDesk as Desk
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.database]
 State = WorkItem.State
 
 

@@ -12,7 +12,7 @@ from annotation.queue.finding import free
 from annotation.selectors.settled import unsettled
 from tests.annotation.several import SeveralDesk as Desk
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 State = WorkItem.State
 
 

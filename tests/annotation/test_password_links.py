@@ -13,7 +13,7 @@ from annotation.services.members import join, remove_member
 from annotation.services.project_deletion import delete_project
 from tests.factories import add_member, made_account, make_project, make_user, remove_deleted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from tests.factories import add_member, make_items, make_project, make_user, rem
 from tests.routing.worlds import make_world
 from tests.support import child_environment
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 @pytest.fixture

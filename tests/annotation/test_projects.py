@@ -12,7 +12,7 @@ from annotation.services.choices import PALETTE, ChoiceSpec, complete
 from annotation.services.projects import create_project, set_choices, update_project
 from tests.factories import add_member, make_items, make_project, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 def specs(*names: str) -> list[ChoiceSpec]:

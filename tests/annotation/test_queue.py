@@ -15,6 +15,8 @@ from annotation.selectors.work import waiting_for
 from annotation.services.members import change_role, remove_member
 from tests.factories import add_member, make_items, make_project, make_user
 
+pytestmark = pytest.mark.database
+
 State = WorkItem.State
 
 

@@ -16,6 +16,8 @@ from annotation.selectors.objections import why_not_mine
 from annotation.selectors.work import annotator_pace, waiting_for
 from tests.factories import make_items
 
+pytestmark = pytest.mark.database
+
 State = WorkItem.State
 
 

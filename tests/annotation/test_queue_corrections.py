@@ -11,6 +11,8 @@ from annotation.errors import ConflictError, NotAllowedError
 from annotation.models import Label, Skip, WorkItem
 from annotation.selectors.work import annotator_pace, waiting_for
 
+pytestmark = pytest.mark.database
+
 State = WorkItem.State
 
 

@@ -3,8 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.annotation.hammer import check
 from tests.annotation.installation import Installation
+
+pytestmark = pytest.mark.costly
 
 
 def test_processes_that_label_at_once_on_sqlite(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from routing.runs.cancel import cancel_run
 from routing.services.states import State
 from tests.routing.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 OPEN, WITHDRAWN = WorkItem.State.OPEN, WorkItem.State.WITHDRAWN
 
 

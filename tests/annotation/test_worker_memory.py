@@ -21,6 +21,8 @@ from tests.annotation import greedy_jobs  # noqa: F401 - makes its kinds known h
 from tests.factories import make_project
 from tests.support import child_environment
 
+pytestmark = [pytest.mark.database, pytest.mark.costly]
+
 MEGABYTES = 900
 
 

@@ -11,7 +11,7 @@ from annotation.services.attempts import ServerBusyError
 from annotation.services.invitations import create_invitation
 from tests.factories import PASSWORD, make_project, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 NEW = "a quite new pass-phrase"
 
 

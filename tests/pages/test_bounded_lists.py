@@ -30,7 +30,7 @@ from routing.services.sources import save_source
 from tests.factories import make_items, make_project, make_user
 from tests.routing.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def page_of(client: Any, name: str, *arguments: object, **query: object) -> str:

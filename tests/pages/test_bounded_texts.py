@@ -15,7 +15,7 @@ from annotation.models import Item, Project
 from annotation.services.projects import update_project
 from tests.factories import make_items, make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 TOO_LONG = "**word** " * (5_000_000 // 9)
 
 

@@ -16,7 +16,7 @@ from tests.annotation.test_importers import make_zip
 from tests.factories import make_image, make_image_items, make_items
 from tests.routing.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7|add:7 }}"
 
 

@@ -23,7 +23,7 @@ from routing.views.deliveries import FILES
 from tests.factories import add_member, make_items
 from tests.routing.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 SEERS = ("owner", "manager", "viewer")
 
 

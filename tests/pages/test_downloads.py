@@ -13,7 +13,7 @@ from routing.models import Delivery
 from tests.pages.test_delivery_pages import delivered, page_of
 from tests.routing.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 @pytest.fixture

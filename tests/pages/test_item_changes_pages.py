@@ -15,7 +15,7 @@ from tests.pages.test_items_pages import client_as, main_of, names, routed, tabl
 from tests.routing.worlds import make_world
 
 __all__ = ["routed"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def change(client: Client, project, query: str = "", **data):

@@ -12,7 +12,7 @@ from tests.annotation.several import SeveralDesk
 from tests.factories import make_project
 from tests.routing.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 SETTINGS = {
     "form": "basics",
     "name": "Owls",

@@ -30,7 +30,7 @@ from routing.services.sources import save_source
 from tests.factories import add_member, make_image_items, make_items, make_project, make_user, remove_deleted
 from tests.routing.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 def text(answer) -> str:

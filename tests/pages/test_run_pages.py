@@ -19,7 +19,7 @@ from routing.selectors.runs import run_report
 from tests.factories import add_member
 from tests.routing.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def text(answer) -> str:

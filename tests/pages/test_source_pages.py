@@ -18,7 +18,7 @@ from tests.factories import make_items, make_project
 from tests.routing.worlds import make_world
 from tests.scripted_server import Reply, ScriptedServer
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 KEY = "sk-very-secret-0123456789"
 
 

@@ -15,7 +15,7 @@ from routing.services.validity import mark_invalid
 from tests.factories import make_project
 from tests.routing.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 @pytest.fixture

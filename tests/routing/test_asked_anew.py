@@ -24,7 +24,7 @@ from tests.annotation.apis import Api
 from tests.factories import add_member, make_items
 from tests.routing.worlds import World, make_world, rows_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 GIVEN = 10
 
 

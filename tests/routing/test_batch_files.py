@@ -17,7 +17,7 @@ from routing.services.sources import save_source
 from tests.factories import make_image_items, make_items
 from tests.scripted_replies import completion
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from routing.services.charging import Charge
 from tests.factories import add_member
 from tests.routing.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 State = Reservation.State
 
 

@@ -10,6 +10,8 @@ from routing.views.figure import region_figure
 from routing.views.run_charts import run_charts
 from tests.routing.worlds import make_world
 
+pytestmark = pytest.mark.database
+
 
 def figure_of(*series: Series) -> Figure:
     return Figure(

@@ -21,7 +21,7 @@ from tests.factories import make_items
 from tests.routing.worlds import World, files_of, make_world
 from tests.routing.written import files_written
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def delivered(world: World, run: Run) -> dict[str, bytes]:

@@ -22,7 +22,7 @@ from tests.annotation.test_imports import store
 from tests.routing.test_delivery_parts import add_items, lines_of, made, new_in
 from tests.routing.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 @pytest.fixture

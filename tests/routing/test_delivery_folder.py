@@ -14,7 +14,7 @@ from tests.routing.test_script_commands import ended
 from tests.routing.test_script_commands import run as run_command
 from tests.routing.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 RECORD = folder_record.NAME
 
 

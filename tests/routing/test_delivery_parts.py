@@ -23,7 +23,7 @@ from tests.routing.test_script_commands import ended
 from tests.routing.test_script_commands import run as run_command
 from tests.routing.worlds import NUMBERS, SETS, World, files_of, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 Lines = dict[str, dict[str, Any]]
 
 

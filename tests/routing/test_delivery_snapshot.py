@@ -15,7 +15,7 @@ from routing.models import Delivery, Run
 from routing.services.deliveries import deliver
 from tests.routing.worlds import World, make_world, rows_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.database]
 
 
 @pytest.fixture(autouse=True)

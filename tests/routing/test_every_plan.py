@@ -16,7 +16,7 @@ from routing.selectors.runs import run_report
 from routing.services.deliveries import deliver
 from tests.routing.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 OWN = "tests.routing.own_loss:HALF"
 ASK = {"p": None, "p_column": "ask"}
 RULES = {

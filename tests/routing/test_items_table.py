@@ -18,7 +18,7 @@ from routing.selectors.visibility import sight_of
 from tests.factories import add_member, make_items, make_project
 from tests.routing.worlds import NUMBERS, SETS, make_world, rows_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def manager_of(world):

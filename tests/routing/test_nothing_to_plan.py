@@ -14,7 +14,7 @@ from tests.factories import make_project
 from tests.routing.worlds import make_world
 
 __all__ = ["storage"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 BOTH = pytest.mark.parametrize("target", ["dataset", "population"])
 
 

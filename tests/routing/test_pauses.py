@@ -20,7 +20,7 @@ from routing.models import Prediction, Reservation, Run
 from routing.runs.route import route
 from tests.routing.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ from tests.factories import make_image_items, make_items, make_project
 from tests.routing.worlds import World, make_world
 from tests.scripted_server import ScriptedServer
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from routing.services import deliveries
 from routing.services.deliveries import deliver
 from tests.routing.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 class Killed(BaseException):

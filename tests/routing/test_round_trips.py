@@ -19,7 +19,7 @@ from routing.services.deliveries import deliver
 from tests.factories import make_project
 from tests.routing.worlds import World, files_of, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 TEXTS = [
     "plain",

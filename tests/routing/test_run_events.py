@@ -22,6 +22,8 @@ from routing.runs.route import route
 from routing.services.deliveries import deliver
 from tests.routing.worlds import World, make_world
 
+pytestmark = pytest.mark.database
+
 
 @pytest.fixture(autouse=True)
 def nobody_is_nudged(monkeypatch) -> None:

@@ -18,7 +18,7 @@ from routing.selectors.runs import run_report
 from routing.services.deliveries import deliver
 from tests.routing.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def test_a_run_cannot_be_started_twice():

@@ -23,7 +23,7 @@ from tests.factories import make_items, make_project
 from tests.routing.sending import counts, problems, sent, uploaded
 from tests.routing.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

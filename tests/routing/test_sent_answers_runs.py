@@ -17,7 +17,7 @@ from tests.factories import make_items
 from tests.routing.sending import counts, problems, sent, uploaded
 from tests.routing.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def world_of_uploaded(size: int = 100, *, missing: frozenset[int] = frozenset()) -> World:

@@ -17,7 +17,7 @@ from tests.factories import make_project
 from tests.routing.worlds import make_world
 
 __all__ = ["storage"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 ROWS = "id,question,answer,guess,sure\na,one,two,cat,0.9\nb,three,four,dog,0.8\n"
 
 

@@ -18,7 +18,7 @@ from tests.routing.worlds import make_world
 from tests.scripted_replies import model_list
 from tests.scripted_server import ScriptedServer
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 def _change_first_source(world):

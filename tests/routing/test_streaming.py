@@ -16,7 +16,7 @@ from routing.backends.recorded import Recorded
 from routing.models import ItemScore, Prediction, Reservation, Run, Spend
 from tests.routing.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 State = Reservation.State
 
 

@@ -33,7 +33,7 @@ from tests.routing.test_deliveries import delivered, lines_of, rows_of
 from tests.routing.worlds import LONG, NUMBERS, SETS, World, make_world
 from tests.scripted_server import Reply, Request, ScriptedServer
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def letters(request: Request) -> dict[str, Any]:

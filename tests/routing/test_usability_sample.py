@@ -22,7 +22,7 @@ from tests.pages.conftest import client_of  # noqa: F401 - a fixture
 from tests.routing.test_usability import PLAN, source_of
 from tests.routing.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 def asked_of(project: Project, sources: list[Source]) -> list[str]:

@@ -14,7 +14,7 @@ from hypac_site.errors import permission_denied
 from tests.annotation.apis import problem
 from tests.factories import make_project, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PURGE")
 UNKNOWN = (
     "/api/",

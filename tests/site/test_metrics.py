@@ -20,6 +20,8 @@ from routing.models import Prediction, Spend
 from tests.factories import make_items, make_user
 from tests.routing.worlds import World, make_world
 
+pytestmark = pytest.mark.database
+
 TOKEN = "a-token-of-the-tests"
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

@@ -9,6 +9,8 @@ from routing.backends.label_studio_ml import calls
 from tests.routing.backends.label_studio import PETS, asked, choice, choose, items_of, open_it, predict
 from tests.scripted_server import Reply, ScriptedServer
 
+pytestmark = pytest.mark.costly
+
 
 @pytest.fixture(autouse=True)
 def _quick(settings, monkeypatch):

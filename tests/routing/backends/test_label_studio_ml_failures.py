@@ -20,6 +20,8 @@ from tests.routing.backends.label_studio import (
 )
 from tests.scripted_server import Reply, Request, ScriptedServer
 
+pytestmark = pytest.mark.costly
+
 
 @pytest.fixture(autouse=True)
 def _quick(settings, monkeypatch):

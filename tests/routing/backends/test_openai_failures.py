@@ -16,6 +16,8 @@ from tests.routing.backends.asking import KEY, answers, collected, items, open_a
 from tests.scripted_replies import completion, failure
 from tests.scripted_server import Reply, ScriptedServer
 
+pytestmark = pytest.mark.costly
+
 
 def score_of(answer, name="logits"):
     return make_score(name)({**answer.raw, "label": answer.value, "reason": answer.reason})

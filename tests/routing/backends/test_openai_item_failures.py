@@ -10,6 +10,8 @@ from tests.routing.backends.asking import answers, items, open_api
 from tests.scripted_replies import completion, failure
 from tests.scripted_server import Reply
 
+pytestmark = pytest.mark.costly
+
 
 def score_of(answer, name="logits"):
     return make_score(name)({**answer.raw, "label": answer.value, "reason": answer.reason})
