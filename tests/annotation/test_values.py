@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from annotation.projects.task_types import TASK_TYPES
 from annotation.values import MISSING, ValueReader, as_text, reader_of
-from tests.factories import ChoiceSpec, make_project
+from testbed.factories import ChoiceSpec, make_project
 
 pytestmark = pytest.mark.database
 
