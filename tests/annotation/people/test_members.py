@@ -10,7 +10,7 @@ from annotation.models import AuditEvent, Label, Membership, Project, User, Work
 from annotation.people import members
 from testbed.factories import add_member, make_project, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

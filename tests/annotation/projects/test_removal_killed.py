@@ -4,7 +4,11 @@ import json
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.annotation.installation import Installation
+
+pytestmark = pytest.mark.costly
 
 KILLS = 3
 

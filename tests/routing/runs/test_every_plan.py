@@ -16,7 +16,7 @@ from routing.models import Certificate, Run
 from routing.runs.queries import run_report
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 OWN = "tests.routing.runs.own_loss:HALF"
 ASK = {"p": None, "p_column": "ask"}
 RULES = {

@@ -18,7 +18,7 @@ from routing.runs.queries import run_report
 from routing.runs.route import route
 from testbed.worlds import World, files_of, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def delivered(world: World, run: Run) -> dict[str, bytes]:

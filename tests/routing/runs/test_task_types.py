@@ -33,7 +33,7 @@ from testbed.scripted_server import Reply, Request, ScriptedServer
 from testbed.worlds import LONG, NUMBERS, SETS, World, make_world
 from tests.routing.delivery.test_deliveries import delivered, lines_of, rows_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def letters(request: Request) -> dict[str, Any]:
