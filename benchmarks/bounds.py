@@ -75,7 +75,7 @@ def varying() -> None:
     counts = (0, 7, 17)
     table = Table(
         *("bound", "target", *(f"{count} of {drawn * 7 // 10}" for count in counts)),
-        title="0-1 loss, p = 0.9 for half of the items and 0.5 for the rest; N = 3,000, m = 500; upper bounds",
+        title="0-1 loss, p = 0.9 for half of the items and 0.5 for the rest; N = 3,000, m = 500",
     )
     base = Evidence.of_counts(np.zeros(1), asked=350, drawn=drawn, p=p, pool_size=3_000)
     base = replace(base, p_min=Fraction(1, 2))
