@@ -1,24 +1,32 @@
 """What has to agree where several hosts work on one database: `manage.py check --deploy --database default`
 says so on each of them, and a worker when it starts.
 
-These are deployment checks, because `migrate` runs all others on the database that it is to change.
+These are deployment checks, because `migrate` runs all others on the database that it is to change. One is
+meant for it: a database whose tables no migration of this version leads on from is left as it is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register, run_checks
+from django.core.checks import CheckMessage, Error, Tags, Warning, register, run_checks
 from django.core.files.storage import FileSystemStorage, default_storage
 from django.db import DatabaseError, connections
 from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 # Sessions, links and logs tolerate so much; leases and heartbeats go by the database's clock.
 CLOCKS_APART = timedelta(seconds=5)
 HOSTS = "hosts"
-NAMED = 20
+# Steps that led to the tables of version 0.2.0; the tables of this one are made in one.
+BEFORE_0_3 = {("annotation", "0002_task_types_and_pauses"), ("routing", "0002_more_constraints")}
+
+
+def was_made_before_0_3(applied: Collection[tuple[str, str]]) -> bool:
+    """Whether a database on which these migrations (app, name) were applied cannot be brought up to date."""
+    return not BEFORE_0_3.isdisjoint(applied)
 
 
 def host_findings() -> list[CheckMessage]:
@@ -29,20 +37,38 @@ def host_findings() -> list[CheckMessage]:
         return [Error(f"The database cannot be used: {type(error).__name__}.", id="hypac.E001")]
 
 
+@register(Tags.database, HOSTS)
+def check_age(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    if "default" not in (databases or ()):
+        return []
+    if not was_made_before_0_3(MigrationRecorder(connections["default"]).applied_migrations().keys()):
+        return []
+    return [
+        Error(
+            "This database was made by HyPAC before 0.3 and cannot be brought up to date in place.",
+            hint=(
+                "It was not changed. Go on with version 0.2.0 on it (git checkout v0.2.0) to finish and to "
+                "export what it holds; for this version name an empty database."
+            ),
+            id="hypac.E004",
+        )
+    ]
+
+
 @register(HOSTS, deploy=True)
 def check_hosts(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
     """Nothing where no database was named: without `--database` no connection is opened."""
     if "default" not in (databases or ()):
         return []
-    versions = _versions()
-    # A database of another version may lack what the next one asks for.
-    return [*versions, *([] if versions else _names()), *_clocks(), *_shared()]
+    return [*_versions(), *_clocks(), *_shared()]
 
 
 def _versions() -> list[CheckMessage]:
     loader = MigrationLoader(connections["default"], ignore_no_migrations=True)
     ours = {"annotation", "routing"}
     applied = {name for name in loader.applied_migrations if name[0] in ours}
+    if was_made_before_0_3(applied):  # said by check_age
+        return []
     on_disk = {name for name in loader.disk_migrations if name[0] in ours}
     found: list[CheckMessage] = []
     if missing := sorted(on_disk - applied):
@@ -63,25 +89,6 @@ def _versions() -> list[CheckMessage]:
             )
         )
     return found
-
-
-def _names() -> list[CheckMessage]:
-    """Accounts that were there before names had to differ (migration annotation 0012)."""
-    from annotation.models import User
-
-    unlike_none = User.objects.filter(username_look__isnull=True, is_active=True).exclude(
-        username__contains=" "
-    )
-    names = sorted(unlike_none.values_list("username", flat=True)[:NAMED])
-    if not names:
-        return []
-    return [
-        Warning(
-            f"Accounts have names that look like those of others: {', '.join(names)}.",
-            hint="Find out whose they are; rename or switch off in the administration what is nobody's.",
-            id="hypac.W006",
-        )
-    ]
 
 
 def _clocks() -> list[CheckMessage]:
@@ -119,7 +126,7 @@ def _shared() -> list[CheckMessage]:
         found.append(
             Warning(
                 "Files lie in a folder of this host: workers on other hosts do not find them.",
-                hint="Set HYPAC_S3_BUCKET (docs/object-store.md); with one host it may stay.",
+                hint="Set HYPAC_S3_BUCKET (docs/deployment.md); with one host it may stay.",
                 id="hypac.W005",
             )
         )

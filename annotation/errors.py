@@ -1,17 +1,31 @@
 """What a person is told when something cannot be done: what happened, where, and what to do."""
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class HypacError(Exception):
     """Base of the errors that are shown to people as they are.
 
-    `permanent` is False where trying again later can help. `where` names the line, item or field.
+    `permanent` is False where trying again later can help. `where` names the line, item or field. `code` with
+    `params`, plain values, is what programs go by, where they have to (annotation.failures).
     """
 
-    def __init__(self, message: str, *, where: str = "", permanent: bool = True) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str = "",
+        permanent: bool = True,
+        code: str = "",
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.where = where
         self.permanent = permanent
+        self.code = code
+        self.params = dict(params or {})
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}" if self.where else self.message

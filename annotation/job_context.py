@@ -13,9 +13,9 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
-from django.utils.translation import gettext as _
 
-from annotation.errors import JobFailedError
+from annotation import failures
+from annotation.errors import HypacError
 from annotation.models import Job, JobProblem
 
 log = logging.getLogger(__name__)
@@ -55,19 +55,9 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or no_thread or no_program
 
 
-def out_of_memory() -> JobFailedError:
+def out_of_memory() -> HypacError:
     """Of a job that its worker had no memory for, as another one would not have it either."""
-    if not settings.HYPAC_WORKER_MEMORY_MB:
-        words = _(
-            "It needs more memory than its worker's machine gives. What it finished is kept. Make its input "
-            "smaller, or have the operator give the machine more; then start it again."
-        )
-        return JobFailedError(words)
-    words = _(
-        "It needs more memory than a worker may take (%(most)s MB). What it finished is kept. Make its input "
-        "smaller, or have the operator raise HYPAC_WORKER_MEMORY_MB; then start it again."
-    )
-    return JobFailedError(words % {"most": f"{settings.HYPAC_WORKER_MEMORY_MB:,}"})
+    return failures.OUT_OF_MEMORY.error(most=settings.HYPAC_WORKER_MEMORY_MB or None)
 
 
 class JobLostError(Exception):

@@ -18,8 +18,10 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from annotation import failures
 from annotation.closed_projects import refuse_closed
 from annotation.common.clock import seconds_ago
+from annotation.common.workers import RUN_JOB, message_workers
 from annotation.errors import ConflictError, HypacError, UnderWayError
 from annotation.job_context import RENUDGE_SECONDS as RENUDGE_SECONDS
 from annotation.job_context import JobContext as JobContext
@@ -134,12 +136,10 @@ def enqueue(
 
 def nudge(job: Job) -> None:
     """Send the message. A broker that is down is no failure: the reconciler sends it again."""
-    from annotation.tasks import run_job
-
     try:
         # A kind that this version does not know may be known to a worker of a newer one.
         queue = kind(job.kind).queue_of(job) if job.kind in _kinds else "default"
-        run_job.apply_async(args=(job.pk,), queue=queue, retry=False)
+        message_workers(RUN_JOB, job.pk, queue=queue)
     except Exception:
         log.warning("Job %s could not be announced; the reconciler will try again.", job.pk, exc_info=True)
 
@@ -172,14 +172,14 @@ def run(job_id: int) -> bool:
             log.warning("Job %s (%s): the database failed it", job_id, job.kind, exc_info=True)
             if not connection.in_atomic_block:
                 connection.close()  # what broke stays broken, and the failure is to be written
-            reason = HypacError(f"The database could not be used: {error}")
+            reason = failures.DATABASE.error(error=str(error))
             _failed(job, token, reason, retry=True, progressed=context.progressed)
             return False
         except Exception as error:
             starved = is_out_of_memory(error)
             if not starved:
                 log.exception("Job %s (%s) failed", job_id, job.kind)
-                reason = HypacError(f"Unexpected error: {type(error).__name__}: {error}")
+                reason = failures.UNEXPECTED.error(error=f"{type(error).__name__}: {error}")
                 _failed(job, token, reason, retry=False)
                 return False
             # Told below: until then the error holds all that the job had in memory.
@@ -227,7 +227,7 @@ def resume(*, job: Job) -> None:
             return
         paused = Job.objects.filter(pk=job.pk, state=Job.State.PAUSED)
         if not paused.update(
-            state=Job.State.QUEUED, pause_asked=False, attempts=0, error="", heartbeat_at=Now()
+            state=Job.State.QUEUED, pause_asked=False, attempts=0, heartbeat_at=Now(), **failures.NO_ERROR
         ):
             raise ConflictError(_("Only paused work can be resumed."))
     transaction.on_commit(lambda: nudge(job))
@@ -240,7 +240,7 @@ def try_now(*, job: Job) -> None:
     Raises ConflictError where it does not wait for that.
     """
     waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED).exclude(error="")
-    if not waiting.update(attempts=0, error="", heartbeat_at=Now()):
+    if not waiting.update(attempts=0, heartbeat_at=Now(), **failures.NO_ERROR):
         raise ConflictError(_("It does not wait for another attempt any more; look at how it stands now."))
     transaction.on_commit(lambda: nudge(job))
 
@@ -254,10 +254,10 @@ def retry(*, job: Job, of_closed: bool = False) -> None:
             changed = Job.objects.filter(pk=job.pk, state__in=(Job.State.FAILED, Job.State.CANCELLED)).update(
                 state=Job.State.QUEUED,
                 attempts=0,
-                error="",
                 finished_at=None,
                 pause_asked=False,
                 heartbeat_at=Now(),
+                **failures.NO_ERROR,
             )
     except IntegrityError:
         raise ConflictError(_("The same work is already under way in another job.")) from None
@@ -316,18 +316,14 @@ def _lost_its_worker(job: Job) -> None:
     elif job.attempts < settings.HYPAC_JOB_MAX_ATTEMPTS:
         held.update(state=Job.State.QUEUED, claim_token="", heartbeat_at=seconds_ago(RENUDGE_SECONDS + 1))
     else:
-        reason = _(
-            "Its worker died %(attempts)s times. What it finished is kept; start it again once "
-            "the cause is gone."
-        ) % {"attempts": job.attempts}
-        _failed(job, job.claim_token, HypacError(reason), retry=False)
+        _failed(job, job.claim_token, failures.WORKERS_DIED.error(attempts=job.attempts), retry=False)
 
 
 def _unknown(job: Job) -> None:
     """Called with the row locked."""
-    reason = _("No worker knows work of kind %(kind)r. It was of another version of this program.")
+    reason = failures.UNKNOWN_KIND.error(kind=job.kind)
     waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED)
-    if waiting.update(state=Job.State.FAILED, error=reason % {"kind": job.kind}, finished_at=Now()):
+    if waiting.update(state=Job.State.FAILED, finished_at=Now(), **failures.columns_of(reason)):
         events.job_ended(job, "job.failed")
 
 
@@ -341,7 +337,7 @@ def _claim(job_id: int, token: str) -> bool:
             claim_token=token,
             attempts=F("attempts") + 1,
             heartbeat_at=Now(),
-            error="",
+            **failures.NO_ERROR,
         )
         if claimed:
             Job.objects.filter(pk=job_id, started_at__isnull=True).update(started_at=Now())
@@ -354,7 +350,7 @@ def _failed(job: Job, token: str, error: HypacError, *, retry: bool, progressed:
     `progressed`: attempts before this one are forgotten, because something was finished since.
     """
     attempts = 1 if progressed else job.attempts
-    changes: dict[str, Any] = {"error": str(error), "claim_token": "", "heartbeat_at": Now()}
+    changes: dict[str, Any] = {**failures.columns_of(error), "claim_token": "", "heartbeat_at": Now()}
     if retry and attempts < settings.HYPAC_JOB_MAX_ATTEMPTS:
         pause = min(FIRST_PAUSE_SECONDS * 4 ** (attempts - 1), LONGEST_PAUSE_SECONDS)
         # The reconciler nudges it again RENUDGE_SECONDS after this moment.
@@ -378,8 +374,8 @@ def _done(job: Job, token: str, result: dict[str, Any]) -> bool:
             result=result,
             claim_token="",
             finished_at=timezone.now(),
-            error="",
             pause_asked=False,
+            **failures.NO_ERROR,
         )
         if stored:
             events.job_ended(job, "job.finished")

@@ -1,4 +1,4 @@
-"""Files in an S3-compatible object store, so that several hosts have the same ones (docs/object-store.md).
+"""Files in an S3-compatible object store, so that several hosts have the same ones (docs/deployment.md).
 
 The bucket is private and stays so: no address of the store is ever given to a browser. What a page hands out
 goes through a view that checks permission, and is read here piece by piece.

@@ -3,10 +3,11 @@
 from celery import shared_task
 
 from annotation import jobs, upkeep
+from annotation.common import workers
 from annotation.webhooks import sending
 
 
-@shared_task(name="annotation.run_job")
+@shared_task(name=workers.RUN_JOB)
 def run_job(job_id: int) -> None:
     jobs.run(job_id)
 
@@ -16,6 +17,6 @@ def reconcile_jobs() -> None:
     upkeep.look_after()
 
 
-@shared_task(name="annotation.send_webhooks")
+@shared_task(name=workers.SEND_WEBHOOKS)
 def send_webhooks(webhook_id: int) -> None:
     sending.send_due(webhook_id)

@@ -1,4 +1,4 @@
-"""How tight the bounds are, and how long they take: tables for docs/bounds.md.
+"""How tight the bounds are, and how long they take: tables for docs/methods.md.
 
     .venv/bin/python benchmarks/bounds.py
 

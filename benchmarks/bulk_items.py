@@ -7,6 +7,8 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 from runner import Row, busy, measured, peak_mib, percentile
@@ -91,7 +93,9 @@ class Tables:
     bounded count, which the page fetches when it is there. "next" and "previous" are the pages behind and
     before an item in the middle. Times are p95 of the passes. "busy" is the most processor time of one pass,
     of this process and of the database server's (if it runs here): on a machine that does other work it tells
-    more than the time that passes. With `--pages` the other pages of the project, asked for as by a browser.
+    more than the time that passes. With `--pages` the other pages of the project, asked for as by a browser,
+    the page on which people label with the longest guidelines and the longest item in Markdown, what programs
+    watch, and a backup.
     """
 
     @staticmethod
@@ -108,7 +112,7 @@ class Tables:
         project, access = make(options.size)
         if options.search:
             call_command("search_index", "--create")
-        asked = pages(project, access) if options.pages else tables(project, access)
+        asked = pages(project, access, Path(options.folder)) if options.pages else tables(project, access)
         for name, steps in asked:
             if options.only in name:
                 yield line(name, steps, options)
@@ -162,18 +166,21 @@ def tables(project: Any, access: Any) -> Iterator[tuple[str, dict[str, Callable[
             found = table_page(sight_of(project, access), filters=filters, sort=sort, count=False, **place)
             return "not looked at all" if found.cut else ""
 
-        def count(filters: Any = filters, sort: str = sort) -> None:
+        def total(filters: Any = filters, sort: str = sort) -> None:
             table_total(sight_of(project, access), filters=filters, sort=sort)
 
         place = cursor_of(key)
         steps = {"first": page, "next": partial(page, after=place), "previous": partial(page, before=place)}
-        yield name, {**steps, "count": count}
+        yield name, {**steps, "count": total}
 
 
-def pages(project: Any, access: Any) -> Iterator[tuple[str, dict[str, Callable[[], Any]]]]:
+def pages(project: Any, access: Any, folder: Path) -> Iterator[tuple[str, dict[str, Callable[[], Any]]]]:
+    from django.conf import settings
+    from django.core.management import call_command
     from django.test import Client
     from django.urls import reverse
 
+    settings.HYPAC_METRICS_TOKEN = "of this benchmark"
     client = Client(raise_request_exception=True)
     client.force_login(access.user)
     annotator = project.memberships.filter(role="annotator").first().user_id
@@ -185,6 +192,11 @@ def pages(project: Any, access: Any) -> Iterator[tuple[str, dict[str, Callable[[
         (name, reverse(name, args=[project.slug, *own.get(name, ())]), {}) for name in names.split()
     ]
     addresses.append(("items, searched", reverse("items", args=[project.slug]) + "?q=t777", {}))
+    addresses += [
+        ("readyz", "/readyz", {}),
+        ("metrics", "/metrics", {"Authorization": "Bearer of this benchmark"}),
+    ]
+    addresses.append(("labelling page, longest", reverse("annotate", args=[longest(access.user)]), {}))
     addresses.append(("overview, poll", reverse("overview", args=[project.slug]), {"HX-Request": "true"}))
     for name, address, headers in addresses:
 
@@ -195,3 +207,21 @@ def pages(project: Any, access: Any) -> Iterator[tuple[str, dict[str, Callable[[
             return f"{size / 1000:.0f} kB"
 
         yield name, {"page": get}
+
+    copies = count()
+    yield (
+        "backup",
+        {"command": lambda: call_command("backup", str(folder / f"copy {next(copies)}"), verbosity=0)},
+    )
+
+
+def longest(user: Any) -> str:
+    """A project with the longest guidelines, whose one item is as long as one shown as Markdown may be."""
+    from annotation import limits, queue
+    from tests.factories import make_items, make_project
+
+    text = "Some **bold** text with `code` and a [link](https://x.org).\n\n- one\n- two\n\n" * 1000
+    project = make_project(user, guidelines=text[: limits.GUIDELINES], text_format="markdown")
+    items = make_items(project, [text[: limits.MARKDOWN]])
+    queue.create_batch(project=project, item_ids=[items[0].pk], blind=False, priority=1, entropy=1)
+    return project.slug

@@ -41,7 +41,9 @@ class RouteRun:
     def rows(self, options: argparse.Namespace) -> Iterator[Row]:
         from django.test import Client
 
-        from routing.services.runs import analyse, route, start_run
+        from routing.runs.certify import analyse
+        from routing.runs.route import route
+        from routing.runs.start import start_run
 
         watch = Watch(options.size)
         with watch.stage("items, written past the import"):
@@ -191,7 +193,7 @@ def remove(watch: Watch, run: Any, project: Any, manager: Any) -> None:
     from annotation.services import project_removal, withdrawal
     from annotation.services.project_deletion import delete_project
     from annotation.services.project_life import archive_project
-    from routing.services.runs import cancel_run
+    from routing.runs.cancel import cancel_run
 
     with watch.stage("run cancelled (in the request)"):
         cancel_run(run=run, user=manager)

@@ -25,8 +25,10 @@ from routing.models import (
     Source,
     Spend,
 )
+from routing.runs.certify import analyse
+from routing.runs.route import route
+from routing.runs.start import start_run
 from routing.services.deliveries import deliver
-from routing.services.runs import analyse, route, start_run
 from routing.services.sources import save_source
 from tests.factories import add_member
 from tests.routing.worlds import World as Labelled

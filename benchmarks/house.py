@@ -20,24 +20,25 @@ import csv
 import statistics
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.house_calls import reached
-from benchmarks.house_names import FUNCTIONS, Module, Names, is_for_types, modules_of
+from benchmarks.house_names import FUNCTIONS, Names
+from testbed.imports import Edges, Module, circles, edges_of, modules_of
 
 SHORT = 70
 # Each is the request's function and the job's handler. Mend this table with what moves.
 ENTRIES = """
 import = annotation.services.imports.start_import annotation.services.import_job.run_import
-start a run = routing.services.runs.start_run_knowingly
-predict = routing.services.predicting.predict_missing
+start a run = routing.runs.start.start_run_knowingly routing.runs.start.prepare
+predict = routing.runs.predict.predict_missing
 claim = annotation.queue.leases.claim
 answer = annotation.queue.answers.submit
-analyse = routing.services.runs.analyse routing.services.analysis.analyse_run
-route = routing.services.runs.route routing.services.bands.route_run
+analyse = routing.runs.certify.analyse routing.runs.certify.analyse_run
+route = routing.runs.route.route routing.runs.route.route_run
 deliver = routing.services.deliveries.deliver routing.services.deliveries.deliver_run
 page: plan = routing.views.plan.plan
 page: run = routing.views.runs.run
@@ -45,46 +46,7 @@ page: label = annotation.views.annotate.annotate
 page: items = routing.views.items.items
 """
 
-Edges = Mapping[str, Set[str]]
 Figures = dict[str, str]
-
-
-def imports_of(module: Module, known: Set[str]) -> set[str]:
-    """The modules of ours that ``module`` imports, but for types; a package for names that it holds."""
-    found = set()
-    waiting: list[ast.AST] = [module.tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = module.base_of(node)
-            submodules = {f"{base}.{alias.name}" for alias in node.names}
-            found |= submodules & known
-            if len(submodules & known) < len(submodules):
-                found.add(base)
-        elif isinstance(node, ast.If) and is_for_types(node):
-            waiting += node.orelse
-        else:
-            waiting += ast.iter_child_nodes(node)
-    return (found & known) - {module.name}
-
-
-def circles(edges: Edges) -> list[set[str]]:
-    """The sets of more than one member that all lead to each other, largest first."""
-    below = {name: closure(edges, name) for name in edges}
-    found = {frozenset(other for other in below[name] if name in below[other]) for name in edges}
-    return sorted((set(circle) for circle in found if len(circle) > 1), key=len, reverse=True)
-
-
-def closure(edges: Edges, start: str) -> set[str]:
-    found: set[str] = set()
-    waiting = [start]
-    while waiting:
-        new = edges[waiting.pop()] - found
-        found |= new
-        waiting += new
-    return found
 
 
 def room_of(module: Module) -> str | None:
@@ -119,7 +81,7 @@ def shape(modules: Mapping[str, Module]) -> Figures:
 
 def ties(modules: Mapping[str, Module]) -> tuple[Figures, list[str]]:
     """Figures about imports, and a line for each circle."""
-    edges = {name: imports_of(module, modules.keys()) for name, module in modules.items()}
+    edges = edges_of(modules)
     importers = Counter(other for others in edges.values() for other in others)
     single = [name for name, count in importers.items() if count == 1]
     short = [name for name in single if modules[name].source.count("\n") <= SHORT]

@@ -2,10 +2,10 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-PACKAGES = ("annotation", "hypac_site", "routing")
+from testbed.imports import Module
+
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 # Bases that call nothing by themselves.
@@ -13,27 +13,6 @@ PLAIN = {
     *("ABC", "Enum", "Exception", "Generic", "IntEnum", "NamedTuple", "Protocol", "StrEnum", "TypedDict"),
     *("dict", "float", "int", "list", "object", "str", "tuple"),
 }
-
-
-class Module(NamedTuple):
-    """A file of ours, and what the names at its top level mean: a statement, or where it is imported from."""
-
-    name: str
-    path: Path
-    source: str
-    tree: ast.Module
-
-    @property
-    def package(self) -> str:
-        return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
-
-    def base_of(self, node: ast.ImportFrom) -> str:
-        """The absolute name of what ``from ... import`` names."""
-        if not node.level:
-            return node.module or ""
-        parts = self.package.split(".")
-        kept = parts[: len(parts) - node.level + 1]
-        return ".".join([*kept, node.module] if node.module else kept)
 
 
 class Whole(NamedTuple):
@@ -64,24 +43,6 @@ class Made(NamedTuple):
 
 Meaning = Whole | Def | Made | None
 Scope = dict[str, Meaning]
-
-
-def modules_of(root: Path, packages: tuple[str, ...] = PACKAGES) -> dict[str, Module]:
-    """Every module below ``root``, migrations left out."""
-    found = {}
-    for package in packages:
-        for path in sorted((root / package).rglob("*.py")):
-            parts = path.relative_to(root).with_suffix("").parts
-            if "migrations" in parts:
-                continue
-            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            source = path.read_text()
-            found[name] = Module(name, path, source, ast.parse(source))
-    return found
-
-
-def is_for_types(node: ast.If) -> bool:
-    return "TYPE_CHECKING" in ast.unparse(node.test)
 
 
 class Names:

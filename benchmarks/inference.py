@@ -56,7 +56,7 @@ def through_a_run(texts: list[str], backend: str, params: dict[str, Any]) -> Cal
     from annotation.models import Job
     from routing.backends import Prompt
     from routing.models import Prediction, RunSource
-    from routing.services.runs import start_run
+    from routing.runs.start import start_run
     from routing.services.sources import save_source
     from tests.factories import make_items, make_project
 

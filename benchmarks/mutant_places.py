@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.house_names import FUNCTIONS, Function, Module, modules_of
+from benchmarks.house_names import FUNCTIONS, Function
+from testbed.imports import Module, modules_of
 
 KINDS = ("flip", "drop", "return")
 COUNT = 40

@@ -1,10 +1,11 @@
-"""The paper's experiments on the public tables: writes the tables of docs/reproduction.md and its figures.
+"""The paper's experiments on the public tables: rows as CSV, tables and figures of docs/experiment.md.
 
     .venv/bin/python benchmarks/reproduction.py [--data FOLDER] [--repeats 100] [--only main,epsilon,...]
 
-A table stands in the page between two comments, "<!-- table NAME -->" and "<!-- end -->", and is replaced
-there; figures go to docs/figures.  The tables are those of the folder in the environment variable HYPAC_DATA
-where --data names none.
+All rows go to reproduction.csv beside this file, unless only some sections were asked for. A table stands in
+the page between two comments, "<!-- table NAME -->" and "<!-- end -->", and is replaced there; figures go to
+docs/figures.  The tables of outputs are those of the folder in the environment variable HYPAC_DATA where
+--data names none.
 """
 
 import argparse
@@ -25,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from routing.core.experiment import plots
 from routing.core.experiment.reading import read_table
 from routing.core.experiment.reliability import reliability
+from routing.core.experiment.report import as_csv
 from routing.core.experiment.run import run
 from routing.core.experiment.settings import Settings
 from routing.core.experiment.shift import weights
@@ -32,11 +34,13 @@ from routing.core.experiment.summary import Row
 from routing.core.experiment.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "reproduction.md"
+PAGE = ROOT / "docs" / "experiment.md"
+ROWS = ROOT / "benchmarks" / "reproduction.csv"
 FIGURES = ROOT / "docs" / "figures"
 
 IMAGENET, MATH, GSM = "imagenet_resnet34_resnet152", "zeroeval_math-l5_2tier", "zeroeval_gsm_2tier"
 SIZES = {IMAGENET: 1000, MATH: 300, GSM: 300}
+TITLES = {IMAGENET: "ImageNet", MATH: "MATH-L5", GSM: "GSM8K"}
 PAPER_BOUNDS = ("clt", "hoeffding", "empirical_bernstein", "betting")
 CERTIFYING = ("fixed_sequence", "multi_chain", "split_fixed_sequence")
 BASELINES = ("pac_labeling_1", "pac_labeling_2", "cse", "coannotating", "best_single_model")
@@ -49,6 +53,7 @@ class Reproduction:
 
     def __init__(self, data: Path, repeats: int) -> None:
         self.repeats = repeats
+        self.done: dict[Row, None] = {}
         self.tables = {
             IMAGENET: read_table(data / f"{IMAGENET}.csv"),
             **{
@@ -70,7 +75,9 @@ class Reproduction:
             repeats=self.repeats,
             **settings,
         )
-        return list(run(table, given).rows)
+        rows = list(run(table, given).rows)
+        self.done |= dict.fromkeys(rows)
+        return rows
 
     def write(self, name: str, text: str) -> None:
         """Replace the table ``name`` of the page."""
@@ -86,27 +93,29 @@ class Reproduction:
 
     def main(self) -> None:
         """Every rule with every bound; targets "dataset" for the product's promise, "pool" beside it."""
-        for name, table in self.tables.items():
+        shown: list[Row] = []
+        for table in self.tables.values():
             for target in ("dataset", "pool"):
                 shared = {"epsilons": "0.05,0.10", "targets": (target,)}
-                rows = self.rows(table, rules=CERTIFYING, **shared)
+                usual = self.rows(table, rules=CERTIFYING, **shared)
                 bounds = ("betting_upper", "hoeffding_bentkus", "hoeffding")
-                rows += self.rows(table, rules=("fixed_sequence",), bounds=bounds, **shared)
-                rows += self.rows(table, rules=("pointwise_argmin",), bounds=PAPER_BOUNDS, **shared)
-                rows += self.rows(table, rules=("lexicographic", *BASELINES), **shared)
-                self.write(f"{name} {target}", side_by_side(rows))
+                self.rows(table, rules=("fixed_sequence",), bounds=bounds, **shared)
+                paper = self.rows(table, rules=("pointwise_argmin",), bounds=PAPER_BOUNDS, **shared)
+                usual += [row for row in paper if row.bound == PAPER_BOUNDS[0]]
+                usual += self.rows(table, rules=("lexicographic", *BASELINES), **shared)
+                shown += [row for row in usual if target == "dataset" and row.epsilon == 0.05]
+        self.write("summary", side_by_side(shown))
 
     def population(self) -> None:
         """The target for which the paper states its guarantee, and the bounds that serve it."""
         bounds = ("binomial", "betting_upper", "hoeffding_bentkus", "empirical_bernstein", "hoeffding")
-        rows = self.rows(
+        self.rows(
             self.tables[IMAGENET],
             epsilons="0.05,0.10",
             targets=("population",),
             rules=("fixed_sequence",),
             bounds=bounds,
         )
-        self.write("population", side_by_side(rows))
 
     def epsilon(self) -> None:
         """Error and saving against epsilon."""
@@ -121,7 +130,6 @@ class Reproduction:
         for name, sizes in ((IMAGENET, "250,500,1000,2000,4000,8000"), (MATH, "100,150,200,300,400,500")):
             rows = self.rows(self.tables[name], epsilons="0.05", m=sizes, rules=rules)
             self.save(f"size-{_short(name)}", plots.against_size(rows))
-            self.write(f"size {name}", side_by_side(rows, by="m"))
 
     def bounds(self) -> None:
         """The paper's four bounds side by side, as in its appendix, in its own rule."""
@@ -160,7 +168,6 @@ class Reproduction:
                 severities=SEVERITIES,
                 drift=drift,
             )
-            self.write(name, side_by_side(rows, by="severity"))
             self.save(name, plots.against_severity(rows))
         lines = ["| drift | severity | mean U | error of model 1 % | of model 2 % |", "|" + " --- |" * 5]
         for drift in (0.0, 0.5):
@@ -172,26 +179,25 @@ class Reproduction:
         self.write("severities", "\n".join(lines))
 
 
-def side_by_side(rows: list[Row], *, by: str = "") -> str:
-    """A Markdown table with the epsilons of a rule, a bound and a value of column ``by`` in one line."""
-    epsilons = sorted({row.epsilon for row in rows})
-    lines: dict[tuple[object, ...], list[str]] = {}
-    for row in rows:
-        star = "" if row.holds_level else " *"
-        key = (f"{row.rule}{star}", row.bound or "none", *([f"{getattr(row, by):g}"] if by else []))
-        lines.setdefault(key, []).extend(
-            [
-                f"{100 * row.error_mean:.2f} ({100 * row.error_sd:.2f})",
-                f"{row.violation_rate:.2f} [{row.violation_low:.2f}, {row.violation_high:.2f}]",
-                f"{100 * row.routing_saving_mean:.1f}",
-                f"{100 * row.net_saving_mean:.1f} ({100 * row.net_saving_sd:.1f})",
+def side_by_side(rows: list[Row]) -> str:
+    """A Markdown table with a line for each rule, and the tables of outputs beside each other."""
+    names = list(dict.fromkeys(row.table for row in rows))
+    found = {(f"{row.rule}{'' if row.holds_level else ' *'}", row.table): row for row in rows}
+    header = ["rule"]
+    for name in names:
+        header += [f"{TITLES[name]}: error %", "P(error > ε)", "net saving %"]
+    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+    for rule in dict.fromkeys(rule for rule, _ in found):
+        cells = [rule]
+        for name in names:
+            row = found.get((rule, name))
+            cells += [
+                f"{100 * row.error_mean:.2f} ({100 * row.error_sd:.2f})" if row else "",
+                f"{row.violation_rate:.2f}" if row else "",
+                f"{100 * row.net_saving_mean:.1f} ({100 * row.net_saving_sd:.1f})" if row else "",
             ]
-        )
-    header = ["rule", "bound", *([by] if by else [])]
-    for epsilon in epsilons:
-        header += [f"error %, ε = {epsilon:g}", "P(error > ε) [95 %]", "routing saving %", "net saving %"]
-    head = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
-    return "\n".join(head + ["| " + " | ".join([*key, *cells]) + " |" for key, cells in lines.items()])
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def _short(name: str) -> str:
@@ -219,6 +225,7 @@ def main() -> None:
         sections[name]()
         print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
     if not options.only:
+        ROWS.write_text(as_csv(list(work.done)), encoding="utf-8")
         work.write(
             "how",
             f"{date.today():%Y-%m-%d}, `.venv/bin/python benchmarks/reproduction.py`, "

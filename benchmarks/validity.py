@@ -236,7 +236,9 @@ def main() -> None:
         default=math.inf,
         help="draw no more after these; R is what was reached",
     )
-    parser.add_argument("--out", type=Path, help="write the tables here, too")
+    parser.add_argument(
+        "--out", type=Path, help="write every count here, as CSV, and the exact ones to *_exact.csv beside it"
+    )
     parser.add_argument("--worlds", default="", help="only these, with commas between")
     options = parser.parse_args()
     size = SIZES["full" if options.full else "quick"]
@@ -260,10 +262,11 @@ def main() -> None:
         command.append(f"--minutes {options.minutes:g}")
     if options.worlds:
         command.append(f'--worlds "{options.worlds}"')
-    text = validity_report.report(outcome, command=" ".join(command), missing=missing)
-    print(text)
+    print(validity_report.summary(outcome, command=" ".join(command), missing=missing))
     if options.out:
-        options.out.write_text(text, encoding="utf-8")
+        exact = options.out.with_name(f"{options.out.stem}_exact.csv")
+        options.out.write_text(validity_report.cells_csv(outcome), encoding="utf-8")
+        exact.write_text(validity_report.exact_csv(outcome), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, JsonResponse
 
+from annotation.checks import was_made_before_0_3
 from annotation.views.access import public
 from hypac_site.celery import app
 
@@ -60,6 +61,8 @@ def _database() -> None:
 def _migrations() -> None:
     """Every migration of this version is applied. Those of a newer one do no harm while it is rolled out."""
     applied = MigrationRecorder(connection).applied_migrations()
+    if was_made_before_0_3(applied.keys()):
+        raise RuntimeError("made by a version before 0.3")
     loader = MigrationLoader(None)
     missing = sorted(set(loader.disk_migrations) - set(applied))
     if missing:

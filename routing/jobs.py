@@ -1,42 +1,45 @@
 """The kinds of background work that routing does."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.utils.translation import gettext_noop
 
 from annotation import jobs
 from annotation.models import Job
+from routing.backends import backends_that
 from routing.models import RunSource, Source
-from routing.services.analysis import analyse_run
-from routing.services.bands import route_run
-from routing.services.completion import settle_run
+from routing.runs.certify import analyse_run
+from routing.runs.complete import settle_run
+from routing.runs.route import route_run
+from routing.runs.start import prepare
 from routing.services.deliveries import deliver_run
 from routing.services.delivery_exports import KIND as EXPORT
 from routing.services.delivery_exports import run_export
 from routing.services.item_changes import KIND as CHANGE
 from routing.services.item_changes import UNDO, run_change, run_undo
-from routing.services.prepare import prepare
 from routing.services.sent_answers import KIND as PREDICTIONS
 from routing.services.sent_answers import take_answers
 from routing.services.tries import KIND as TRY
 from routing.services.tries import try_source
 
-# Backends that hold their model in the worker's own process, and so need one with a GPU.
-IN_PROCESS = ("vllm",)
 GPU = "gpu"
 
 
 def queue_of_run(job: Job) -> str:
     """The queue of a job about a run: "gpu" where one of the run's sources needs it."""
-    needs = RunSource.objects.filter(run=job.params["run"], source__backend__in=IN_PROCESS)
-    return GPU if needs.exists() else "default"
+    sources = RunSource.objects.filter(run=job.params["run"])
+    return _queue_of(sources.values_list("source__backend", flat=True))
 
 
 def queue_of_try(job: Job) -> str:
     """The same of a job that tries one source."""
-    return (
-        GPU if Source.objects.filter(pk=job.params["source"], backend__in=IN_PROCESS).exists() else "default"
-    )
+    return _queue_of(Source.objects.filter(pk=job.params["source"]).values_list("backend", flat=True))
+
+
+def _queue_of(backends: Iterable[str]) -> str:
+    """That of workers with a GPU where one of `backends` holds its model in the worker's own process."""
+    return GPU if backends_that(lambda backend: backend.in_process).intersection(backends) else "default"
 
 
 def register() -> None:

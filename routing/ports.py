@@ -21,10 +21,10 @@ from annotation.models import (
 from annotation.permissions import ROLES_BY_ACTION, Access
 from routing.models import Certificate, Run, Spend
 from routing.project_life import contents, copy_sources, next_step
+from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
+from routing.runs.plan_losses import needs_of
 from routing.selectors.visibility import asked_anew, columns_hidden_now, hidden_batches, hidden_columns
-from routing.services.completion import calibration_ended, complete_if_done, run_of_batch
 from routing.services.item_changes import KIND as CHANGE
-from routing.services.plan_losses import needs_of
 from routing.services.prompts import source_asked_otherwise
 from routing.services.states import UNDER_WAY, State
 from routing.services.validity import mark_invalid

@@ -57,8 +57,8 @@ for number, column in enumerate(("fast", "slow"), start=1):
 world.start(epsilon=Decimal("0.05"), m=300)
 """
 )
-ANALYSE = WORLD + FINISH + "from routing.services.runs import analyse\nanalyse(run=run, user=world.manager)"
-ROUTE = WORLD + "from routing.services.runs import route\nroute(run=run, user=world.manager)"
+ANALYSE = WORLD + FINISH + "from routing.runs.certify import analyse\nanalyse(run=run, user=world.manager)"
+ROUTE = WORLD + "from routing.runs.route import route\nroute(run=run, user=world.manager)"
 DELIVER = (
     WORLD + FINISH + "run.refresh_from_db()\n"
     "from routing.services.deliveries import deliver\ndeliver(run=run, user=world.manager)"

@@ -12,8 +12,9 @@ from annotation.services.files import store_file
 from annotation.services.imports import Mapping, start_import
 from annotation.services.projects import create_project
 from routing.models import Delivery, Run
+from routing.runs.certify import analyse
+from routing.runs.route import route
 from routing.services.deliveries import deliver
-from routing.services.runs import analyse, route
 from routing.services.suggested_sources import add_suggested, suggested_sources
 from tests.factories import add_member, make_user
 from tests.routing.worlds import World, files_of

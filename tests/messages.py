@@ -15,7 +15,7 @@ from django.core.management.commands import makemessages
 
 ROOT = Path(__file__).resolve().parent.parent
 # What holds no words of pages.
-PASSED_OVER = (".venv*", "var", "tests", "benchmarks", "static")
+PASSED_OVER = (".venv*", "var", "tests", "testbed", "benchmarks", "static")
 PROGRAMS = ("xgettext", "msgmerge", "msgfmt")
 # Changes with every call, and says nothing.
 DATE = re.compile(r'^"POT-Creation-Date: .*\n', re.MULTILINE)

@@ -13,6 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from testbed.imports import circles, edges_of, modules_of
+
 ROOT = Path(__file__).resolve().parent.parent
 VENDOR = ROOT / "static" / "vendor"
 REQUIREMENT_FILES = ("requirements.txt", "requirements-gpu.txt", "requirements-dev.txt")
@@ -107,6 +109,31 @@ def test_import_rules_hold() -> None:
     assert "2 kept, 0 broken" in outcome.stdout
 
 
+PACKAGES_OF_OURS = ("annotation", "benchmarks", "hypac_site", "routing", "testbed", "tests")
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    edges = edges_of(modules_of(ROOT, PACKAGES_OF_OURS))
+    assert len(edges) > 500
+    found = [
+        [f"{name} -> {', '.join(sorted(edges[name] & circle))}" for name in sorted(circle)]
+        for circle in circles(edges)
+    ]
+    assert found == [], "imports inside functions count, those under TYPE_CHECKING do not"
+
+
+def test_circles_are_found(tmp_path: Path) -> None:
+    sources = {
+        "above": "from ours import below, inside\n",
+        "below": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ours import above\n",
+        "inside": "def later():\n    from ours.above import name\n",
+    }
+    (tmp_path / "ours").mkdir()
+    for name, source in sources.items():
+        (tmp_path / "ours" / f"{name}.py").write_text(source)
+    assert circles(edges_of(modules_of(tmp_path, ("ours",)))) == [{"ours.above", "ours.inside"}]
+
+
 def test_the_core_imports_where_there_is_no_django() -> None:
     script = """
 import pkgutil, sys
@@ -128,6 +155,14 @@ def test_models_and_migrations_agree() -> None:
     from django.core.management import call_command
 
     call_command("makemigrations", check=True, dry_run=True, verbosity=0)
+
+
+def test_no_instance_holds_an_expression_before_it_is_stored() -> None:
+    from django.apps import apps
+
+    for model in apps.get_app_config("annotation").get_models():
+        for field in model._meta.concrete_fields:
+            assert field.has_default() or not field.has_db_default(), field
 
 
 # --- Files --------------------------------------------------------------------------------------------------

@@ -12,6 +12,9 @@ from annotation.importers.limits import MOST_FILES, most_unpacked, unpacks_to_to
 
 NO_CONTENT = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini"})
 ARCHIVES = (".zip", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".tar", ".zst")
+TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", ".xlsb", ".xls", ".ods")
+# What is said about a data set, beside it.
+ABOUT = ("readme", "license", "licence", "changelog", "citation")
 ENCRYPTED = 0x1
 _ENTRY = b"PK\x01\x02"
 _BLOCK = 1024**2
@@ -76,6 +79,14 @@ def content_of(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
         if not info.is_dir() and parts and not any(map(is_no_content, parts)):
             found.setdefault(path, info)
     return found
+
+
+def tables_in(archive: zipfile.ZipFile) -> list[str]:
+    return [path for path in content_of(archive) if path.lower().endswith(TABLES)]
+
+
+def is_about(path: str) -> bool:
+    return PurePosixPath(path).stem.lower().startswith(ABOUT)
 
 
 def is_no_content(part: str) -> bool:

@@ -7,10 +7,9 @@ from typing import IO
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.importers.archives import content_of, is_archive, opened
+from annotation.importers.archives import content_of, is_about, is_archive, opened, tables_in
 from annotation.importers.argilla import is_argilla
 from annotation.importers.hugging_face import INFO, STATE, holds_images
-from annotation.importers.zip_file import is_about, tables_in
 from annotation.importers.zip_texts import is_item
 
 OPEN_DOCUMENT = b"application/vnd.oasis.opendocument.spreadsheet"

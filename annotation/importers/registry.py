@@ -20,6 +20,21 @@ from annotation.importers.zip_file import ZipFile
 from annotation.importers.zip_images import ZipImages
 from annotation.importers.zip_texts import ZipTexts
 
+
+def get(name: str) -> Importer:
+    """By its name; of a workbook with the name of a sheet behind it: "excel:Sheet2"."""
+    if name.startswith(f"{EXCEL}:"):
+        return Excel(sheet=name.removeprefix(f"{EXCEL}:"))
+    try:
+        return IMPORTERS[name]
+    except KeyError:
+        raise InputError(
+            _("There is no format %(name)r; known are %(names)s.")
+            % {"name": name, "names": ", ".join(IMPORTERS)},
+            where="format",
+        ) from None
+
+
 IMPORTERS: dict[str, Importer] = {
     importer.name: importer
     for importer in (
@@ -36,23 +51,9 @@ IMPORTERS: dict[str, Importer] = {
         Excel(),
         ZipImages(),
         ZipTexts(),
-        ZipFile(),
+        ZipFile(get),
         HuggingFace("hf_dataset", gettext_noop("Hugging Face data set"), False),
         HuggingFace("hf_images", gettext_noop("Hugging Face data set of images"), True),
         Argilla(),
     )
 }
-
-
-def get(name: str) -> Importer:
-    """By its name; of a workbook with the name of a sheet behind it: "excel:Sheet2"."""
-    if name.startswith(f"{EXCEL}:"):
-        return Excel(sheet=name.removeprefix(f"{EXCEL}:"))
-    try:
-        return IMPORTERS[name]
-    except KeyError:
-        raise InputError(
-            _("There is no format %(name)r; known are %(names)s.")
-            % {"name": name, "names": ", ".join(IMPORTERS)},
-            where="format",
-        ) from None

@@ -4,9 +4,8 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import PurePosixPath
 from typing import IO
 
 from django.conf import settings
@@ -14,46 +13,41 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
-from annotation.importers.archives import content_of, opened
+from annotation.importers.archives import content_of, opened, tables_in
 from annotation.importers.base import Importer, Record
 from annotation.importers.budget import in_time_of
+from annotation.importers.detect import detect_in
 from annotation.importers.limits import comes_from
 
-TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", ".xlsb", ".xls", ".ods")
-# What is said about a data set, beside it.
-ABOUT = ("readme", "license", "licence", "changelog", "citation")
 # Formats that are read from front to back, so that no copy is made.
 STREAMS = ("csv", "csv_comma", "csv_semicolon", "tsv", "jsonl", "json", "lines", "doccano")
 
 
 class ZipFile:
+    """`importer_named` gives the importer of what lies in the archive, by its name."""
+
     name = "zip_file"
     title = gettext_noop("Data file in a zip archive")
     holds_images = False
     holds_labels = False
 
+    def __init__(self, importer_named: Callable[[str], Importer]) -> None:
+        self.importer_named = importer_named
+
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
-        with _inside(file, file_name) as (importer, inner, name):
+        with _inside(file, file_name, self.importer_named) as (importer, inner, name):
             yield from importer.records(inner, name, skip=skip)
 
     def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
-        with _inside(file, file_name) as (importer, inner, name):
+        with _inside(file, file_name, self.importer_named) as (importer, inner, name):
             yield from importer.measure(inner, name)
 
 
-def tables_in(archive: zipfile.ZipFile) -> list[str]:
-    return [path for path in content_of(archive) if path.lower().endswith(TABLES)]
-
-
-def is_about(path: str) -> bool:
-    return PurePosixPath(path).stem.lower().startswith(ABOUT)
-
-
 @contextmanager
-def _inside(file: IO[bytes], file_name: str) -> Iterator[tuple[Importer, IO[bytes], str]]:
+def _inside(
+    file: IO[bytes], file_name: str, importer_named: Callable[[str], Importer]
+) -> Iterator[tuple[Importer, IO[bytes], str]]:
     """The file in the archive, what reads it, and its name."""
-    from annotation.importers import detect, registry  # they know this module
-
     with opened(file) as archive:
         found = tables_in(archive)
         if len(found) != 1:
@@ -67,7 +61,7 @@ def _inside(file: IO[bytes], file_name: str) -> Iterator[tuple[Importer, IO[byte
                 ):
                     raise InputError(_("It is compressed twice. Unpack it first."), where=path)
                 inner.seek(0)
-                importer = registry.get(detect.detect_in(inner, path))
+                importer = importer_named(detect_in(inner, path))
                 inner.seek(0)
                 if importer.name in STREAMS:
                     yield importer, inner, path

@@ -12,10 +12,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
-from annotation.importers.archives import content_of, opened
+from annotation.importers.archives import content_of, is_about, opened
 from annotation.importers.base import Problem, Record, row_or_problem
 from annotation.importers.text import UTF8_BOM, UTF16_BOMS
-from annotation.importers.zip_file import is_about
 
 TEXTS = (".txt", ".text", ".md")
 FOLDER = "folder"

@@ -3,6 +3,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from annotation import failures
 from annotation.models.projects import Project
 
 
@@ -33,7 +34,13 @@ class Job(models.Model):
     pause_asked = models.BooleanField(
         default=False, help_text="It is to stop once what is under way has been stored."
     )
-    error = models.TextField(blank=True)
+    error = models.TextField(blank=True, help_text="Why the last attempt failed, in English.")
+    error_code = models.CharField(
+        max_length=40, blank=True, default="", db_default="", help_text="Name in annotation.failures."
+    )
+    error_params = models.JSONField(
+        default=dict, db_default={}, blank=True, help_text="What its sentence names."
+    )
     result = models.JSONField(default=dict)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
@@ -65,6 +72,11 @@ class Job(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} ({self.state})"
+
+    @property
+    def error_in_words(self) -> str:
+        """Why the last attempt failed, in the language of the reader where that is known; "" if none did."""
+        return self.error and (failures.in_words(self.error_code, self.error_params) or self.error)
 
 
 class JobProblem(models.Model):

@@ -1,7 +1,9 @@
+import hashlib
 from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -10,6 +12,11 @@ from knox.models import AbstractAuthToken, get_digest_token
 from knox.settings import CONSTANTS
 
 from annotation.models.projects import Membership, Project
+
+
+def stamp(password_hash: str) -> str:
+    """What changes with the password. The hash of a password is no secret to whoever can read this."""
+    return hashlib.sha256(password_hash.encode()).hexdigest()
 
 
 class Tokens(models.Manager["ApiToken"]):
@@ -21,6 +28,11 @@ class Tokens(models.Manager["ApiToken"]):
         start = secret[: CONSTANTS.TOKEN_KEY_LENGTH]
         token = self.create(digest=digest, token_key=start, expiry=timezone.now() + lasts, **fields)
         return token, secret
+
+    def keep(self, *, user: AbstractBaseUser, password_hash: str) -> None:
+        """Carry over what was made under another hash of the same password."""
+        made_so = self.filter(user=user, password_stamp=stamp(password_hash))
+        made_so.update(password_stamp=stamp(user.password))
 
 
 class ApiToken(AbstractAuthToken):

@@ -9,13 +9,13 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from annotation import usernames
+from annotation.models.tokens import ApiToken
 
 
 class NameKey(models.CharField):
     """What is unique about a username besides itself: filled in from it whenever a row is written.
 
-    Null for names that nobody can type, and for accounts that were there before names had to differ: those
-    stay as they are, until they get another name.
+    Null for names that nobody can type.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -26,8 +26,7 @@ class NameKey(models.CharField):
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
         name = model_instance.username  # type: ignore[attr-defined]
-        if (add or getattr(model_instance, self.attname) is not None) and usernames.is_typed(name):
-            setattr(model_instance, self.attname, self.of(name))
+        setattr(model_instance, self.attname, self.of(name) if usernames.is_typed(name) else None)
         return super().pre_save(model_instance, add)
 
     def deconstruct(self) -> Any:
@@ -96,7 +95,6 @@ class User(AbstractUser):
             return
         if not self._state.adding and User.objects.filter(pk=self.pk, username=self.username).exists():
             return
-        self.username_key, self.username_look = "", ""  # no longer what an old name left them as
         if words := usernames.objection(self.username):
             raise ValidationError({"username": words})
         others = User.objects.exclude(pk=self.pk)
@@ -112,12 +110,10 @@ class User(AbstractUser):
         return check_password(raw_password, self.password, self._hash_anew)
 
     def _hash_anew(self, raw_password: str) -> None:
-        from annotation.services.tokens import keep_tokens
-
         before = self.password
         self.set_password(raw_password)
         self._password = None  # it is the same one: nothing is to be told of a change
         # Hashing stays outside: SQLite has one lock for all who write.
         with transaction.atomic():
             self.save(update_fields=["password"])
-            keep_tokens(user=self, password_hash=before)
+            ApiToken.objects.keep(user=self, password_hash=before)

@@ -1,7 +1,7 @@
 """How far people who answered the same questions agree: pure arithmetic on arrays, no database.
 
-Each measure is a few lines on counts, which makes its bootstrap one matrix product. docs/review.md says which
-packages were weighed, and against which results these lines are tested.
+Each measure is a few lines on counts, which makes its bootstrap one matrix product. docs/labelling.md says
+why packages were not used, and against which results these lines are tested.
 """
 
 from collections.abc import Callable, Hashable, Sequence

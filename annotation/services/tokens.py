@@ -4,7 +4,6 @@ A token holds until its last day, until it is revoked, and until the person's pa
 way. It is given out once; the database has its hash.
 """
 
-import hashlib
 from datetime import timedelta
 
 from django.conf import settings
@@ -15,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.models import ApiToken, Membership, Project, User
+from annotation.models.tokens import stamp
 from annotation.services import audit
 from annotation.services.members import check_role
 
@@ -96,17 +96,6 @@ def note_use(token: ApiToken) -> None:
     if token.last_used_at is None or token.last_used_at < now - USED_EVERY:
         unnoted = Q(last_used_at__isnull=True) | Q(last_used_at__lt=now - USED_EVERY)
         ApiToken.objects.filter(unnoted, pk=token.pk).update(last_used_at=now)
-
-
-def stamp(password_hash: str) -> str:
-    """What changes with the password. The hash of a password is no secret to whoever can read this."""
-    return hashlib.sha256(password_hash.encode()).hexdigest()
-
-
-def keep_tokens(*, user: User, password_hash: str) -> None:
-    """Carry over what was made under another hash of the same password."""
-    made_so = ApiToken.objects.filter(user=user, password_stamp=stamp(password_hash))
-    made_so.update(password_stamp=stamp(user.password))
 
 
 def forget_ended() -> None:

@@ -10,6 +10,7 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
 from annotation import secrets
+from annotation.checks import was_made_before_0_3
 from annotation.errors import InputError
 from hypac_site.backup.databases import database, refuse_unless_empty
 from hypac_site.backup.making import KEY_CHECK
@@ -29,11 +30,13 @@ class Restored:
 def check_backup(source: Path) -> Restored:
     """Read the whole backup and compare it with what it says of itself; changes nothing.
 
-    Raises InputError where it is damaged, or made by a newer version.
+    Raises InputError where it is damaged, or made by a newer version, or by one before 0.3.
     """
     manifest = Manifest.read(source)
     known = set(MigrationLoader(None).disk_migrations)
     there = {(app, name) for app, name in manifest.migrations}
+    if was_made_before_0_3(there):
+        raise InputError("The backup was made by HyPAC before 0.3. Put it back with version 0.2.0.")
     if newer := sorted(there - known):
         raise InputError(
             "The backup was made by a newer version of HyPAC, which has "

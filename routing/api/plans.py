@@ -12,9 +12,9 @@ from rest_framework.response import Response
 from annotation.api.base import ProjectView
 from routing.api.bodies import decimal_number, map_of
 from routing.api.usability import UsabilityBody, usability_content
+from routing.runs.plan import Outlook, outlook
+from routing.runs.plan_fields import columns_of_probabilities
 from routing.selectors.plan_options import Option, plan_options
-from routing.services.plan_fields import columns_of_probabilities
-from routing.services.runs import Outlook, outlook
 
 
 def _share(**options: Any) -> serializers.DecimalField:

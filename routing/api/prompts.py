@@ -20,7 +20,7 @@ from routing.backends import Example, Prompt
 from routing.models import Source
 from routing.prompts import PRESETS
 from routing.selectors.tries import newest_try
-from routing.services.prompts import PROMPTED, prompt_in_force
+from routing.services.prompts import prompt_in_force, prompted
 from routing.services.tries import start_try
 
 _PARTS = ("system", "template", "examples")
@@ -42,7 +42,7 @@ def prompt_from(sent: Any) -> Prompt | None:
 
 def prompt_content(source: Source) -> dict[str, Any] | None:
     """The prompt in force; its number is 0 where it is the default of the task type."""
-    return _content(prompt_in_force(source)) if source.backend in PROMPTED else None
+    return _content(prompt_in_force(source)) if source.backend in prompted() else None
 
 
 class ExampleBody(serializers.Serializer[Any]):

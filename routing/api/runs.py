@@ -20,9 +20,12 @@ from routing.api.bodies import RunBody, RunDetails
 from routing.api.budget import money_of
 from routing.api.plans import RunFields
 from routing.models import Certificate, Run
+from routing.runs.cancel import cancel_run
+from routing.runs.certify import analyse
+from routing.runs.route import route
+from routing.runs.start import start_run_knowingly
 from routing.selectors.runs import Threshold, run_report
 from routing.services.run_usability import accept_unusable
-from routing.services.runs import analyse, cancel_run, route, start_run_knowingly
 
 
 class RunPages(KeysetPages):

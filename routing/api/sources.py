@@ -20,7 +20,7 @@ from routing.api.bodies import decimal_number, map_of
 from routing.api.prompts import PromptBody
 from routing.api.usability import UsabilityBody, usability_content
 from routing.models import ModelPrice, Source
-from routing.services.scoring import offered_scores
+from routing.services.score_fields import offered_scores
 from routing.services.source_warnings import warnings_of
 from routing.services.sources import delete_source, save_source
 from routing.services.usability import look_at_one

@@ -1,5 +1,6 @@
-"""Ways to run a source. The registry names where each lives; it is imported when it is used."""
+"""Ways to run a source. The registry names where each lives; its class says what it needs and can do."""
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -10,14 +11,15 @@ from routing.backends.base import Answer, Backend, BackendError, predict_all
 from routing.backends.context import Example, Prompt, SourceContext, TaskSpec
 
 BACKENDS = {
-    "label_studio_ml": "routing.backends.label_studio_ml.LabelStudioMl",
     "openai_api": "routing.backends.openai_api.OpenAIApi",
     "openai_batch": "routing.backends.openai_batch.OpenAIBatch",
-    "recorded": "routing.backends.recorded.Recorded",
-    "sklearn": "routing.backends.sklearn.Sklearn",
-    "uploaded": "routing.backends.uploaded.Uploaded",
     "vllm": "routing.backends.vllm.Vllm",
+    "label_studio_ml": "routing.backends.label_studio_ml.LabelStudioMl",
+    "sklearn": "routing.backends.sklearn.Sklearn",
+    "recorded": "routing.backends.recorded.Recorded",
+    "uploaded": "routing.backends.uploaded.Uploaded",
 }
+"""Where each backend lives, by its name, in the order in which forms offer them."""
 
 __all__ = [
     "BACKENDS",
@@ -28,9 +30,36 @@ __all__ = [
     "Prompt",
     "SourceContext",
     "TaskSpec",
+    "backend_class",
+    "backend_classes",
+    "backends_that",
     "open_backend",
     "predict_all",
 ]
+
+
+def backend_class(name: str) -> type[Backend]:
+    """What the backend called `name` declares. Raises InputError where there is none."""
+    try:
+        module, attribute = BACKENDS[name].rsplit(".", 1)
+    except KeyError:
+        raise InputError(
+            _("There is no backend %(name)r; choose one of %(names)s.")
+            % {"name": name, "names": ", ".join(sorted(BACKENDS))},
+            where="backend",
+        ) from None
+    found: type[Backend] = getattr(import_module(module), attribute)
+    return found
+
+
+def backend_classes() -> dict[str, type[Backend]]:
+    """All of them by their names."""
+    return {name: backend_class(name) for name in BACKENDS}
+
+
+def backends_that(holds: Callable[[type[Backend]], bool]) -> frozenset[str]:
+    """The names of those whose declaration `holds` is true of."""
+    return frozenset(name for name, declared in backend_classes().items() if holds(declared))
 
 
 def open_backend(name: str, params: dict[str, Any], context: SourceContext | None = None) -> Backend:
@@ -38,13 +67,4 @@ def open_backend(name: str, params: dict[str, Any], context: SourceContext | Non
 
     `routing.services.opened.open_source` opens that of a stored source with its context.
     """
-    try:
-        module, attribute = BACKENDS[name].rsplit(".", 1)
-    except KeyError:
-        raise InputError(
-            _("There is no backend %(name)r; choose one of %(names)s.")
-            % {"name": name, "names": ", ".join(BACKENDS)},
-            where="backend",
-        ) from None
-    backend: Backend = getattr(import_module(module), attribute)(params, context or SourceContext())
-    return backend
+    return backend_class(name)(params, context or SourceContext())

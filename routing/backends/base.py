@@ -1,18 +1,20 @@
-"""What a backend is: one small class that answers for a list of items."""
+"""What a backend is: one small class that says what it needs and can do, and answers for a list of items."""
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, ClassVar, Literal
 
 from django.utils.translation import gettext as _
 
-from annotation.errors import HypacError, InputError
+from annotation.errors import HypacError
 from annotation.models import Item
 from routing.backends.context import SourceContext
+from routing.backends.params import Param, Secret
 
 COST = "cost"
 """In `Backend.most_usage`, beside the names of routing.core.costs: the cost itself, where it is known."""
@@ -54,28 +56,81 @@ class Answer:
 Answered = tuple[Item, Answer]
 
 
-class Backend(Protocol):
+class Backend(ABC):
     """One way to run a source, made from the source's params.
 
-    The constructor raises InputError, its `where` naming the param, where the params cannot be used.
+    The class declares what pages, services, API and commands have to know of it, so its module imports what
+    is heavy only where that is used. The constructor raises InputError, its `where` naming the param, where
+    the params cannot be used.
+
+    Attributes
+    ----------
+    title
+        Where the answers come from, as one of the choices of a form.
+    note
+        What to know before it is chosen.
+    params
+        Everything that it takes, in the order in which a form asks for it; a `Secret` among them is the key
+        of its server.
+    told_by
+        The params that tell sources apart in a list; all, where none is named.
+    prompted
+        It is asked with the prompt of the source, which is text: never about images.
+    lists_models
+        Its server mostly has a list of its models, against which address and name can be checked.
+    known_from
+        Where its answers are before a run asks: in columns of the imported data, or sent in from outside; ""
+        for a model that is asked.
+    never_lost
+        A worker that dies loses no answer that has to be paid for: whoever asks next gets it.
+    in_process
+        It holds its model in the worker's own process, which needs a GPU.
     """
 
+    title: ClassVar[Any]
+    note: ClassVar[Any] = ""
+    params: ClassVar[tuple[Param, ...]] = ()
+    told_by: ClassVar[tuple[str, ...]] = ()
+    prompted: ClassVar[bool] = False
+    lists_models: ClassVar[bool] = False
+    known_from: ClassVar[Literal["", "columns", "sent"]] = ""
+    never_lost: ClassVar[bool] = False
+    in_process: ClassVar[bool] = False
+
+    @classmethod
+    def has_key(cls) -> bool:
+        """Whether its server may ask for a key."""
+        return any(isinstance(param, Secret) for param in cls.params)
+
+    @classmethod
+    def for_a_try(cls, params: dict[str, Any], context: SourceContext) -> "Backend":
+        """What is asked where a source is tried on a few items while somebody waits.
+
+        Raises InputError where there is nothing to ask.
+        """
+        return cls(params, context)
+
     @property
+    @abstractmethod
     def default_score(self) -> str:
         """Name of the uncertainty score that fits its answers."""
 
     @property
+    @abstractmethod
     def fields(self) -> frozenset[str]:
         """What `Answer.raw` holds that uncertainty scores read; empty where no score can be computed."""
 
     @property
+    @abstractmethod
     def usage(self) -> frozenset[str]:
         """What is known of the use of a call: names of routing.core.costs that a cost function may need."""
 
     @property
+    @abstractmethod
     def in_flight(self) -> int:
         """The most items that it takes before it has given the answers of earlier ones."""
 
+    @abstractmethod
     def __init__(self, params: dict[str, Any], context: SourceContext) -> None: ...
 
     def check(self) -> dict[str, Any]:
@@ -84,19 +139,24 @@ class Backend(Protocol):
         Returns what the server says that it serves (model, revision), to be stored with the source; empty
         where there is nothing to say. Raises InputError, its `where` naming the param. It may take seconds.
         """
+        return {}
 
+    @abstractmethod
     def fingerprint(self) -> str:
         """SHA-256 of everything that the answers depend on. Raises BackendError where it cannot be known."""
 
     def hidden_columns(self) -> frozenset[str]:
         """Columns of the imported data that are model output and must not be seen before the analysis."""
+        return frozenset()
 
     def most_usage(self, item: Item) -> Mapping[str, Decimal]:
         """The most that one item can use of what its cost function charges (names of routing.core.costs);
         without an entry where that is not known. Where what the answer costs is known, COST is that. Money
         for it is set aside before the item is asked for.
         """
+        return {}
 
+    @abstractmethod
     def predict(self, items: Iterable[Item]) -> Iterator[list[Answered]]:
         """Exactly one answer for each of `items`, in groups, in the order in which they come; the same
         whatever other items come along.
@@ -129,27 +189,6 @@ def digest(**parts: Any) -> str:
 def shortened(text: str, length: int = MOST_REASON) -> str:
     """`text` with at most so many characters; where some are left out it ends in an ellipsis."""
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
-
-
-def text_param(params: dict[str, Any], name: str, *, required: bool = False) -> str:
-    """A param that is text. Raises InputError naming it."""
-    value = params.get(name) or ""
-    if not isinstance(value, str):
-        raise InputError(_("This must be text."), where=name)
-    if required and not value.strip():
-        raise InputError(_("This is needed."), where=name)
-    return value
-
-
-def refuse_unknown(params: dict[str, Any], known: Sequence[str]) -> None:
-    """Raise InputError where `params` has something that the backend does not know: a typing error, most
-    likely.
-    """
-    if unknown := sorted(set(params) - set(known)):
-        raise InputError(
-            _("This is no parameter of the backend; it knows %(names)s.") % {"names": ", ".join(known)},
-            where=unknown[0],
-        )
 
 
 def in_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

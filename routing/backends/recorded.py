@@ -5,15 +5,18 @@ from decimal import Decimal
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.backends.base import COST as KNOWN_COST
-from routing.backends.base import Answer, Answered, digest, in_chunks, refuse_unknown, text_param
+from routing.backends.base import Answer, Answered, Backend, digest, in_chunks
 from routing.backends.cells import decimal_cell, label_numbers, listed, numbers
 from routing.backends.context import SourceContext
+from routing.backends.params import Column, Part, read_values
 from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
 
+NAME = "recorded"
 LABEL, COST = "label_column", "cost_column"
 SCORE_COLUMNS = {
     "confidence_column": "confidence",
@@ -32,7 +35,95 @@ USAGE_COLUMNS = {
     "seconds_column": SECONDS,
 }
 FINISH = "finish_reason_column"
-PARAMS = (LABEL, *SCORE_COLUMNS, *USAGE_COLUMNS, FINISH, COST)
+MORE = Part(
+    gettext_lazy("More columns"),
+    gettext_lazy("probabilities, samples, tokens, time, cost"),
+    opened_by="cost_function",  # which may need one of them
+)
+
+
+def _more(name: str, label: Any, help_text: Any) -> Column:
+    return Column(name, label, help_text, nothing=gettext_lazy("None"), part=MORE)
+
+
+PARAMS = (
+    Column(
+        LABEL,
+        gettext_lazy("Column with its label"),
+        required=True,
+        nothing=gettext_lazy("Choose a column"),
+        none_yet=gettext_lazy("Import the data first: its columns are what can be chosen here."),
+    ),
+    Column(
+        "confidence_column",
+        gettext_lazy("Column with its confidence"),
+        gettext_lazy("From 0 to 1; 1 is sure."),
+        nothing=gettext_lazy("None"),
+        row="sure",
+    ),
+    Column(
+        "uncertainty_column",
+        gettext_lazy("or column with its uncertainty"),
+        gettext_lazy("From 0 to 1; 0 is sure."),
+        nothing=gettext_lazy("None"),
+        row="sure",
+    ),
+    _more(
+        "probabilities_column",
+        gettext_lazy("Column with the probabilities of the labels"),
+        gettext_lazy("A JSON object, or cat: 0.7; dog: 0.3. They may leave labels out."),
+    ),
+    _more(
+        "label_logprobs_column",
+        gettext_lazy("or with their logarithms"),
+        gettext_lazy("The same, as natural logarithms."),
+    ),
+    _more(
+        "token_probabilities_column",
+        gettext_lazy("Column with the probabilities of the generated tokens"),
+        gettext_lazy("A JSON list, or numbers separated by semicolons."),
+    ),
+    _more(
+        "token_logprobs_column",
+        gettext_lazy("or with their logarithms"),
+        gettext_lazy("The same, as natural logarithms."),
+    ),
+    _more(
+        "samples_column",
+        gettext_lazy("Column with several answers to the item"),
+        gettext_lazy("A JSON list, or labels separated by semicolons: how much they disagree is a score."),
+    ),
+    _more(
+        "verbalized_column",
+        gettext_lazy("Column with the confidences that the model stated"),
+        gettext_lazy("A JSON list of its replies, or numbers separated by semicolons."),
+    ),
+    _more(
+        "tokens_in_column",
+        gettext_lazy("Column with the number of tokens read"),
+        gettext_lazy("What an API counts as input."),
+    ),
+    _more(
+        "tokens_out_column",
+        gettext_lazy("Column with the number of tokens generated"),
+        gettext_lazy("What an API counts as output, reasoning included."),
+    ),
+    _more(
+        "seconds_column",
+        gettext_lazy("Column with the seconds that the answer took"),
+        gettext_lazy("Decimals are fine."),
+    ),
+    _more(
+        FINISH,
+        gettext_lazy("Column with the reason why the model stopped"),
+        gettext_lazy("Where it says “length”, the answer was cut off and is not used."),
+    ),
+    _more(
+        COST,
+        gettext_lazy("Column with what the answer cost"),
+        gettext_lazy("Where it is known item by item. It goes before the way of counting chosen below."),
+    ),
+)
 # The score of a source that names no other: the first whose column is there.
 SCORES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("recorded", ("confidence", "uncertainty")),
@@ -54,22 +145,29 @@ MAX_COUNT = 2**31 - 1
 PLACES = Decimal(1).scaleb(-10)
 
 
-class Recorded:
+class Recorded(Backend):
     """`label_column` holds the label; the columns in `SCORE_COLUMNS` what scores are computed from, those in
     `USAGE_COLUMNS` what the call used, `finish_reason_column` why the model stopped, and `cost_column` what
     the answer cost."""
 
+    title = gettext_lazy("Answers that came with the data")
+    params = PARAMS
+    known_from = "columns"
+    never_lost = True
     # Nothing is in flight: so many are stored at a time.
     in_flight = 2_000
 
     def __init__(self, params: dict[str, Any], context: SourceContext | None = None) -> None:
-        refuse_unknown(params, PARAMS)
-        self.columns = {name: text_param(params, name, required=name == LABEL) for name in PARAMS}
+        self.columns: dict[str, str] = read_values(self.params, params)
         if self.columns["confidence_column"] and self.columns["uncertainty_column"]:
             raise InputError(
                 _("Name a column of confidences or one of uncertainties, not both."),
                 where="uncertainty_column",
             )
+
+    @classmethod
+    def for_a_try(cls, params: dict[str, Any], context: SourceContext) -> Backend:
+        raise InputError(_("Its answers came with the data: there is nothing to ask a model."))
 
     @property
     def fields(self) -> frozenset[str]:
@@ -83,10 +181,6 @@ class Recorded:
     def default_score(self) -> str:
         return next((name for name, fields in SCORES if self.fields.intersection(fields)), "recorded")
 
-    def check(self) -> dict[str, Any]:
-        """Nothing beside the items is read."""
-        return {}
-
     def most_usage(self, item: Item) -> Mapping[str, Decimal]:
         """Nothing is called: what an answer costs is known before it is asked for."""
         use = {field: self._usage(item, name) for name, field in USAGE_COLUMNS.items()}
@@ -95,9 +189,9 @@ class Recorded:
 
     def fingerprint(self) -> str:
         # Without the columns that are not named: what was recorded before a column could be keeps its hash.
-        later = [name for name in PARAMS if name not in FIRST and self.columns[name]]
+        later = [name for name in self.columns if name not in FIRST and self.columns[name]]
         return digest(
-            backend="recorded",
+            backend=NAME,
             **{name.removesuffix("_column"): self.columns[name] for name in (*FIRST, *later)},
         )
 

@@ -7,33 +7,25 @@ Loading such a file runs code, so a file is chosen by name from that folder alon
 import hashlib
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-import joblib
 import numpy as np
 from django.conf import settings
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from annotation.errors import InputError
 from annotation.models import Item
 from annotation.services.files import open_file
-from routing.backends.base import (
-    Answer,
-    Answered,
-    BackendError,
-    digest,
-    in_chunks,
-    refuse_unknown,
-    text_param,
-)
+from routing.backends.base import Answer, Answered, Backend, BackendError, digest, in_chunks
 from routing.backends.context import SourceContext
+from routing.backends.params import Text, read_values
 from routing.core.costs import SECONDS
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
@@ -48,16 +40,27 @@ def available_models() -> list[str]:
     return sorted(file.stem for file in folder.glob(f"*{SUFFIX}") if NAME.match(file.stem))
 
 
-class Sklearn:
+class Sklearn(Backend):
     """`model` is the name of a file in HYPAC_SKLEARN_MODELS, without its ending."""
 
+    title = gettext_lazy("A scikit-learn model on this server")
+    params = (
+        Text(
+            "model",
+            gettext_lazy("Model file"),
+            gettext_lazy("Files that whoever runs this server put into its folder of models."),
+            required=True,
+            offers=lambda task: ((name, name) for name in available_models()),
+            nothing=gettext_lazy("Choose a model"),
+            none_yet=gettext_lazy("There is no model file on this server yet."),
+        ),
+    )
     default_score: ClassVar[str] = "max_softmax"
     fields: ClassVar[frozenset[str]] = frozenset({"classes", "probabilities"})
     usage: ClassVar[frozenset[str]] = frozenset({SECONDS})
 
     def __init__(self, params: dict[str, Any], context: SourceContext | None = None) -> None:
-        refuse_unknown(params, ("model",))
-        self.name = text_param(params, "model", required=True)
+        self.name: str = read_values(self.params, params)["model"]
         # The name may only ever mean a file of that folder: no separators, no leading dot.
         if not NAME.match(self.name) or self.name not in available_models():
             known = ", ".join(available_models()) or "none yet"
@@ -83,14 +86,8 @@ class Sklearn:
             raise InputError(error.message, where="model") from error
         return {}
 
-    def most_usage(self, item: Item) -> Mapping[str, Decimal]:
-        return {}
-
     def fingerprint(self) -> str:
         return digest(backend="sklearn", file=self._sha256)
-
-    def hidden_columns(self) -> frozenset[str]:
-        return frozenset()
 
     @cached_property
     def _sha256(self) -> str:
@@ -197,6 +194,8 @@ def _read(path: Path, sha256: str) -> dict[str, Any]:
             )
         file.seek(0)
         try:
+            import joblib  # where a model is read; a web server that has none need not load it
+
             # Only files of whoever runs the server come here; see the head of this module.
             content = joblib.load(file)
         except Exception as error:

@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from annotation.values import as_text
 from routing.core.experiment.reliability import reliability
 from routing.models import ItemScore, Prediction, Run, RunSource, Spend
-from routing.services.scoring import score_of
+from routing.runs.score import score_of
 
 PEOPLE = "People"
 

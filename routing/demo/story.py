@@ -19,10 +19,12 @@ from annotation.services.projects import create_project
 from routing.demo import people
 from routing.demo.scene import Model, Pool, Scene
 from routing.models import Delivery, ModelPrice, Run, SourceTry
+from routing.runs.certify import analyse
+from routing.runs.route import route
+from routing.runs.start import start_run
 from routing.selectors.tries import newest_try
 from routing.services.deliveries import deliver
 from routing.services.model_prices import save_price
-from routing.services.runs import analyse, route, start_run
 from routing.services.sources import save_source
 from routing.services.tries import start_try
 

@@ -141,7 +141,7 @@ class Run(models.Model):
     tally = models.JSONField(
         null=True,
         blank=True,
-        help_text="What the routing came to (routing.services.tally).",
+        help_text="What the routing came to.",
     )
     invalid_reason = models.TextField(blank=True, help_text="What broke the certificate, if anything did.")
     created_by = models.ForeignKey(

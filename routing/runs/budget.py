@@ -4,35 +4,58 @@ What a worker had set aside when it died counts as lost: those calls may have be
 tell. It stays within the budget.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q, QuerySet, Sum
 from django.utils.translation import gettext as _
 
-from annotation import jobs
-from annotation.errors import ConflictError, InputError, JobFailedError
+from annotation import failures, jobs
+from annotation.errors import ConflictError, HypacError, InputError, JobFailedError
 from annotation.jobs import JobContext
 from annotation.models import Job, User
 from annotation.services import audit
+from routing.backends import backends_that
 from routing.core.exact import plain
 from routing.models import Reservation, Run, RunSource, Spend
 from routing.services.states import CANCELLABLE
 
 ZERO = Decimal(0)
 State = Reservation.State
-# Calls of theirs are not lost with a worker: recorded and uploaded answers are there before anybody asks, and
-# a batch at a server is found again by whoever asks next.
-NEVER_LOST = ("recorded", "openai_batch", "uploaded")
-# How the sentence begins that says so.
-USED_UP = "The budget"
 # What the column of budgets holds.
 PLACES, LARGEST = Decimal(1).scaleb(-6), Decimal(10) ** 14
 
 
 class BudgetError(JobFailedError):
     """The budget of a run has no room for the next call."""
+
+
+def _used_up(params: Mapping[str, Any]) -> str:
+    if params["lost"] is None:
+        return (
+            _(
+                "The budget of run %(run)s is not enough for more: of %(budget)s %(currency)s its models "
+                "have spent %(spent)s %(currency)s, and the next answer may cost up to %(most)s "
+                "%(currency)s. Everything that was paid for is stored. Raise the budget on the page of the "
+                "run: it then goes on where it stopped."
+            )
+            % params
+        )
+    return (
+        _(
+            "The budget of run %(run)s is not enough for more: of %(budget)s %(currency)s its models have "
+            "spent %(spent)s %(currency)s, up to %(lost)s %(currency)s may have been charged for %(calls)s "
+            "calls that were lost with their worker, and the next answer may cost up to %(most)s "
+            "%(currency)s. Everything that was paid for is stored. Raise the budget on the page of the run: "
+            "it then goes on where it stopped."
+        )
+        % params
+    )
+
+
+USED_UP = failures.register("budget_used_up", _used_up)
 
 
 class BudgetReservation:
@@ -99,22 +122,20 @@ class BudgetReservation:
         row.filter(state=State.OPEN).update(calls=len(most), amount=sum(most, ZERO))
         abandon(row)
 
-    def too_small_for(self, most: Decimal) -> BudgetError:
-        """Why the run stops: the sentence that people read."""
-        run, currency = self.run, self.run.project.currency
+    def too_small_for(self, most: Decimal) -> HypacError:
+        """Why the run stops: a BudgetError."""
+        run = self.run
         budget = Run.objects.values_list("budget", flat=True).get(pk=run.pk) or ZERO
-        lost = ""
-        if self.lost:
-            calls = lost_reservations(run).aggregate(calls=Sum("calls"))["calls"]
-            lost = (
-                f", up to {plain(self.lost)} {currency} may have been charged for {calls} calls that were "
-                "lost with their worker"
-            )
-        return BudgetError(
-            f"{USED_UP} of run {run.number} is not enough for more: of {plain(budget)} {currency} its "
-            f"models have spent {plain(self.spent)} {currency}{lost}, and the next answer may cost up to "
-            f"{plain(most)} {currency}. Everything that was paid for is stored. Raise the budget on the page "
-            "of the run: it then goes on where it stopped."
+        calls = lost_reservations(run).aggregate(calls=Sum("calls"))["calls"] if self.lost else 0
+        return USED_UP.error(
+            raised_as=BudgetError,
+            run=run.number,
+            currency=run.project.currency,
+            budget=plain(budget),
+            spent=plain(self.spent),
+            lost=plain(self.lost) if self.lost else None,
+            calls=calls,
+            most=plain(most),
         )
 
 
@@ -179,7 +200,7 @@ def set_budget(*, run: Run, user: User | None, budget: Decimal | None) -> Run:
 
 def stopped_at_budget(job: Job | None) -> bool:
     """Whether the job failed for want of budget alone."""
-    return job is not None and job.state == Job.State.FAILED and job.error.startswith(USED_UP)
+    return job is not None and job.state == Job.State.FAILED and job.error_code == USED_UP.code
 
 
 def lose_what_others_left(context: JobContext, run: Run) -> None:
@@ -190,7 +211,8 @@ def lose_what_others_left(context: JobContext, run: Run) -> None:
 def abandon(reservations: QuerySet[Reservation]) -> None:
     """Nobody waits for the calls of these reservations any more: what is open of them counts as lost."""
     left = reservations.filter(state=State.OPEN)
-    nothing = Q(calls=0) | Q(source__backend__in=NEVER_LOST)
+    never_lost = backends_that(lambda backend: backend.never_lost)
+    nothing = Q(calls=0) | Q(source__backend__in=never_lost)
     left.filter(nothing).update(state=State.SETTLED, calls=0, amount=ZERO)
     left.update(state=State.LOST)
 

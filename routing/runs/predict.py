@@ -26,13 +26,12 @@ from routing.backends import Answer, Backend, BackendError
 from routing.backends.base import Answered
 from routing.models import ItemScore, Prediction, RunSource, Spend
 from routing.runs.budget import BudgetError, BudgetReservation, lose_what_others_left
+from routing.runs.score import score_of, store_scores
 from routing.services import storable
 from routing.services.charging import Charge
 from routing.services.opened import open_source
 from routing.services.run_sources import change_of
-from routing.services.scoring import score_of
 from routing.services.sql import analyse_tables
-from routing.services.stored_scores import store_scores
 
 CUT_OFF = "length"
 # Items that are read from the database at a time.

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotation.models import WorkItem
 from routing.models import DrawItem, Prediction, Run, RunSource, Spend
-from routing.selectors.counts import tally
+from routing.runs.counts import tally
 from routing.services.answers import reaches
 from routing.services.states import ROUTED
 

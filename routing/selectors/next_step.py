@@ -66,7 +66,7 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
         text = _("The models are paused. Everything they answered is stored.")
         return NextStep(text, _("Resume"), "job_resume", {**here, "job_id": paused.pk}, "post"), "jobs.edit"
     if late := next((job for job in facts.jobs.values() if jobs.tried_again_at(job)), None):
-        reason = late.error if facts.access.allows("jobs.view") else _("Work waits after a failure.")
+        reason = late.error_in_words if facts.access.allows("jobs.view") else _("Work waits after a failure.")
         text = f"{reason} {job_progress(late).tries_again}"
         if not facts.access.allows("jobs.edit"):
             return NextStep(text), "project.view"

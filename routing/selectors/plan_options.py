@@ -15,9 +15,9 @@ from routing.core.rules import RULES
 from routing.core.targets import TARGETS
 from routing.core_words import said
 from routing.models import Source
+from routing.runs.plan_losses import loss_of, loss_refusal, losses_of_project
 from routing.services.opened import open_source
-from routing.services.plan_losses import loss_of, loss_refusal, losses_of_project
-from routing.services.scoring import offered_scores
+from routing.services.score_fields import offered_scores
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from routing.core.savings import expected_routing_saving
 from routing.core.scores import SCORES
 from routing.core_words import said
 from routing.models import Certificate, Run
-from routing.selectors.counts import SourceCount, blanks, labels_by_source
+from routing.runs.counts import SourceCount, blanks, labels_by_source
 from routing.selectors.ledger import LedgerEntry, ledger
 from routing.selectors.money import Paid, Savings, paid_by, savings
 from routing.selectors.plan_options import loss_title

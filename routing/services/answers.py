@@ -10,7 +10,7 @@ from django.db.models.functions import Cast
 from annotation.selectors.ranges import of_items
 from annotation.values import as_text
 from routing.models import ItemScore, Prediction, Run, RunSource
-from routing.services.scoring import score_of
+from routing.runs.score import score_of
 
 
 def answered(run_source: RunSource) -> Exists:

@@ -22,7 +22,7 @@ from routing.core.grid import score_grid
 from routing.core.plan import Plan
 from routing.core.region import feasible_region
 from routing.core.savings import expected
-from routing.services.chains import thresholds_to_json
+from routing.runs.chains import thresholds_to_json
 
 STEPS = 40
 # Error shares around the run's own at which the saving is recomputed, as powers of 2**(1/3).

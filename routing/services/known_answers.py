@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce, Length
 from annotation import limits
 from annotation.models import Item, Project
 from annotation.values import reader_of
-from routing.backends import predict_all
+from routing.backends import backends_that, predict_all
 from routing.backends.base import digest
 from routing.core.scores import Score, make_score, score_key
 from routing.models import SentAnswer, Source
@@ -22,8 +22,6 @@ from routing.services.opened import open_source
 from routing.services.score_fields import score_fields
 from routing.services.sql import DataCell
 
-KNOWN_BEFORE = frozenset({"recorded", "uploaded"})
-"""Backends whose answers are there before a run asks."""
 LOOKED_AT = 1_000
 AT_ONCE = 50
 """Answers that are in memory at a time, with all that they came with."""
@@ -39,7 +37,8 @@ def known_answers(
     """By the source what its answers for the sampled items are, of all sources for the same items; `score` is
     that of the first of `sources`, its backend's own if none is named.
     """
-    known = [source for source in sources if source.backend in KNOWN_BEFORE]
+    before = backends_that(lambda backend: bool(backend.known_from))
+    known = [source for source in sources if source.backend in before]
     if not known:
         return {}
     key = _key(project, sources, known, score, params)

@@ -5,7 +5,7 @@ from django.db.models import Exists, OuterRef
 from annotation.models import Project
 from routing.core.choices import DEFAULT_TARGET
 from routing.models import PoolItem, Run
-from routing.services.plans import pool_of
+from routing.runs.pool import pool_of
 
 
 def has_new_items(*, project: Project, target: str | None = None) -> bool:

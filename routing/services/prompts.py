@@ -8,23 +8,26 @@ from django.utils.translation import gettext as _
 from annotation import limits
 from annotation.errors import InputError
 from annotation.models import Item, Project, User
-from routing.backends import Prompt
+from routing.backends import Prompt, backends_that
 from routing.models import PromptVersion, Run, RunSource, Source
 from routing.prompts import Messages, check_prompt, default_prompt, prompt_digest, render
 from routing.selectors.visibility import columns_hidden_now
 from routing.services.opened import current_prompt, task_spec
 from routing.services.states import BUSY, State
 
-PROMPTED = frozenset({"openai_api", "openai_batch", "vllm"})
-"""Backends that are asked with a prompt."""
 HIDDEN = "[hidden until the run is analysed]"
+
+
+def prompted() -> frozenset[str]:
+    """Backends that are asked with a prompt."""
+    return backends_that(lambda backend: backend.prompted)
 
 
 def checked_prompt(project: Project, backend: str, prompt: Prompt | None) -> Prompt | None:
     """The prompt as it can be stored. Raises InputError, `where` being the part that cannot be used."""
     if prompt is None:
         return None
-    if backend not in PROMPTED:
+    if backend not in prompted():
         raise InputError(
             _("A source of the kind %(backend)s is asked without a prompt.") % {"backend": backend},
             where="prompt",
@@ -66,7 +69,7 @@ def source_asked_otherwise(
         choices=now.choices if choices is None else tuple(choices),
     )
     rows = RunSource.objects.filter(
-        run__project=project, run__state__in=(*BUSY, State.ANALYSED), source__backend__in=PROMPTED
+        run__project=project, run__state__in=(*BUSY, State.ANALYSED), source__backend__in=prompted()
     )
     for row in rows.select_related("run", "source").order_by("run_id", "position"):
         prompt = current_prompt(row.source)

@@ -2,34 +2,50 @@
 that it may go on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
-from django.utils.translation import override
 
-from annotation import jobs
+from annotation import failures, jobs
 from annotation.errors import ConflictError, JobFailedError
 from annotation.models import Job, User
 from annotation.services import audit
 from annotation.values import reader_of
 from routing.models import DrawItem, ItemScore, PilotItem, PoolItem, Prediction, Run, RunSource
+from routing.runs.score import score_of
 from routing.services.answers import usable
 from routing.services.known_answers import LOOKED_AT
-from routing.services.scoring import score_of
 from routing.services.states import State
 from routing.services.unusable import Unusable, grouped, known_labels
 from routing.services.usability import MOST, Looked, Usability
 from routing.services.usability_words import kinds_in_words
 
-TOO_MANY = "Too many answers cannot be used"
-"""How the sentence begins that says so."""
-
 
 class UnusableError(JobFailedError):
     """Nobody has said that a run may go on with answers of which so many cannot be used."""
+
+
+def _too_many(params: Mapping[str, Any]) -> str:
+    told = ". ".join(
+        _("%(source)s: %(unusable)s of %(total)s, among them %(why)s")
+        % {
+            "source": seen["source"],
+            "unusable": f"{seen['unusable']:,}",
+            "total": f"{seen['total']:,}",
+            "why": kinds_in_words(Unusable(code, count) for code, count in seen["reasons"]),
+        }
+        for seen in params["sources"]
+    )
+    return _(
+        "Too many answers cannot be used. %(told)s. People have not been asked yet. Accept it on the page of "
+        "the run, and it goes on; or cancel the run, mend the source and plan another one."
+    ) % {"told": told}
+
+
+TOO_MANY = failures.register("too_many_unusable", _too_many)
 
 
 def refuse_unusable(run: Run, run_sources: Sequence[RunSource]) -> None:
@@ -38,25 +54,22 @@ def refuse_unusable(run: Run, run_sources: Sequence[RunSource]) -> None:
     """
     if run.accepts_unusable:
         return
-    told = []
+    refused = []
     for run_source in run_sources:
         unusable = [rows.filter(~usable(run_source)) for rows in _asked_about(run, run_source)]
         total = sum(rows.count() for rows in _asked_about(run, run_source))
         count = sum(rows.count() for rows in unusable)
         if count > 1 and count > MOST * total:
-            with override("en"):
-                why = kinds_in_words(_kinds(run, run_source, unusable))
-            told.append(f"{run_source.source.name}: {count:,} of {total:,}, among them {why}")
-    if told:
-        raise UnusableError(
-            f"{TOO_MANY}. {'. '.join(told)}. People have not been asked yet. Accept it on the page of the "
-            "run, and it goes on; or cancel the run, mend the source and plan another one."
-        )
+            reasons = [(reason.code, reason.count) for reason in _kinds(run, run_source, unusable)]
+            name = run_source.source.name
+            refused.append({"source": name, "unusable": count, "total": total, "reasons": reasons})
+    if refused:
+        raise TOO_MANY.error(raised_as=UnusableError, sources=refused)
 
 
 def stopped_at_unusable(job: Job | None) -> bool:
     """Whether the job waits for somebody to accept that many answers cannot be used."""
-    return job is not None and job.state == Job.State.FAILED and job.error.startswith(TOO_MANY)
+    return job is not None and job.state == Job.State.FAILED and job.error_code == TOO_MANY.code
 
 
 def accept_unusable(*, run: Run, user: User | None) -> Run:

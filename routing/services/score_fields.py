@@ -1,11 +1,28 @@
-"""What uncertainty scores read: a stored prediction, and how the labels of the project are spelled."""
+"""What uncertainty scores read of an answer, and which scores the answers of a source can give."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.models import Project
 from annotation.values import ValueReader, as_text
-from routing.models import Prediction
+from routing.core.scores import SCORES, ScoreKind
+from routing.models import Prediction, Source
+from routing.services.opened import open_source
+
+FIELDS = {
+    "probabilities": gettext_lazy("class probabilities"),
+    "label_logprobs": gettext_lazy("log-probabilities of the labels"),
+    "token_probabilities": gettext_lazy("token probabilities"),
+    "token_logprobs": gettext_lazy("log-probabilities of the tokens"),
+    "verbalized": gettext_lazy("stated confidences"),
+    "samples": gettext_lazy("several samples of each answer"),
+    "confidence": gettext_lazy("confidences"),
+    "uncertainty": gettext_lazy("uncertainties"),
+}
 
 
 def fields_of(row: Prediction, reader: ValueReader) -> dict[str, object]:
@@ -33,3 +50,43 @@ def score_fields(
 def _sample(entry: Any, reader: ValueReader) -> str | None:
     value, _ = reader(entry)
     return None if value is None else as_text(value)
+
+
+@dataclass(frozen=True)
+class OfferedScore:
+    """A score, and why the source cannot give it ("" where it can)."""
+
+    kind: ScoreKind
+    refusal: str
+
+
+def offered_scores(source: Source) -> list[OfferedScore]:
+    """Every score in the order of the registry, for a list from which one is chosen for a first source.
+
+    Those that are made of others are offered where the source gives anything that one of them reads.
+    """
+    brings = open_source(source).fields
+    return [
+        OfferedScore(kind, lacking_for(source, brings, [kind.reads or tuple(FIELDS)], kind.name))
+        for kind in SCORES
+    ]
+
+
+def lacking_for(source: Source, brings: frozenset[str], needed: list[tuple[str, ...]], name: str) -> str:
+    """What the answers of the source, which bring these fields, lack for the score, in a sentence."""
+    for fields in needed:
+        if not brings.intersection(fields):
+            wanted = f" {_('or')} ".join(str(FIELDS.get(entry, entry)) for entry in fields)
+            has = (
+                f" {_('and')} ".join(str(words) for entry, words in FIELDS.items() if entry in brings)
+                or "none of them"
+            )
+            if len(fields) == len(FIELDS):
+                return _("The answers of %(source)s come with nothing that a score can be computed from.") % {
+                    "source": source.name
+                }
+            return _(
+                "The score %(name)r needs %(wanted)s, and the answers of %(source)s come with "
+                "%(has)s. Choose another score, or change the source."
+            ) % {"name": name, "wanted": wanted, "source": source.name, "has": has}
+    return ""

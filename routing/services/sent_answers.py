@@ -27,6 +27,7 @@ from annotation.services.bulk import copy_rows
 from annotation.services.files import MODEL_OUTPUT, open_file, store_file
 from annotation.services.import_rows import none_usable
 from annotation.values import reader_of
+from routing.backends import backends_that
 from routing.backends.uploaded import Uploaded
 from routing.backends.uploaded.lines import FORMATS, Line, fields_in, read_line
 from routing.models import PoolItem, Prediction, Run, RunSource, SentAnswer, Source, SourceRevision
@@ -63,9 +64,14 @@ def store_answers_file(*, project: Project, content: IO[bytes], name: str) -> St
     return store_file(project=project, content=content, original_name=name, media_type=MODEL_OUTPUT)
 
 
+def takes_answers(source: Source) -> bool:
+    """Whether its answers are sent in from outside."""
+    return source.backend in backends_that(lambda backend: backend.known_from == "sent")
+
+
 def refuse_other_backends(source: Source) -> None:
     """Raises InputError where the source takes no answers from outside."""
-    if source.backend != "uploaded":
+    if not takes_answers(source):
         raise InputError(
             _("%(source)s is asked by its backend %(backend)s; only a source of uploaded takes predictions.")
             % {"source": source.name, "backend": source.backend},

@@ -6,14 +6,12 @@ from django.utils.translation import gettext as _
 
 from annotation.models import Project
 from annotation.values import reader_of
+from routing.backends import backend_class
 from routing.models import Source
 from routing.selectors.sent_answers import sent_so_far
 from routing.services.opened import open_source
 from routing.services.unusable import passed_on
 from routing.services.usability import Looked, Usability, look_at, look_at_one
-
-LISTING = frozenset({"openai_api", "openai_batch"})
-"""Backends whose server mostly has a list of its models."""
 
 
 def recorded_warnings(
@@ -36,7 +34,7 @@ def warnings_of(source: Source) -> tuple[str, ...]:
     """
     first = not source.project.sources.filter(position__lt=source.position).exists()
     warnings = _warnings(source, look_at_one(source), first=first)
-    if source.backend in LISTING and source.params.get("url") and not source.served:
+    if backend_class(source.backend).lists_models and source.params.get("url") and not source.served:
         warnings.append(
             _(
                 "%(source)s: this address has no list of models, so neither the address nor the name "
@@ -48,10 +46,16 @@ def warnings_of(source: Source) -> tuple[str, ...]:
 
 
 def _warnings(source: Source, seen: Usability, *, first: bool) -> list[str]:
-    if source.backend == "uploaded":
+    known_from = backend_class(source.backend).known_from
+    if known_from == "sent":
         return _of_uploaded(source, seen, first=first)
-    if source.backend != "recorded":
+    if known_from != "columns":
         return _without_score(source) if first else []
+    return _of_columns(source, seen, first=first)
+
+
+def _of_columns(source: Source, seen: Usability, *, first: bool) -> list[str]:
+    """Of answers in imported columns: whether they are labels, and whether they can be routed by."""
     backend, reader = open_source(source), reader_of(source.project)
     warnings = []
     labelled = bool(seen.labels) or not seen.looked_at

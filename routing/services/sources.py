@@ -17,19 +17,17 @@ from annotation.models import Project, User
 from annotation.secrets import decrypt, encrypt
 from annotation.selectors.shown_columns import shown_columns
 from annotation.services import audit
-from routing.backends import BACKENDS, Backend, Prompt, SourceContext, open_backend
+from routing.backends import BACKENDS, Backend, Prompt, SourceContext, backend_class, open_backend
+from routing.backends.params import Column
 from routing.models import ModelPrice, Run, RunSource, Source
 from routing.services import price_checks, storable
 from routing.services.opened import current_prompt, task_spec
-from routing.services.prompts import PROMPTED, add_version, checked_prompt, is_new
+from routing.services.prompts import add_version, checked_prompt, is_new
 from routing.services.states import BUSY, UNDER_WAY
 
-KEYED = frozenset({"label_studio_ml", "openai_api", "openai_batch"})
-"""Backends whose server may ask for a key."""
 MAX_KEY = 4_000
 
 __all__ = [
-    "available_models",
     "backend_names",
     "delete_source",
     "move_source",
@@ -39,15 +37,8 @@ __all__ = [
 ]
 
 
-def available_models() -> list[str]:
-    """Names of the scikit-learn model files on the server."""
-    from routing.backends.sklearn import available_models as names
-
-    return names()
-
-
 def backend_names() -> list[str]:
-    return list(BACKENDS)
+    return sorted(BACKENDS)
 
 
 def save_source(
@@ -95,9 +86,9 @@ def save_source(
     )
     opened = open_backend(backend, params, context)
     _refuse_unstorable(params)
-    _refuse_unknown_columns(project, backend, params)
+    _refuse_unknown_columns(project, opened, params)
     _refuse_shown_columns(project, opened, params)
-    _refuse_images(project, backend)
+    _refuse_images(project, opened)
     stored_prices = _prices(opened, name, cost_function, prices or {})
     served = opened.check()
     fingerprint = ""
@@ -124,7 +115,7 @@ def save_source(
         target.cost_function, target.prices, target.price = cost_function, stored_prices, price
         if not run_in_use(target):  # a run is to notice by itself that its server has changed
             target.served = served
-        if api_key is not None or backend not in KEYED:
+        if api_key is not None or not backend_class(backend).has_key():
             target.api_key = encrypt(key)
         if position is None:
             last = project.sources.aggregate(last=Max("position"))["last"] or 0
@@ -286,7 +277,7 @@ def _key(source: Source | None, backend: str, params: Mapping[str, Any], api_key
     Raises InputError where the stored one would have to go to another server than it was entered for: whoever
     may change a source could otherwise have it sent to a server of theirs.
     """
-    if backend not in KEYED:
+    if not backend_class(backend).has_key():
         if api_key:
             raise InputError(
                 _("A source of the kind %(backend)s has no key.") % {"backend": backend}, where="api_key"
@@ -319,8 +310,8 @@ def _origin(params: Mapping[str, Any]) -> tuple[str, str]:
     return parts.scheme.lower(), parts.netloc.lower()
 
 
-def _refuse_images(project: Project, backend: str) -> None:
-    if backend in PROMPTED and project.items.filter(image__isnull=False).exists():
+def _refuse_images(project: Project, backend: Backend) -> None:
+    if backend.prompted and project.items.filter(image__isnull=False).exists():
         raise InputError(
             _(
                 "This project has images, and language models are sent text only. Choose another "
@@ -346,16 +337,16 @@ def _refuse_shown_columns(project: Project, backend: Backend, params: dict[str, 
     )
 
 
-def _refuse_unknown_columns(project: Project, backend: str, params: dict[str, Any]) -> None:
+def _refuse_unknown_columns(project: Project, backend: Backend, params: dict[str, Any]) -> None:
     """A column that no import brought is a typing error, most likely.
 
     Imports may differ in their columns: an item that lacks one goes to the next source. A project without
     columns is not asked.
     """
-    if backend != "recorded" or not project.columns:
+    if not project.columns:
         return
-    for name, column in params.items():
-        if column and column not in project.columns:
+    for name in (param.name for param in backend.params if isinstance(param, Column)):
+        if (column := params.get(name)) and column not in project.columns:
             raise InputError(
                 _("The imported data has no column %(column)r; it has %(names)s.")
                 % {"column": column, "names": ", ".join(project.columns)},

@@ -16,6 +16,7 @@ from annotation.errors import InputError
 from annotation.models import Project, User
 from annotation.values import reader_of
 from routing.backends.cells import decimal_cell
+from routing.backends.recorded import NAME
 from routing.models import Source
 from routing.services.sources import save_source
 from routing.services.states import OPEN
@@ -162,7 +163,7 @@ def add_suggested(*, project: Project, user: User, prices: Mapping[str, Decimal 
             project=project,
             user=user,
             name=one.name,
-            backend="recorded",
+            backend=NAME,
             params=dict(one.params),
             cost_per_label=price,
         )

@@ -10,12 +10,12 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation import jobs
-from annotation.errors import ConflictError, InputError, JobFailedError
+from annotation.errors import ConflictError, JobFailedError
 from annotation.jobs import JobContext
 from annotation.models import Item, Job, Label, Project, User
 from annotation.services import audit
 from annotation.values import ValueReader, as_text, reader_of
-from routing.backends import Answer, Backend, BackendError, Prompt, open_backend
+from routing.backends import Answer, Backend, BackendError, Prompt, backend_class
 from routing.backends.base import digest, shortened
 from routing.core.scores import make_score
 from routing.models import PoolItem, RunSource, Source, SourceTry
@@ -23,15 +23,14 @@ from routing.prompts import prompt_digest
 from routing.selectors.visibility import hidden_batches
 from routing.services import storable
 from routing.services.charging import Charge
-from routing.services.opened import context_of, current_prompt, open_source, task_spec
-from routing.services.prompts import PROMPTED, prompt_in_force, shown_to_model
+from routing.services.opened import context_of, current_prompt, task_spec
+from routing.services.prompts import prompt_in_force, prompted, shown_to_model
 from routing.services.score_fields import score_fields
 from routing.services.states import OPEN
 
 KIND = "try_source"
 ITEMS = 5
 MAX_CHARACTERS = 20_000
-BATCH_ONLY = frozenset({"batch_size", "poll_seconds", "window"})
 SMALLEST_PRICE = Decimal(1).scaleb(-6)
 
 
@@ -135,27 +134,13 @@ def mean_cost(tried: SourceTry) -> Decimal | None:
 
 
 def backend_of(source: Source) -> Backend:
-    """What is asked: the source itself, and for batch files, which may take a day, its server live.
-
-    Raises InputError where there is nothing to ask.
-    """
-    if source.backend == "recorded":
-        raise InputError(_("Its answers came with the data: there is nothing to ask a model."))
-    if source.backend == "uploaded":
-        raise InputError(_("Its answers are sent in from outside: there is nothing to ask a model."))
-    if source.backend != "openai_batch":
-        return open_source(source)
-    if not source.params.get("url"):
-        raise InputError(
-            _("Its answers come from files that are carried by hand: there is no server to ask.")
-        )
-    live = {name: value for name, value in source.params.items() if name not in BATCH_ONLY}
-    return open_backend("openai_api", live, context_of(source))
+    """What is asked. Raises InputError where there is nothing to ask."""
+    return backend_class(source.backend).for_a_try(source.params, context_of(source))
 
 
 def way_of_asking(source: Source) -> str:
     """A fingerprint of all that the project says of how the source is asked and its answers are read."""
-    prompt = current_prompt(source) if source.backend in PROMPTED else None
+    prompt = current_prompt(source) if source.backend in prompted() else None
     return digest(
         backend=source.backend,
         params=source.params,
@@ -208,7 +193,7 @@ def row_of(
 
 def _asked(source: Source, prompt: Prompt, item: Item) -> list[dict[str, str]]:
     """What was sent for the item, as far as it may be shown."""
-    if source.backend not in PROMPTED:
+    if source.backend not in prompted():
         return []
     chat = shown_to_model(source.project, prompt, item).as_chat()
     return [{"role": entry["role"], "content": entry["content"][:MAX_CHARACTERS]} for entry in chat]

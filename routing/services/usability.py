@@ -17,6 +17,7 @@ from django.db.models import Max, Min
 
 from annotation.models import Project
 from annotation.values import reader_of
+from routing.backends import backend_class
 from routing.core.scores import score_key
 from routing.models import ItemScore, Prediction, RunSource, Source, SourceTry
 from routing.selectors.visibility import output_is_open
@@ -150,8 +151,8 @@ def look_at(
     for source in sources:
         first = source is sources[0]
         if source.pk in known:
-            basis = "columns" if source.backend == "recorded" else "sent"
-            seen = _Seen(basis, project.items.count()).add_all(known[source.pk])
+            known_from = backend_class(source.backend).known_from
+            seen = _Seen(known_from, project.items.count()).add_all(known[source.pk])
         else:
             seen = _of_a_model(source, _key(source, score, params) if first else "")
         reasons = grouped(filter(None, seen.reasons), spelled, examples=seen.basis in quotes)

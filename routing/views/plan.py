@@ -9,8 +9,9 @@ from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.views.access import ProjectRequest, needs
 from routing.models import Source
+from routing.runs.plan import Outlook, outlook
+from routing.runs.start import start_run
 from routing.selectors.effort import hours_of
-from routing.services.runs import Outlook, outlook, start_run
 from routing.services.states import UNDER_WAY
 from routing.services.usability_words import in_words, question
 from routing.views.plan_form import PlanForm, suggested_m

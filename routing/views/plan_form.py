@@ -12,9 +12,9 @@ from django.utils.translation import gettext_lazy as _
 from annotation.models import Project
 from annotation.templatetags.hypac import number
 from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
+from routing.runs.plan_fields import DEFAULT_SHARE, columns_of_probabilities
 from routing.selectors.effort import effort_of
 from routing.selectors.plan_options import PlanOptions, plan_options
-from routing.services.plan_fields import DEFAULT_SHARE, columns_of_probabilities
 from routing.views.budget_form import budget_field
 
 MENUS = ("target", "rule", "bound", "loss", "score")

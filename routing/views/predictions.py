@@ -15,7 +15,7 @@ from annotation.views.access import ProjectRequest, needs, takes_files
 from routing.backends.uploaded.lines import OPENAI_BATCH, PREDICTIONS
 from routing.models import Source
 from routing.selectors.sent_answers import sent_so_far
-from routing.services.sent_answers import KIND, send_answers, store_answers_file
+from routing.services.sent_answers import KIND, send_answers, store_answers_file, takes_answers
 
 RECENT = 5
 
@@ -47,7 +47,7 @@ def source_predictions(request: ProjectRequest, source_id: int) -> HttpResponseB
     """How many answers are there; a POST takes in a file of them."""
     project = request.access.project
     source = get_object_or_404(Source.objects.select_related("project"), project=project, pk=source_id)
-    if source.backend != "uploaded":
+    if not takes_answers(source):
         raise Http404
     form = PredictionsForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():

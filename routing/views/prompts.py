@@ -20,7 +20,7 @@ from routing.backends import Example, Prompt
 from routing.models import Source
 from routing.prompts import Messages, check_prompt, item_fields, placeholders
 from routing.services.opened import prompt_of, task_spec
-from routing.services.prompts import PROMPTED, prompt_in_force, shown_to_model
+from routing.services.prompts import prompt_in_force, prompted, shown_to_model
 from routing.services.sources import run_in_use, save_prompt
 
 MAX_EXAMPLES = 50
@@ -72,7 +72,7 @@ def source_prompt(request: ProjectRequest, source_id: int) -> HttpResponseBase:
     """A POST with `show` only shows the prompt filled in; without it the prompt is saved."""
     project = request.access.project
     source = get_object_or_404(Source, project=project, pk=source_id)
-    if source.backend not in PROMPTED:
+    if source.backend not in prompted():
         raise Http404("a source that is asked without a prompt")
     shown = _version(source, request.GET.get("version", "")) or prompt_in_force(source)
     form = PromptForm(request.POST or None, initial={"system": shown.system, "template": shown.template})

@@ -18,11 +18,13 @@ from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.jobs import STOP_POLLING
 from routing.models import Certificate, Run
 from routing.runs.budget import set_budget, stopped_at_budget
+from routing.runs.cancel import cancel_run
+from routing.runs.certify import analyse
+from routing.runs.route import route
 from routing.selectors.failed_jobs import failed_job_of
 from routing.selectors.labelling import run_labelling
 from routing.selectors.model_money import model_money
 from routing.selectors.runs import RunReport, run_progress, run_report
-from routing.services import runs as service
 from routing.services.run_usability import accept_unusable, stopped_at_unusable
 from routing.services.states import BUSY, CANCELLABLE, UNDER_WAY
 from routing.views.budget_form import BudgetForm
@@ -101,17 +103,17 @@ def _live(request: ProjectRequest, found: Run, report: RunReport) -> dict[str, A
 
 @needs("runs.edit", "POST")
 def run_analyse(request: ProjectRequest, number: int) -> HttpResponseBase:
-    return _act(request, number, service.analyse, _("The analysis has begun."))
+    return _act(request, number, analyse, _("The analysis has begun."))
 
 
 @needs("runs.edit", "POST")
 def run_route(request: ProjectRequest, number: int) -> HttpResponseBase:
-    return _act(request, number, service.route, _("Every item is being sent to its source."))
+    return _act(request, number, route, _("Every item is being sent to its source."))
 
 
 @needs("runs.edit", "POST")
 def run_cancel(request: ProjectRequest, number: int) -> HttpResponseBase:
-    return _act(request, number, service.cancel_run, _("The run is cancelled. Labels given so far stay."))
+    return _act(request, number, cancel_run, _("The run is cancelled. Labels given so far stay."))
 
 
 @needs("runs.edit", "POST")

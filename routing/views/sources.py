@@ -1,10 +1,8 @@
 """The models of a project and their prices; people come last and have a price, too."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.contrib import messages
-from django.http import QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -14,16 +12,17 @@ from annotation.errors import HypacError
 from annotation.models import Project
 from annotation.services.projects import update_project
 from annotation.views.access import ProjectRequest, needs, told
+from routing.backends import backend_classes, backends_that
 from routing.models import Source
 from routing.selectors.tries import cost_of_tries
-from routing.services.prompts import PROMPTED
+from routing.services.prompts import prompted
+from routing.services.sent_answers import takes_answers
 from routing.services.source_warnings import warnings_of
-from routing.services.sources import available_models, delete_source, move_source, save_source
+from routing.services.sources import delete_source, move_source, save_source
 from routing.services.suggested_sources import add_suggested, not_offered, suggested_sources
 from routing.services.usability import Usability, look_at, look_at_one
 from routing.services.usability_words import in_words
-from routing.views.llm_fields import PARAMS, preset_values
-from routing.views.source_forms import BACKENDS, PeopleForm, SourceForm, charged
+from routing.views.source_forms import PeopleForm, SourceForm, charged
 from routing.views.suggested_form import SuggestedForm
 
 
@@ -73,9 +72,11 @@ def _list(request: ProjectRequest, people: PeopleForm, suggested: SuggestedForm)
         {
             "sources": rows,
             "usable": _usable(project, rows),
-            "backend_names": dict(BACKENDS),
+            "backend_names": {name: declared.title for name, declared in backend_classes().items()},
             "described": {source.pk: _described(source) for source in rows},
-            "prompted": PROMPTED,
+            "prompted": prompted(),
+            "sent": backends_that(lambda backend: backend.known_from == "sent"),
+            "asked": backends_that(lambda backend: not backend.known_from),
             "charges": {source.pk: charged(source) for source in rows},
             "people": people,
             "suggested": suggested,
@@ -123,17 +124,11 @@ def source_move(request: ProjectRequest, source_id: int) -> HttpResponseBase:
 
 def _edit(request: ProjectRequest, source: Source | None) -> HttpResponseBase:
     project = request.access.project
-    models, columns = available_models(), list(project.columns)
-    initial = SourceForm.initial_of(source) if source else {"backend": _likely(models, columns)}
-    with_preset = "use_preset" in request.POST
-    form = SourceForm(
-        None if with_preset else request.POST or None,
-        models=models,
-        columns=columns,
-        project=project,
-        initial=_with_preset(request.POST) if with_preset else initial,
-    )
-    if request.method == "POST" and not with_preset and form.is_valid():
+    if "use_preset" in request.POST:
+        form = SourceForm(project=project, source=source, fill=request.POST)
+    else:
+        form = SourceForm(request.POST or None, project=project, source=source)
+    if form.is_valid():
         try:
             saved = save_source(project=project, user=request.user, source=source, **form.values())
         except HypacError as error:
@@ -142,9 +137,9 @@ def _edit(request: ProjectRequest, source: Source | None) -> HttpResponseBase:
             messages.success(request, _("%(name)s is saved.") % {"name": saved.name})
             for warning in warnings_of(saved):
                 messages.warning(request, warning)
-            if source is None and saved.backend in PROMPTED:
+            if source is None and saved.backend in prompted():
                 return redirect("source_prompt", project.slug, saved.pk)
-            if source is None and saved.backend == "uploaded":
+            if source is None and takes_answers(saved):
                 return redirect("source_predictions", project.slug, saved.pk)
             return redirect("sources", project.slug)
     return render(
@@ -155,8 +150,6 @@ def _edit(request: ProjectRequest, source: Source | None) -> HttpResponseBase:
             "source": source,
             "usable": _usable_of(source) if source else [],
             "step": "sources",
-            "has_models": models,
-            "has_columns": columns,
         },
     )
 
@@ -169,19 +162,9 @@ def _usable_of(source: Source) -> list[tuple[Usability, str]]:
     return [(seen, in_words(seen))]
 
 
-def _likely(models: list[str], columns: list[str]) -> str:
-    """The kind of source that is chosen until somebody chooses."""
-    return "sklearn" if models else "recorded" if columns else "openai_api"
-
-
-def _with_preset(sent: QueryDict) -> dict[str, Any]:
-    """The fields as they were sent, with the values of the chosen preset."""
-    return {**sent.dict(), "logprobs": "logprobs" in sent, **preset_values(sent.get("preset", ""))}
-
-
 def _described(source: Source) -> str:
-    """What a source is, in the list: of a language model what it is called and where, of others all."""
-    if source.backend in PARAMS:
-        names = [name for name in ("model", "url") if source.params.get(name)]
-        return " · ".join(str(source.params[name]) for name in names)
-    return ", ".join(str(value) for value in source.params.values())
+    """What a source is, in the list: what tells it apart from others of its backend."""
+    declared = backend_classes().get(source.backend)
+    if declared is None or not declared.told_by:
+        return ", ".join(str(value) for value in source.params.values())
+    return " · ".join(str(source.params[name]) for name in declared.told_by if source.params.get(name))

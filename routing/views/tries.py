@@ -14,7 +14,7 @@ from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.jobs import STOP_POLLING
 from routing.models import Source
 from routing.selectors.tries import newest_try
-from routing.services.prompts import PROMPTED
+from routing.services.prompts import prompted
 from routing.services.tries import ITEMS, start_try, use_as_price
 
 
@@ -35,7 +35,7 @@ def source_try(request: ProjectRequest, source_id: int) -> HttpResponseBase:
         "progress": progress,
         "polls": polls,
         "count": ITEMS,
-        "prompted": source.backend in PROMPTED,
+        "prompted": source.backend in prompted(),
         "step": "sources",
     }
     if request.htmx:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from annotation import jobs, queue, tasks
+from annotation import jobs, queue
 from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem
 from annotation.queue import Task
 from tests.factories import add_member, make_items, make_project
@@ -71,9 +71,7 @@ def desk(make_desk) -> Desk:
 def nudged(monkeypatch) -> list[int]:
     """Ids of the jobs that were announced to workers."""
     sent: list[int] = []
-    monkeypatch.setattr(
-        tasks.run_job, "apply_async", lambda args, queue, retry: sent.append(args[0]), raising=True
-    )
+    monkeypatch.setattr(jobs, "message_workers", lambda task, pk, queue: sent.append(pk))
     return sent
 
 

@@ -16,8 +16,7 @@ from annotation.services import import_job, imported_labels
 from annotation.services.import_undo import start_undo, undo_objection
 from annotation.services.imported_labels import outside_name
 from annotation.services.imports import Mapping, start_import
-from routing.services.plans import _size_of_pool, pool_of
-from routing.services.whole import data_set_size
+from routing.runs.pool import data_set_size, pool_of, size_of_pool
 from tests.annotation.test_imports import problems_of, storage, store
 from tests.factories import add_member, make_project, make_user
 
@@ -227,7 +226,7 @@ def test_they_are_in_no_pool_and_allow_no_wrong_label_elsewhere(project) -> None
     bring(project, [task(1, choice("cat", completed_by=1)), task(2), task(3)])
     for target in ("dataset", "pool"):
         assert list(pool_of(project, target).values_list("external_id", flat=True)) == ["2", "3"]
-    assert _size_of_pool(project, "dataset") == 2
+    assert size_of_pool(project, "dataset") == 2
     assert data_set_size(project, target="dataset", pool_size=2) is None
 
 
@@ -235,7 +234,7 @@ def test_an_item_about_which_they_differ_is_in_no_pool_as_a_reviewer_sees_what_t
     differ = [choice(value, completed_by=at) for at, value in enumerate(("cat", "dog"), 1)]
     bring(project, [task(1, *differ), task(2)])
     assert list(pool_of(project, "dataset").values_list("external_id", flat=True)) == ["2"]
-    assert _size_of_pool(project, "dataset") == 1
+    assert size_of_pool(project, "dataset") == 1
 
 
 def test_what_people_elsewhere_left_out_is_no_random_sample_of_a_population(project) -> None:

@@ -7,7 +7,7 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone
 
-from annotation import job_context, jobs, tasks
+from annotation import job_context, jobs
 from annotation.errors import ConflictError, HypacError, InputError, JobFailedError
 from annotation.models import Job, JobProblem, WebhookDelivery
 from annotation.services.webhooks import create_webhook
@@ -29,10 +29,10 @@ class TestEnqueue:
     def test_a_broker_that_is_down_is_no_failure(
         self, make_job, monkeypatch, django_capture_on_commit_callbacks
     ) -> None:
-        def down(**_: Any) -> None:
+        def down(*_: Any, **__: Any) -> None:
             raise OSError("no broker")
 
-        monkeypatch.setattr(tasks.run_job, "apply_async", down)
+        monkeypatch.setattr(jobs, "message_workers", down)
         with django_capture_on_commit_callbacks(execute=True):
             job = make_job()
         assert state(job) == Job.State.QUEUED

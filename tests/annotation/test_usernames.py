@@ -1,17 +1,14 @@
 """Names of accounts: which there may be, and that nobody gets one that is read for another's."""
 
-import importlib
 import io
 
 import pytest
-from django.apps import apps
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
 
 from annotation import usernames
-from annotation.checks import host_findings
 from annotation.errors import InputError
 from annotation.models import User
 from annotation.services.invitations import accept_with_new_account, create_invitation
@@ -138,65 +135,21 @@ class TestLoggingIn:
             assert Client().post("/login/", {"username": name, "password": PASSWORD}).status_code == 429
 
 
-class TestAccountsThatWereThere:
-    @pytest.fixture
-    def alike(self) -> list[User]:
-        """As a database from before names had to differ."""
-        gone = make_user("first", is_active=False)
-        users = [gone, make_user("second"), make_user("third"), make_user("fourth")]
-        names = ["BOB", "bob", "Bob", "ВОВ"]
-        User.objects.update(username_key=None, username_look=None)
-        for user, name in zip(users, names, strict=True):
-            User.objects.filter(pk=user.pk).update(username=name)
-        User.objects.create(username="bob (import)", is_active=False)
-        migration = importlib.import_module("annotation.migrations.0012_consent_and_names")
-        migration.tell_apart(apps, None)
-        return users
-
-    def test_the_migration_goes_by_what_it_says_itself(self, monkeypatch) -> None:
-        """What is said of names later would make its columns hold something else, or fail."""
-        make_user("Zoe")
-        User.objects.update(username_key=None, username_look=None)
-        for name in ("key_of", "look_of", "is_typed"):
-            monkeypatch.delattr(usernames, name)
-        monkeypatch.delattr("annotation.models.users.Users")
-        migration = importlib.reload(importlib.import_module("annotation.migrations.0012_consent_and_names"))
-        migration.tell_apart(apps, None)
-        assert User.objects.filter(username_key="zoe", username_look="zoe").exists()
-
-    def test_they_stay_and_log_in(self, alike) -> None:
-        assert User.objects.filter(username_key="bob").get().username == "bob"
-        assert User.objects.filter(username_look__isnull=False).get().username == "bob"
-        for name in ("bob", "Bob", "ВОВ"):
-            answer = Client().post("/login/", {"username": name, "password": PASSWORD})
-            assert answer.status_code == 302, name
-        for user in alike:  # whatever is saved of them
-            user.refresh_from_db()
-            user.set_password(GOOD)
-            user.save()
-        with pytest.raises(InputError):
-            new_account(project=None, actor=None, username="bOb")
-
-    def test_whoever_runs_the_server_is_told(self, alike) -> None:
-        found = {finding.id: finding.msg for finding in host_findings()}
-        assert "Bob, ВОВ" in found["hypac.W006"]
-        assert "import" not in found["hypac.W006"]
-
-    def test_another_name_is_like_any_other(self, alike) -> None:
-        renamed = User.objects.get(username="Bob")
-        renamed.username = "robert"
-        renamed.full_clean()
-        renamed.save()
-        assert User.objects.get(username_key="robert") == renamed
-        with pytest.raises(InputError):
-            new_account(project=None, actor=None, username="Robert")
+def test_another_name_is_kept_apart_and_gives_the_first_one_free() -> None:
+    renamed = make_user("bob")
+    renamed.username = "robert"
+    renamed.full_clean()
+    renamed.save()
+    assert User.objects.get(username_key="robert", username_look="robert") == renamed
+    with pytest.raises(InputError):
+        new_account(project=None, actor=None, username="Robert")
+    assert new_account(project=None, actor=None, username="bob")
 
 
 def test_people_of_other_programs_are_kept_apart_as_they_are() -> None:
     names = ["ann (Label Studio)", "Ann (Label Studio)", "аnn (Label Studio)"]
     User.objects.bulk_create(User(username=name, is_active=False) for name in names)
     assert User.objects.filter(username_key=None, username_look=None).count() == 3
-    assert "hypac.W006" not in {finding.id for finding in host_findings()}
 
 
 def test_a_look_is_that_of_its_latin_letters() -> None:

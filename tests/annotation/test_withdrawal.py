@@ -13,7 +13,7 @@ from annotation.selectors.projects import project_cards, projects_of, work_waits
 from annotation.selectors.work import waiting_for
 from annotation.services import withdrawal
 from routing.models import Run
-from routing.services.runs import cancel_run
+from routing.runs.cancel import cancel_run
 from routing.services.states import State
 from tests.routing.worlds import World, make_world
 

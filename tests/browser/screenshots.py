@@ -50,8 +50,8 @@ def projects() -> Iterator[Shot]:
     from django.urls import reverse
 
     from annotation import queue
+    from routing.runs.certify import analyse
     from routing.services.deliveries import deliver
-    from routing.services.runs import analyse
     from tests.factories import add_member, make_image, make_image_items, make_project, make_user
     from tests.pages import test_access
     from tests.routing.worlds import NUMBERS, SETS, World, make_world

@@ -19,7 +19,7 @@ from annotation import queue
 from annotation.models import Project, User
 from annotation.services.invitations import create_invitation
 from annotation.services.password_links import reset_link
-from routing.services.runs import analyse
+from routing.runs.certify import analyse
 from tests.factories import add_member, made_account, make_image_items, make_project, make_user
 from tests.pages import test_access
 from tests.routing.worlds import NUMBERS, SETS, World, make_world

@@ -12,7 +12,8 @@ from django.urls import reverse
 from annotation import queue
 from annotation.models import Membership
 from annotation.services.files import store_file
-from routing.services.runs import analyse, cancel_run
+from routing.runs.cancel import cancel_run
+from routing.runs.certify import analyse
 from tests.factories import add_member, make_items
 from tests.routing.worlds import World, make_world
 

@@ -8,14 +8,13 @@ from django.urls import reverse
 from annotation import jobs
 from annotation.models import Job
 from routing.backends.recorded import Recorded
-from routing.runs import budget
 from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 
 
 def test_pages_say_what_goes_on_after_a_stop_at_the_budget(client_of, monkeypatch) -> None:
-    monkeypatch.setattr(budget, "NEVER_LOST", ())
+    monkeypatch.setattr(Recorded, "never_lost", False)
     monkeypatch.setattr(Recorded, "in_flight", 8)
     world = make_world(60)
     run = world.start(m=20, budget=Decimal(12))
@@ -31,6 +30,9 @@ def test_pages_say_what_goes_on_after_a_stop_at_the_budget(client_of, monkeypatc
     assert "Raise it on the page of the run" in overview
     assert "Something went wrong" not in overview
     assert "Start again" not in overview, "it would only stop again"
+
+    french = client.get(reverse("overview", args=[slug]), headers={"accept-language": "fr"}).content.decode()
+    assert f"Le budget de la campagne {run.number} ne suffit pas" in french
 
     address = reverse("run", args=[slug, run.number])
     stopped = client.get(address).content.decode()

@@ -10,7 +10,7 @@ from django.urls import reverse
 from annotation import queue
 from annotation.models import Comment, Item, Label
 from annotation.services.comments import add_comment
-from routing.services.runs import cancel_run
+from routing.runs.cancel import cancel_run
 from tests.factories import add_member, make_items, make_project
 from tests.routing.worlds import World, make_world
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 from annotation import queue
 from annotation.models import User, WorkItem
 from annotation.services.comments import add_comment
-from routing.services.runs import analyse
+from routing.runs.certify import analyse
 from tests.factories import add_member
 from tests.routing.worlds import World, make_world
 

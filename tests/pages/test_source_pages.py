@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
-from importlib import import_module
 
 import pytest
 from django.urls import reverse
@@ -11,9 +10,10 @@ from annotation import jobs
 from annotation.errors import InputError
 from annotation.models import AuditEvent, Job
 from annotation.services.choices import ChoiceSpec
-from routing.backends import BACKENDS, SourceContext
+from routing.backends import BACKENDS, SourceContext, backend_class
+from routing.backends.params import Secret
 from routing.models import ModelPrice, RunSource, Source
-from routing.views import llm_fields
+from routing.views.source_fields import SourceFields
 from tests.factories import make_items, make_project
 from tests.routing.worlds import make_world
 from tests.scripted_server import Reply, ScriptedServer
@@ -151,15 +151,17 @@ def test_a_stored_key_is_sent_to_no_other_server(client, project, server) -> Non
         assert {request.headers["authorization"] for request in other.requests} == {"Bearer new"}
 
 
-@pytest.mark.parametrize("name", ["openai_api", "label_studio_ml", "vllm"])
-def test_the_form_has_a_field_for_each_param(name: str, project) -> None:
-    module, attribute = BACKENDS[name].rsplit(".", 1)
-    backend = getattr(import_module(module), attribute)
+@pytest.mark.parametrize("name", BACKENDS)
+def test_the_form_has_a_field_for_each_param(name: str, client, project) -> None:
+    backend = backend_class(name)
     with pytest.raises(InputError, match="it knows") as caught:
         backend({"no such param": 1}, SourceContext())
     known = set(caught.value.message.split("it knows ")[1].rstrip(".").split(", "))
-    assert set(llm_fields.PARAMS[name]) == known
-    assert {llm_fields.FIELD_OF.get(param, param) for param in known} <= set(llm_fields.llm_fields())
+    shown = client.get(reverse("source_new", args=[project.slug])).context["form"]
+    fields = SourceFields(taken=())
+    for param in backend.params:
+        assert (fields.name_of(name, param.name) in shown.fields) or not param.in_form
+        assert (param.name in known) != isinstance(param, Secret)
 
 
 def test_a_preset_fills_the_form_and_what_is_empty(client, project, server) -> None:

@@ -7,7 +7,7 @@ import pytest
 from django.urls import reverse
 
 from routing.models import Run
-from routing.services.plan_losses import NO_EMBEDDINGS, NO_LOSS
+from routing.runs.plan_losses import NO_EMBEDDINGS, NO_LOSS
 from tests.routing.worlds import LONG, NUMBERS, SETS, Answers, make_world
 
 pytestmark = pytest.mark.django_db

@@ -16,10 +16,10 @@ from annotation.selectors.settled import disagreements
 from annotation.services.projects import update_project
 from annotation.values import Value
 from routing.models import Run
+from routing.runs.cancel import cancel_run
 from routing.selectors.item_history import item_history
 from routing.selectors.items_table import item_rows
 from routing.selectors.visibility import sight_of
-from routing.services.runs import cancel_run
 from tests.annotation.apis import Api
 from tests.factories import add_member, make_items
 from tests.routing.worlds import World, make_world, rows_of

@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.backends import BackendError, open_backend, predict_all
+from routing.backends.sklearn import available_models
 from routing.core.scores import make_score
-from routing.services.sources import available_models
 from tests.factories import make_image_items, make_items, make_project
 
 pytestmark = pytest.mark.django_db

@@ -12,10 +12,11 @@ from annotation.services.members import add_member as service_add
 from annotation.services.members import change_role, remove_member, set_active
 from annotation.services.projects import ChoiceSpec, set_choices
 from routing.models import DrawItem
+from routing.runs.cancel import cancel_run
+from routing.runs.certify import analyse
 from routing.selectors.item_history import item_history
 from routing.selectors.items_table import item_rows
 from routing.selectors.runs import run_report
-from routing.services.runs import analyse, cancel_run
 from tests.factories import add_member, make_user
 from tests.routing.worlds import make_world
 

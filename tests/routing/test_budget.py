@@ -19,12 +19,12 @@ from routing.backends import BackendError
 from routing.backends.base import Answered
 from routing.backends.recorded import Recorded
 from routing.models import Prediction, Reservation, Run, RunSource, Spend
-from routing.runs import budget as service
 from routing.runs import predict
 from routing.runs.budget import set_budget
+from routing.runs.cancel import cancel_run
+from routing.runs.plan import outlook
 from routing.selectors.model_money import model_money
 from routing.services.charging import Charge
-from routing.services.runs import cancel_run, outlook
 from tests.factories import add_member
 from tests.routing.worlds import World, make_world
 
@@ -35,7 +35,7 @@ State = Reservation.State
 @pytest.fixture(autouse=True)
 def called(monkeypatch: Any) -> None:
     """The recorded answers stand for calls that are charged."""
-    monkeypatch.setattr(service, "NEVER_LOST", ())
+    monkeypatch.setattr(Recorded, "never_lost", False)
     monkeypatch.setattr(Recorded, "in_flight", 8)
 
 
@@ -159,7 +159,7 @@ def test_what_a_dead_worker_had_set_aside_counts_as_lost(world, monkeypatch) -> 
 
 
 def test_recorded_answers_lose_nothing(world, monkeypatch) -> None:
-    monkeypatch.setattr(service, "NEVER_LOST", ("recorded",))
+    monkeypatch.setattr(Recorded, "never_lost", True)
     run = world.start(m=20)
     source = run.run_sources.get(position=1).source
     Reservation.objects.create(

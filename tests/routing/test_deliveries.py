@@ -12,10 +12,11 @@ from annotation.models import Item, Job, Label
 from routing.core.keys import V_MAX, Key
 from routing.delivery.row import ADDED, About, Row, added_names
 from routing.models import Delivery, PoolItem, Prediction, Route, Run, Source
+from routing.runs import route as routing_stage
+from routing.runs.cancel import cancel_run
+from routing.runs.route import route
 from routing.selectors.runs import run_report
-from routing.services import bands
 from routing.services.deliveries import deliver
-from routing.services.runs import cancel_run, route
 from tests.factories import make_items
 from tests.routing.worlds import World, files_of, make_world
 from tests.routing.written import files_written
@@ -225,7 +226,7 @@ def test_an_answer_that_cannot_be_used_passes_the_item_on(monkeypatch):
             row["model1"] = "unicorn"
 
     everything = Key(1.0, V_MAX)
-    monkeypatch.setattr(bands, "thresholds_from_json", lambda _: (everything, everything))
+    monkeypatch.setattr(routing_stage, "thresholds_from_json", lambda _: (everything, everything))
     world = make_world(200, error=(lambda u: 0.0, lambda u: 0.0), change=change)
     run = world.complete(m=80, accept_unusable=True)
     assert Route.objects.filter(run=run, position=1).count() == 200

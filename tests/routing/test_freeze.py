@@ -10,8 +10,10 @@ from annotation.errors import InputError
 from annotation.models import Job, WorkItem
 from routing.core import sampling
 from routing.models import Draw, DrawItem, PoolItem, Prediction, Run
-from routing.services import runs
-from routing.services.runs import cancel_run, outlook, start_run
+from routing.runs import start
+from routing.runs.cancel import cancel_run
+from routing.runs.plan import outlook
+from routing.runs.start import start_run
 from routing.services.sources import save_source
 from tests.factories import make_items, make_project
 from tests.routing.worlds import make_world
@@ -83,7 +85,7 @@ class TestOfALargePool:
 
 def made_later(monkeypatch, **fields):
     world = make_world(150, **fields)
-    monkeypatch.setattr(runs, "AT_ONCE", 100)
+    monkeypatch.setattr(start, "AT_ONCE", 100)
     return world
 
 

@@ -5,7 +5,9 @@ from datetime import timedelta
 import pytest
 from django.core.checks import CheckMessage
 from django.core.management import CommandError, call_command
+from django.core.management.base import SystemCheckError
 from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from annotation.checks import host_findings
@@ -65,6 +67,20 @@ def test_versions_that_differ_are_told_of(source) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'routing'")
     assert "manage.py migrate" in str(found()["hypac.E002"])
+
+
+@pytest.mark.parametrize(
+    "step", [("annotation", "0002_task_types_and_pauses"), ("routing", "0002_more_constraints")]
+)
+def test_a_database_of_before_0_3_is_refused_as_it_is(step: tuple[str, str]) -> None:
+    MigrationRecorder(connection).record_applied(*step)
+    assert list(found()) == ["hypac.E004"]
+    words = r"(?s)before 0\.3.*Go on with version 0\.2\.0"
+    for options in ([], ["--check"], ["annotation", "zero"]):
+        with pytest.raises(SystemCheckError, match=words):
+            call_command("migrate", *options, skip_checks=False)
+    with pytest.raises(SystemCheckError, match=words):
+        call_command("check", "--database=default")
 
 
 def test_folders_of_one_host_and_its_clock_are_told_of_beside_a_server(settings, source, monkeypatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from annotation.errors import InputError
 from annotation.models import Project
-from routing.services.runs import outlook
+from routing.runs.plan import outlook
 from routing.services.sources import save_source
 from tests.annotation.test_imported_labels import bring, choice, task
 from tests.annotation.test_imports import storage

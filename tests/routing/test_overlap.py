@@ -17,11 +17,13 @@ from annotation.selectors.settled import answers_of, disagreements
 from annotation.services.projects import update_project
 from routing.core.verify import main as verify
 from routing.models import Run, Spend
-from routing.selectors.counts import labels_by_source
+from routing.runs.certify import analyse
+from routing.runs.counts import labels_by_source
+from routing.runs.plan import outlook
+from routing.runs.pool import pool_of
+from routing.runs.route import route
 from routing.selectors.money import paid_by, savings
 from routing.selectors.runs import run_report
-from routing.services.plans import pool_of
-from routing.services.runs import analyse, outlook, route
 from tests.factories import add_member
 from tests.routing.test_pipeline import delivered
 from tests.routing.worlds import CHOICES, World, make_world
@@ -345,7 +347,7 @@ class TestTheRest:
         assert (row["asked"], row["label"]) == (True, None)
 
     def test_a_cancelled_run_leaves_what_is_not_settled_to_the_next_pool(self) -> None:
-        from routing.services.runs import cancel_run
+        from routing.runs.cancel import cancel_run
 
         world = make_crowd()
         run = calibrated(world)

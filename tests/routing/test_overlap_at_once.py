@@ -12,7 +12,7 @@ from annotation.models import Label, Project, Webhook, WorkBatch
 from annotation.services import events
 from annotation.services.webhooks import create_webhook
 from routing.models import Run
-from routing.services.runs import analyse
+from routing.runs.certify import analyse
 from tests.routing.test_overlap import PLAN, label, make_crowd
 from tests.routing.worlds import CHOICES
 

@@ -12,10 +12,11 @@ from annotation import queue
 from annotation.errors import InputError
 from annotation.models import Comment, Job, WorkItem
 from annotation.permissions import access_to
+from routing.runs.certify import analyse
+from routing.runs.route import route
 from routing.selectors.items_table import item_rows
 from routing.selectors.overview import overview
 from routing.services.deliveries import deliver
-from routing.services.runs import analyse, route
 from tests.factories import add_member, make_items, make_project
 from tests.routing.worlds import make_world
 

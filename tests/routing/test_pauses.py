@@ -17,7 +17,7 @@ from routing.backends.base import Answered
 from routing.backends.recorded import Recorded
 from routing.jobs import queue_of_run
 from routing.models import Prediction, Reservation, Run
-from routing.services.runs import route
+from routing.runs.route import route
 from tests.routing.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db

@@ -11,10 +11,11 @@ from annotation.models import Label
 from routing.core import route as core_route
 from routing.core.verify import main as verify
 from routing.models import Certificate, Delivery, Prediction, Route, Run, Spend
+from routing.runs.certify import analyse
+from routing.runs.chains import thresholds_from_json
+from routing.runs.route import route
 from routing.selectors.runs import run_report
-from routing.services.chains import thresholds_from_json
 from routing.services.deliveries import deliver
-from routing.services.runs import analyse, route
 from tests.routing.worlds import World, files_of, make_world
 
 pytestmark = pytest.mark.django_db

@@ -11,9 +11,9 @@ from annotation.errors import InputError
 from annotation.models import Item
 from routing.core.bounds import BOUNDS
 from routing.models import DrawItem, Run
+from routing.runs.plan import outlook, plan_of
+from routing.runs.plan_fields import PlanFields, columns_of_probabilities
 from routing.selectors.plan_options import plan_options
-from routing.services.plan_fields import PlanFields, columns_of_probabilities
-from routing.services.plans import outlook, plan_of
 from tests.routing.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db

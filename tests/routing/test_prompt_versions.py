@@ -16,9 +16,9 @@ from routing.backends import Answer, Example, Prompt
 from routing.backends.base import Answered
 from routing.backends.label_studio_ml import LabelStudioMl
 from routing.models import Source
+from routing.runs.cancel import cancel_run
 from routing.services.opened import open_source
 from routing.services.prompts import HIDDEN, shown_to_model
-from routing.services.runs import cancel_run
 from routing.services.source_warnings import warnings_of
 from routing.services.sources import delete_source, save_prompt, save_source
 from routing.services.tries import start_try, try_source

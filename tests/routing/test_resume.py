@@ -10,11 +10,13 @@ from annotation.models import Job
 from routing.backends import BackendError
 from routing.backends.recorded import Recorded
 from routing.models import Certificate, ItemScore, Prediction, Route, Run, Spend
-from routing.runs import predict
+from routing.runs import certify, chains, predict, start
+from routing.runs import route as routing_stage
+from routing.runs.certify import analyse
 from routing.runs.predict import ReservedItems
-from routing.services import analysis, bands, deliveries, prepare
+from routing.runs.route import route
+from routing.services import deliveries
 from routing.services.deliveries import deliver
-from routing.services.runs import analyse, route
 from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
@@ -85,10 +87,10 @@ def check_nothing_lost_or_doubled(run):
         (predict, "store_scores", dying, 2),
         (predict, "store_scores", dying_after, 2),
         (predict, "_pay", dying_after, 2),
-        (prepare, "build_chains", dying, 1),
-        (prepare, "chains_to_json", dying_after, 1),
-        (prepare.queue, "create_batch", dying_after, 1),
-        (prepare, "move", dying_after, 1),
+        (chains, "build_chains", dying, 1),
+        (chains, "chains_to_json", dying_after, 1),
+        (start.queue, "create_batch", dying_after, 1),
+        (start, "move", dying_after, 1),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
@@ -131,9 +133,9 @@ def test_routing_is_taken_up_where_it_stopped(monkeypatch):
     run = world.analysed(m=80)
     route(run=run, user=world.manager)
     for target, name, how, at in (
-        (bands, "insert_select", dying_after, 2),
+        (routing_stage, "insert_select", dying_after, 2),
         (Recorded, "_answer", dying, 4),
-        (bands.queue, "create_batch", dying_after, 1),
+        (routing_stage.queue, "create_batch", dying_after, 1),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(target, name, how(getattr(target, name), at=at))
@@ -151,7 +153,7 @@ def test_the_analysis_and_the_delivery_happen_once(monkeypatch):
     run = world.calibrated(m=40)
     analyse(run=run, user=world.manager)
     with monkeypatch.context() as patch:
-        patch.setattr(analysis, "move", dying_after(analysis.move, at=1))
+        patch.setattr(certify, "move", dying_after(certify.move, at=1))
         kill_and_take_over(world, "analyse_run")
     assert not Certificate.objects.exists()
     world.do("analyse_run")

@@ -16,16 +16,16 @@ from annotation.services.files import store_file
 from annotation.services.imports import Mapping, start_import
 from annotation.services.project_life import archive_project
 from annotation.services.webhooks import create_webhook, update_webhook
+from annotation.webhooks import announcing
+from routing.runs.certify import analyse
+from routing.runs.route import route
 from routing.services.deliveries import deliver
-from routing.services.runs import analyse, route
 from tests.routing.worlds import World, make_world
 
 
 @pytest.fixture(autouse=True)
 def nobody_is_nudged(monkeypatch) -> None:
-    from annotation import tasks
-
-    monkeypatch.setattr(tasks.send_webhooks, "apply_async", lambda **_: None)
+    monkeypatch.setattr(announcing, "message_workers", lambda task, pk: None)
 
 
 @pytest.fixture

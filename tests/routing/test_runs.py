@@ -9,11 +9,13 @@ from annotation import jobs, queue
 from annotation.errors import ConflictError
 from annotation.models import AuditEvent, Job, Label
 from routing.models import Certificate, DrawItem, Prediction, Route, Run, Source, Spend
+from routing.runs.cancel import cancel_run
+from routing.runs.certify import analyse
+from routing.runs.route import route
 from routing.selectors.ledger import ledger
 from routing.selectors.money import paid_by, savings
 from routing.selectors.runs import run_report
 from routing.services.deliveries import deliver
-from routing.services.runs import analyse, cancel_run, route
 from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db

@@ -8,8 +8,9 @@ import pytest
 from annotation.errors import InputError
 from routing.core.scores import score_key
 from routing.models import ItemScore, Prediction, Run
-from routing.services.runs import cancel_run
-from routing.services.scoring import offered_scores, resolve_score
+from routing.runs.cancel import cancel_run
+from routing.runs.score import resolve_score
+from routing.services.score_fields import offered_scores
 from routing.services.sources import save_source
 from tests.routing.worlds import NUMBERS, make_world
 

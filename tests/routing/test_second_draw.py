@@ -8,7 +8,7 @@ import pytest
 
 from annotation.models import Label
 from routing.core.verify import verify
-from routing.services.plans import outlook, plan_of
+from routing.runs.plan import outlook, plan_of
 from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db

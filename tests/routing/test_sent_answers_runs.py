@@ -9,8 +9,9 @@ import pytest
 from annotation.errors import ConflictError
 from annotation.models import Job
 from routing.models import ItemScore, Prediction, SentAnswer, SourceRevision
-from routing.services import runs
-from routing.services.runs import analyse, cancel_run
+from routing.runs import start
+from routing.runs.cancel import cancel_run
+from routing.runs.certify import analyse
 from routing.services.sent_answers import send_answers, store_answers_file
 from tests.factories import make_items
 from tests.routing.sending import counts, problems, sent, uploaded
@@ -89,7 +90,7 @@ def test_it_is_too_late_for_every_item_of_a_pool_once_a_run_has_begun(monkeypatc
     world = world_of_uploaded(300, missing=frozenset(range(0, 300, 2)))
     source = world.project.sources.get()
     lines = [{"external_id": f"t{n}", "label": "cat", "confidence": 0.5} for n in range(300)]
-    monkeypatch.setattr(runs, "AT_ONCE", 0)  # a large pool, which the job of the run freezes
+    monkeypatch.setattr(start, "AT_ONCE", 0)  # a large pool, which the job of the run freezes
     run = world.start(m=60, accept_unusable=True)
     assert not run.pool_items.exists()
     late = [counts(sent(source, lines))]

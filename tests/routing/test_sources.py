@@ -10,8 +10,9 @@ from sklearn.linear_model import LogisticRegression
 
 from annotation.errors import ConflictError, HypacError, InputError
 from routing.models import Route, Run
+from routing.runs.cancel import cancel_run
+from routing.runs.route import route
 from routing.services.run_sources import change_of
-from routing.services.runs import cancel_run, route
 from routing.services.sources import delete_source, move_source, save_source
 from tests.routing.worlds import make_world
 from tests.scripted_replies import model_list

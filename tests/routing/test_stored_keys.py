@@ -19,9 +19,9 @@ from annotation.secrets import decrypt, encrypt
 from annotation.services.files import open_file
 from annotation.services.webhooks import create_webhook, rotate_secret
 from routing.models import Delivery, Run, Source
+from routing.runs.route import route
 from routing.services.deliveries import deliver
 from routing.services.opened import context_of, open_source
-from routing.services.runs import route
 from routing.services.stored_keys import rotate_stored_keys
 from tests.factories import make_user
 from tests.routing.worlds import make_world

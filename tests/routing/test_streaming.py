@@ -165,7 +165,8 @@ def test_later_sources_are_asked_only_where_they_are_needed(monkeypatch) -> None
     drawn = set(run.draw.items.filter(asked=True).values_list("item", flat=True))
     assert len(asked["model1"]) == 200
     assert sorted(asked["model2"]) == sorted(pilot | drawn)
-    from routing.services.runs import analyse, route
+    from routing.runs.certify import analyse
+    from routing.runs.route import route
 
     analyse(run=run, user=world.manager)
     world.do("analyse_run")

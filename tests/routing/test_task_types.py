@@ -19,11 +19,12 @@ from routing.core.losses import LossUnavailableError, make_loss
 from routing.core.verify import main as verify
 from routing.embeddings import EMBEDDER
 from routing.models import ItemScore, Prediction, Run
+from routing.runs.certify import analyse
+from routing.runs.plan_losses import LOSSES_BY_TASK, NO_EMBEDDINGS, loss_of, losses_of_project
+from routing.runs.route import route
 from routing.selectors.item_history import item_history
 from routing.selectors.items_table import item_rows
 from routing.selectors.plan_options import plan_options
-from routing.services.plan_losses import LOSSES_BY_TASK, NO_EMBEDDINGS, loss_of, losses_of_project
-from routing.services.runs import analyse, route
 from routing.services.source_warnings import recorded_warnings
 from routing.services.sources import save_source
 from tests.factories import add_member, make_project

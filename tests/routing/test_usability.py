@@ -14,7 +14,9 @@ from annotation import jobs
 from annotation.models import AuditEvent, Job, Project, WorkItem
 from annotation.values import reader_of
 from routing.models import Run, Source
-from routing.services import known_answers, runs
+from routing.runs.plan import outlook
+from routing.runs.start import start_run
+from routing.services import known_answers
 from routing.services.run_usability import accept_unusable
 from routing.services.sources import save_source
 from routing.services.unusable import kind_of, known_labels
@@ -205,13 +207,13 @@ def test_a_plan_in_which_people_label_nearly_everything_says_so(tmp_path: Path, 
 def test_a_draw_of_nearly_all_items_says_so_too() -> None:
     world = make_world(100)
     plan = {name: PLAN[name] for name in ("epsilon", "alpha", "p")}
-    assert "about 90 of 100" in runs.outlook(project=world.project, m=100, **plan).nearly_all
-    assert runs.outlook(project=world.project, m=60, **plan).nearly_all == ""
+    assert "about 90 of 100" in outlook(project=world.project, m=100, **plan).nearly_all
+    assert outlook(project=world.project, m=60, **plan).nearly_all == ""
 
 
 def stopped_run(project: Project) -> tuple[Run, Job]:
     """A run that was started past the question, as where the answers of a model are not known before."""
-    started = runs.start_run(project=project, user=project.created_by, **{**PLAN, "m": 150})
+    started = start_run(project=project, user=project.created_by, **{**PLAN, "m": 150})
     job = project.jobs.get(kind="prepare_run")
     jobs.run(job.pk)
     job.refresh_from_db()

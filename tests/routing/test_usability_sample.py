@@ -12,7 +12,9 @@ from annotation.models import AuditEvent, Project
 from annotation.services.choices import ChoiceSpec
 from annotation.services.projects import set_choices
 from routing.models import Certificate, ItemScore, Prediction, Run, Source
-from routing.services import runs, usability
+from routing.runs import start
+from routing.runs.plan import outlook
+from routing.services import usability
 from routing.services.usability import look_at, look_at_one
 from routing.services.usability_words import in_words
 from tests.factories import add_member, make_items
@@ -75,7 +77,7 @@ def test_what_was_seen_is_remembered_until_items_columns_or_labels_change() -> N
 def test_one_outlook_reads_the_items_once() -> None:
     project, _sources = source_of(60)
     with CaptureQueriesContext(connection) as queries:
-        runs.outlook(project=project, **{**PLAN, "m": 40})
+        outlook(project=project, **{**PLAN, "m": 40})
     # How long the cells are, and the cells.
     assert len([query for query in queries if "guess" in query["sql"]]) == 2
 
@@ -136,7 +138,7 @@ class TestOfARun:
 class TestAccepting:
     def test_nothing_is_recorded_where_nothing_was_asked(self) -> None:
         project, _sources = source_of(60)
-        runs.start_run(project=project, user=project.created_by, accept_unusable=True, **{**PLAN, "m": 40})
+        start.start_run(project=project, user=project.created_by, accept_unusable=True, **{**PLAN, "m": 40})
         assert not AuditEvent.objects.filter(action="run.unusable_accepted").exists()
         assert AuditEvent.objects.get(action="run.started").data["accepts_unusable"] is True
 
@@ -144,10 +146,10 @@ class TestAccepting:
         project, _sources = source_of(60, bad=10)
         depths = []
         monkeypatch.setattr(
-            runs, "look_at", lambda *a, **k: depths.append(len(connection.savepoint_ids)) or look_at(*a, **k)
+            start, "look_at", lambda *a, **k: depths.append(len(connection.savepoint_ids)) or look_at(*a, **k)
         )
         outside = len(connection.savepoint_ids)
-        runs.start_run(project=project, user=project.created_by, accept_unusable=True, **{**PLAN, "m": 40})
+        start.start_run(project=project, user=project.created_by, accept_unusable=True, **{**PLAN, "m": 40})
         assert depths == [outside]
         assert AuditEvent.objects.get(action="run.unusable_accepted").data["sources"][0]["unusable"] == 10
 
@@ -180,7 +182,7 @@ class TestBlind:
     def test_managers_see_them_until_a_run_is_open(self, project, client_of) -> None:  # noqa: F811
         client = client_of(project.created_by)
         assert all("bird" in answer.content.decode() for answer in self.pages(client, project))
-        runs.start_run(project=project, user=project.created_by, **{**PLAN, "m": 40})
+        start.start_run(project=project, user=project.created_by, **{**PLAN, "m": 40})
         for state in ("preparing", "calibrating", "analysing"):
             Run.objects.update(state=state)
             assert not any("bird" in answer.content.decode() for answer in self.pages(client, project))

@@ -15,7 +15,9 @@ from annotation.values import Value
 from routing.delivery import Row
 from routing.delivery.rows import delivery_of
 from routing.models import Delivery, Run
-from routing.services.runs import analyse, route, start_run
+from routing.runs.certify import analyse
+from routing.runs.route import route
+from routing.runs.start import start_run
 from routing.services.sources import save_source
 from tests.factories import add_member, make_items, make_project
 

@@ -40,7 +40,7 @@ START_RUN = """
 import django; django.setup()
 from decimal import Decimal
 from annotation.models import Project
-from routing.services.runs import start_run
+from routing.runs.start import start_run
 from routing.services.sources import save_source
 project = Project.objects.get()
 user = project.created_by

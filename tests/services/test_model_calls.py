@@ -27,7 +27,7 @@ import sys
 from decimal import Decimal
 from annotation.models import User
 from annotation.services.projects import ChoiceSpec, create_project
-from routing.services.runs import start_run
+from routing.runs.start import start_run
 from routing.services.sources import save_source
 from tests.factories import make_items
 user = User.objects.create_user("manager")

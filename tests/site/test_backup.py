@@ -21,6 +21,7 @@ from hypac_site.backup.making import make_backup
 from hypac_site.backup.restoring import check_backup, restore_backup
 
 pytestmark = pytest.mark.django_db(transaction=True)
+OF_0_2 = [["annotation", "0001_initial"], ["annotation", "0002_task_types_and_pauses"]]
 
 
 @pytest.fixture
@@ -82,6 +83,7 @@ def test_a_whole_one_is_whole(backup: Path) -> None:
         (lambda folder: (folder / "manifest.json").write_text("{"), "cannot be read"),
         (lambda folder: change_manifest(folder, format=2), "another version"),
         (lambda folder: change_manifest(folder, migrations=[["annotation", "9999_next"]]), "9999_next"),
+        (lambda folder: change_manifest(folder, migrations=OF_0_2), "version 0.2.0"),
         (change_file, "damaged"),
         (cut_database, "damaged"),
         (lambda folder: (folder / "files.jsonl").write_text(""), "damaged"),

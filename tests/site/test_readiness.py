@@ -53,6 +53,10 @@ class TestReadiness:
         MigrationRecorder(connection).record_applied("annotation", "9999_of_tomorrow")
         assert ask()[0] == 200
 
+    def test_a_database_that_cannot_be_brought_up_to_date(self) -> None:
+        MigrationRecorder(connection).record_applied("annotation", "0002_task_types_and_pauses")
+        assert ask()[1]["migrations"] == "failing"
+
     def test_a_storage_that_cannot_be_written(self, tmp_path, settings) -> None:
         blocked = tmp_path / "blocked"
         blocked.write_text("no folder")

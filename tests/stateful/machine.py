@@ -22,8 +22,11 @@ from annotation.services.files import store_file
 from annotation.services.imports import Mapping, start_import
 from annotation.services.members import set_active
 from routing.models import Delivery, Prediction, Route, Run, Spend
+from routing.runs.cancel import cancel_run
+from routing.runs.certify import analyse
+from routing.runs.route import route
+from routing.runs.start import start_run
 from routing.services.deliveries import deliver
-from routing.services.runs import analyse, cancel_run, route, start_run
 from routing.services.sources import save_source
 from tests.factories import add_member, make_project
 from tests.stateful.delivered import Deliveries

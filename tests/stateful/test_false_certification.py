@@ -18,7 +18,8 @@ from scipy.stats import binom
 from annotation import jobs
 from annotation.models import Job, Label, User, WorkItem
 from routing.models import Prediction, Route, Run
-from routing.services.runs import analyse, route
+from routing.runs.certify import analyse
+from routing.runs.route import route
 from tests.routing.worlds import World, make_world
 from tests.stateful.kills import killed_before
 

@@ -12,7 +12,7 @@ from annotation.services.search_index import create_search_index, drop_search_in
 class Command(BaseCommand):
     help = (
         "Makes or drops the index by which PostgreSQL finds a part of a text among millions of items, while "
-        "others work. Imports are several times slower with it (docs/items.md)."
+        "others work. Imports are several times slower with it (docs/importing.md)."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -8,20 +8,25 @@ from decimal import Decimal
 from threading import Event
 from typing import Any, ClassVar
 
+from django.utils.translation import gettext_lazy as _
+
 from annotation.errors import InputError
 from annotation.models import Item
-from routing.backends.base import Answer, Answered, BackendError, digest
+from routing.backends.base import Answer, Answered, Backend, BackendError, digest
 from routing.backends.concurrent import StoppedError
 from routing.backends.context import SourceContext
 from routing.backends.label_studio_ml.calls import Calls
-from routing.backends.label_studio_ml.params import Params, read_params
+from routing.backends.label_studio_ml.params import PARAMS, Params, read_params
 from routing.backends.label_studio_ml.server import AwayError, Server, UnansweredError
 from routing.core.costs import SECONDS
 
 
-class LabelStudioMl:
+class LabelStudioMl(Backend):
     """Asks the Label Studio ML backend at `url`; params.py names the rest."""
 
+    title = _("A Label Studio ML backend")
+    params = PARAMS
+    told_by = ("url",)
     default_score: ClassVar[str] = "recorded"
     fields: ClassVar[frozenset[str]] = frozenset({"confidence"})
     usage: ClassVar[frozenset[str]] = frozenset({SECONDS})
@@ -64,9 +69,6 @@ class LabelStudioMl:
             label_config=self._params.config.xml,
             version=version,
         )
-
-    def hidden_columns(self) -> frozenset[str]:
-        return frozenset()
 
     def most_usage(self, item: Item) -> Mapping[str, Decimal]:
         """What is charged is the share in the one request that was answered."""

@@ -1,23 +1,41 @@
 """The params of a source of this kind."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from django.utils.translation import gettext_lazy as _
+
 from annotation.net import check_url
-from routing.backends.base import refuse_unknown, text_param
 from routing.backends.context import TaskSpec
 from routing.backends.label_studio_ml.label_config import LabelConfig, label_config
-from routing.backends.llm.params import number, whole
+from routing.backends.params import Param, Text, read_values
+from routing.backends.server_params import (
+    BATCH_SIZE,
+    CONCURRENCY,
+    CONNECT_TIMEOUT,
+    KEY,
+    READ_TIMEOUT,
+    TOTAL_TIMEOUT,
+    URL,
+)
 
-PARAMS = (
-    "url",
-    "label_config",
-    "batch_size",
-    "concurrency",
-    "connect_timeout",
-    "read_timeout",
-    "total_timeout",
+DAY = 86_400
+PARAMS: tuple[Param, ...] = (
+    URL,
+    KEY,
+    Text(
+        "label_config",
+        _("Labelling configuration"),
+        _("The XML that the backend is set up with. Empty: made from the labels of the project."),
+        lines=5,
+        most=20_000,
+    ),
+    replace(CONCURRENCY, high=64, default=2),
+    replace(BATCH_SIZE, high=500, default=16),
+    replace(CONNECT_TIMEOUT, high=3_600),
+    replace(READ_TIMEOUT, low=1, high=DAY),
+    replace(TOTAL_TIMEOUT, low=1, high=DAY, default=120.0),
 )
 
 
@@ -37,16 +55,14 @@ class Params:
 
 def read_params(params: Mapping[str, Any], task: TaskSpec) -> Params:
     """Raises InputError naming the param."""
-    given = dict(params)
-    refuse_unknown(given, PARAMS)
-    total = number(given, "total_timeout", 1, 86_400) or 120.0
+    values = read_values(PARAMS, params)
     return Params(
-        url=check_url(text_param(given, "url", required=True), where="url").rstrip("/"),
-        config=label_config(task, text_param(given, "label_config")),
-        batch_size=whole(given, "batch_size", 1, 500) or 16,
-        concurrency=whole(given, "concurrency", 1, 64) or 2,
-        connect_timeout=number(given, "connect_timeout", 0.1, 3_600) or 5.0,
+        url=check_url(values["url"], where="url").rstrip("/"),
+        config=label_config(task, values["label_config"]),
+        batch_size=values["batch_size"],
+        concurrency=values["concurrency"],
+        connect_timeout=values["connect_timeout"],
         # Most servers are silent until they are through with the whole batch.
-        read_timeout=number(given, "read_timeout", 1, 86_400) or total,
-        total_timeout=total,
+        read_timeout=values["read_timeout"] or values["total_timeout"],
+        total_timeout=values["total_timeout"],
     )

@@ -2,12 +2,13 @@
 
 from routing.backends.llm.answers import Generated, Usage, answer_of, sample_of
 from routing.backends.llm.labels import label_logprobs
-from routing.backends.llm.sampling import SAMPLING_PARAMS, Sampling, read_sampling
+from routing.backends.llm.params import SAMPLING
+from routing.backends.llm.sampling import Sampling, sampling_of
 from routing.backends.llm.structured import schema_of, unwrapped
 from routing.backends.llm.tokens import Token, most_read, stored_logprobs, without_end
 
 __all__ = [
-    "SAMPLING_PARAMS",
+    "SAMPLING",
     "Generated",
     "Sampling",
     "Token",
@@ -15,8 +16,8 @@ __all__ = [
     "answer_of",
     "label_logprobs",
     "most_read",
-    "read_sampling",
     "sample_of",
+    "sampling_of",
     "schema_of",
     "stored_logprobs",
     "unwrapped",

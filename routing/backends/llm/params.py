@@ -1,86 +1,140 @@
-"""Params of a source as forms and the API give them: text or JSON values, "" and None for what is not set."""
+"""Params of every backend of a language model."""
 
-import json
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from django.utils.translation import gettext as translated
+from django.utils.translation import gettext_lazy as _
 
-from django.utils.translation import gettext as _
+from routing.backends.params import Choice, Flag, Json, Number, Param, Part, Text, Whole
+from routing.prompts.presets import PRESETS
 
-from annotation.errors import InputError
+DEFAULT_MAX_TOKENS = 1024
+MOST_TOKENS = 1_000_000
+MOST_SAMPLES = 100
+MOST_TOP_LOGPROBS = 20
+"""What OpenAI allows, and vLLM unless it is told otherwise."""
 
-Params = Mapping[str, Any]
+WRITES = Part(_("How it writes"), _("temperature, length, recommended settings"))
+UNSURE = Part(_("How it tells that it is unsure"), _("what uncertainty scores are made of"), unfolded=True)
+FORM_OF_ANSWER = Part(_("Form of its answers"), _("structured output"))
 
-
-def number(params: Params, name: str, low: float, high: float) -> float | None:
-    """A number from `low` to `high`, or None. Raises InputError naming the param."""
-    value = params.get(name)
-    if value is None or value == "":
-        return None
-    try:
-        found = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        found = math.nan
-    if not low <= found <= high:
-        raise InputError(
-            _("This must be a number from %(low)s to %(high)s.") % {"low": f"{low:g}", "high": f"{high:g}"},
-            where=name,
-        )
-    return found
-
-
-def whole(params: Params, name: str, low: int, high: int) -> int | None:
-    """A whole number from `low` to `high`, or None. Raises InputError naming the param."""
-    found = number(params, name, low, high)
-    if found is not None and found != int(found):
-        raise InputError(
-            _("This must be a whole number from %(low)s to %(high)s.")
-            % {"low": f"{low:,}", "high": f"{high:,}"},
-            where=name,
-        )
-    return None if found is None else int(found)
-
-
-def flag(params: Params, name: str, default: bool) -> bool:
-    """True or False, as JSON or as a form gives it. Raises InputError naming the param."""
-    value = params.get(name)
-    if value is None or value == "":
-        return default
-    if isinstance(value, bool):
-        return value
-    known = {
-        "true": True,
-        "on": True,
-        "1": True,
-        "yes": True,
-        "false": False,
-        "off": False,
-        "0": False,
-        "no": False,
-    }
-    if str(value).lower() not in known:
-        raise InputError(_("This must be true or false."), where=name)
-    return known[str(value).lower()]
-
-
-def one_of(params: Params, name: str, known: Sequence[str]) -> str:
-    """One of `known`, the first where nothing is given. Raises InputError naming the param."""
-    value = params.get(name) or known[0]
-    if value not in known:
-        raise InputError(_("This must be one of %(names)s.") % {"names": ", ".join(known)}, where=name)
-    return str(value)
-
-
-def json_object(params: Params, name: str) -> dict[str, Any] | None:
-    """A JSON object, given as such or as text, or None. Raises InputError naming the param."""
-    value = params.get(name)
-    if value is None or value == "":
-        return None
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            value = None
-    if not isinstance(value, dict):
-        raise InputError(_('This must be a JSON object such as {"stop": ["\\n"]}.'), where=name)
-    return value
+MODEL = Text(
+    "model",
+    _("Model"),
+    _("By the name that its server has for it; in the worker a folder of models, or owner/name."),
+    required=True,
+    strip=True,
+    form_name="served_name",
+)
+PRESET = Text(
+    "preset",
+    _("Settings as its makers recommend them"),
+    _("They fill the fields below that are empty when you save."),
+    offers=lambda task: ((preset.name, translated(preset.title)) for preset in PRESETS.values()),
+    nothing=_("None"),
+    fills={preset.name: preset.params for preset in PRESETS.values()},
+    part=WRITES,
+)
+SAMPLING: tuple[Param, ...] = (
+    Number(
+        "temperature",
+        _("Temperature"),
+        _("0 always takes the most likely token."),
+        low=0,
+        high=2,
+        part=WRITES,
+        row="sampling",
+    ),
+    Number("top_p", _("Top-p"), low=0, high=1, part=WRITES, row="sampling"),
+    Whole("top_k", _("Top-k"), low=-1, high=MOST_TOKENS, part=WRITES, row="sampling"),
+    Number("min_p", _("Min-p"), low=0, high=1, part=WRITES, row="sampling"),
+    Number("presence_penalty", _("Presence penalty"), low=-2, high=2, part=WRITES, row="sampling"),
+    Whole(
+        "seed",
+        _("Seed"),
+        _("Each item gets one of its own from it."),
+        low=0,
+        high=2**31 - 1,
+        part=WRITES,
+        row="sampling",
+    ),
+    Whole(
+        "max_tokens",
+        _("Most tokens of an answer"),
+        _("Thinking counts. A budget sets money aside for so many: take what is needed. Empty: 1,024."),
+        low=1,
+        high=MOST_TOKENS,
+        default=DEFAULT_MAX_TOKENS,
+        part=WRITES,
+        row="sampling",
+    ),
+    Flag(
+        "logprobs",
+        _("Ask for the probabilities of its tokens"),
+        _("Costs nothing, and gives the score that the paper uses most."),
+        default=True,
+        part=UNSURE,
+    ),
+    Whole(
+        "top_logprobs",
+        _("Alternatives at each token"),
+        _("1 to 20; for the probabilities of labels."),
+        low=1,
+        high=MOST_TOP_LOGPROBS,
+        part=UNSURE,
+        row="scores",
+    ),
+    Whole(
+        "samples",
+        _("Answers to each item"),
+        _("2 or more: how much they disagree is a score. Each is paid. Empty: 1."),
+        low=1,
+        high=MOST_SAMPLES,
+        default=1,
+        part=UNSURE,
+        row="scores",
+    ),
+    Number(
+        "sample_temperature",
+        _("Temperature of these"),
+        _("Empty: the one above."),
+        low=0,
+        high=2,
+        part=UNSURE,
+        row="scores",
+    ),
+    Whole(
+        "verbalized",
+        _("How often to ask how sure it is"),
+        _("10 in the paper; each is a further call. Empty: not at all."),
+        low=0,
+        high=MOST_SAMPLES,
+        default=0,
+        part=UNSURE,
+        row="scores",
+    ),
+    Choice(
+        "structured",
+        _("Form of its answers"),
+        _("Where the server can hold the model to one."),
+        choices=(
+            ("none", _("Free: the model may write anything")),
+            ("choice", _("Held to one of the labels")),
+            ("json", _("JSON of the labels, or of the schema below")),
+            ("regex", _("Held to a regular expression")),
+        ),
+        part=FORM_OF_ANSWER,
+    ),
+    Text(
+        "regex",
+        _("Regular expression"),
+        _("Only where answers are held to one."),
+        most=2_000,
+        part=FORM_OF_ANSWER,
+    ),
+    Json(
+        "schema",
+        _("JSON schema"),
+        _("Only for JSON of another form than that of the labels."),
+        part=FORM_OF_ANSWER,
+    ),
+)
+"""What shapes the texts that a model generates."""

@@ -8,33 +8,9 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from routing.backends.base import text_param
 from routing.backends.context import TaskSpec
-from routing.backends.llm.params import flag, json_object, number, one_of, whole
+from routing.backends.llm.params import DEFAULT_MAX_TOKENS, SAMPLING
 
-SAMPLING_PARAMS = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "presence_penalty",
-    "seed",
-    "max_tokens",
-    "samples",
-    "sample_temperature",
-    "verbalized",
-    "logprobs",
-    "top_logprobs",
-    "structured",
-    "schema",
-    "regex",
-)
-STRUCTURED = ("none", "choice", "json", "regex")
-DEFAULT_MAX_TOKENS = 1024
-MOST_TOKENS = 1_000_000
-MOST_SAMPLES = 100
-MOST_TOP_LOGPROBS = 20
-"""What OpenAI allows, and vLLM unless it is told otherwise."""
 TOP_LOGPROBS = 5
 """Alternatives that are asked for where an answer is one label, unless told otherwise."""
 
@@ -95,28 +71,26 @@ class Sampling:
         return "verbalized" if self.verbalized else "ensemble" if self.samples > 1 else "logits"
 
 
-def read_sampling(params: Mapping[str, Any], spec: TaskSpec) -> Sampling:
-    """The params of SAMPLING_PARAMS. Raises InputError naming the wrong one."""
-    structured = one_of(params, "structured", STRUCTURED)
+def sampling_of(values: Mapping[str, Any], spec: TaskSpec) -> Sampling:
+    """That of the params in SAMPLING, as they were read. Raises InputError naming one that another one
+    excludes.
+    """
+    structured, regex, schema = values["structured"], values["regex"], values["schema"]
     if structured == "choice" and spec.task_type != "single_choice":
         raise InputError(
             _("Only the answer to a single choice can be held to the labels; take json, regex or none."),
             where="structured",
         )
-    regex, schema = text_param(dict(params), "regex"), json_object(params, "schema")
     if structured == "regex" and not regex:
         raise InputError(_("Give the regular expression that answers have to match."), where="regex")
     if regex and structured != "regex":
         raise InputError(_("This only counts where structured is regex."), where="regex")
     if schema is not None and structured != "json":
         raise InputError(_("This only counts where structured is json."), where="schema")
-    logprobs = flag(params, "logprobs", True)
-    usual = TOP_LOGPROBS if spec.task_type == "single_choice" else 1
-    samples = whole(params, "samples", 1, MOST_SAMPLES) or 1
-    sample_temperature = number(params, "sample_temperature", 0, 2)
+    samples, sample_temperature = values["samples"], values["sample_temperature"]
     if sample_temperature is not None and samples < 2:
         raise InputError(_("This only counts where several samples are drawn."), where="sample_temperature")
-    if samples > 1 and number(params, "temperature", 0, 2) == 0 and sample_temperature is None:
+    if samples > 1 and values["temperature"] == 0 and sample_temperature is None:
         raise InputError(
             _(
                 "At temperature 0 all samples are alike. Set a sample_temperature above 0, or the "
@@ -124,21 +98,7 @@ def read_sampling(params: Mapping[str, Any], spec: TaskSpec) -> Sampling:
             ),
             where="samples",
         )
-    return Sampling(
-        temperature=number(params, "temperature", 0, 2),
-        top_p=number(params, "top_p", 0, 1),
-        top_k=whole(params, "top_k", -1, MOST_TOKENS),
-        min_p=number(params, "min_p", 0, 1),
-        presence_penalty=number(params, "presence_penalty", -2, 2),
-        seed=whole(params, "seed", 0, 2**31 - 1),
-        max_tokens=whole(params, "max_tokens", 1, MOST_TOKENS) or DEFAULT_MAX_TOKENS,
-        samples=samples,
-        sample_temperature=sample_temperature,
-        verbalized=whole(params, "verbalized", 0, MOST_SAMPLES) or 0,
-        logprobs=logprobs,
-        # llama.cpp gives log-probabilities only with alternatives: at least one is always asked for.
-        top_logprobs=(whole(params, "top_logprobs", 1, MOST_TOP_LOGPROBS) or usual) if logprobs else 0,
-        structured=structured,
-        schema=schema,
-        regex=regex,
-    )
+    usual = TOP_LOGPROBS if spec.task_type == "single_choice" else 1
+    # llama.cpp gives log-probabilities only with alternatives: at least one is always asked for.
+    top_logprobs = (values["top_logprobs"] or usual) if values["logprobs"] else 0
+    return Sampling(**{param.name: values[param.name] for param in SAMPLING} | {"top_logprobs": top_logprobs})

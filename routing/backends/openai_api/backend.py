@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import cached_property
 from threading import Event
-from typing import Any
+from typing import Any, ClassVar
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.models import Item
-from routing.backends.base import Answer, Answered, BackendError, digest, shortened
+from routing.backends.base import Answer, Answered, Backend, BackendError, digest, shortened
 from routing.backends.concurrent import concurrently, in_flight
 from routing.backends.context import SourceContext
 from routing.backends.llm import most_read
@@ -18,14 +19,21 @@ from routing.backends.openai_api.body import answer_body
 from routing.backends.openai_api.endpoint import Endpoint
 from routing.backends.openai_api.identity import Signature, served_model
 from routing.backends.openai_api.item_calls import ItemCalls
-from routing.backends.openai_api.params import Params, read_params
+from routing.backends.openai_api.params import PARAMS, Params, read_params
+from routing.backends.params import Param
 from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
 from routing.core.scores.verbalized import prompts
 from routing.prompts import Messages, prompt_digest, render
 
 
-class OpenAIApi:
+class OpenAIApi(Backend):
     """Asks `url`/chat/completions for `model`; params.py names the rest."""
+
+    title = gettext_lazy("A language model on a server (OpenAI-compatible)")
+    params: ClassVar[tuple[Param, ...]] = PARAMS
+    told_by = ("model", "url")
+    prompted = True
+    lists_models = True
 
     def __init__(self, params: dict[str, Any], context: SourceContext) -> None:
         self._params: Params = read_params(params, context.task)
@@ -78,9 +86,6 @@ class OpenAIApi:
             sampling=self._params.sampling.shaping(),
             extra=dict(self._params.extra),
         )
-
-    def hidden_columns(self) -> frozenset[str]:
-        return frozenset()
 
     def most_usage(self, item: Item) -> Mapping[str, Decimal]:
         """Bounds: no token is shorter than a byte, no server reads a prompt more often than it is sent one

@@ -2,39 +2,89 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.net import check_url
-from routing.backends.base import refuse_unknown, text_param
 from routing.backends.context import TaskSpec
-from routing.backends.llm import SAMPLING_PARAMS, Sampling, read_sampling
-from routing.backends.llm.params import json_object, number, whole
-
-PARAMS = (
-    "url",
-    "model",
-    "answers_as",
-    *SAMPLING_PARAMS,
-    "extra",
-    "concurrency",
-    "requests_per_minute",
-    "tokens_per_minute",
-    "connect_timeout",
-    "read_timeout",
-    "total_timeout",
-    "retries",
-    "preset",
+from routing.backends.llm import SAMPLING, Sampling, sampling_of
+from routing.backends.llm.params import MODEL, PRESET
+from routing.backends.params import Json, Param, Text, Whole, read_values
+from routing.backends.server_params import (
+    CONCURRENCY,
+    CONNECT_TIMEOUT,
+    KEY,
+    READ_TIMEOUT,
+    SPEED,
+    TOTAL_TIMEOUT,
+    URL,
 )
+
+DAY = 86_400
+ANSWERS_AS = Text(
+    "answers_as",
+    gettext_lazy("Name in its answers"),
+    gettext_lazy("Only where the server signs its answers with another name than this model's."),
+    strip=True,
+    part=SPEED,
+)
+EXTRA = Json(
+    "extra",
+    gettext_lazy("Further fields of each request"),
+    gettext_lazy('A JSON object, such as {"stop": ["\\n"]}.'),
+    part=SPEED,
+)
+CALLS: tuple[Param, ...] = (
+    replace(CONCURRENCY, high=512, default=16),
+    Whole(
+        "requests_per_minute",
+        gettext_lazy("Most calls per minute"),
+        gettext_lazy("Empty: no limit of ours."),
+        low=1,
+        high=10**7,
+        part=SPEED,
+        row="limits",
+    ),
+    Whole(
+        "tokens_per_minute",
+        gettext_lazy("Most tokens per minute"),
+        gettext_lazy("Empty: no limit of ours."),
+        low=1,
+        high=10**10,
+        part=SPEED,
+        row="limits",
+    ),
+    Whole(
+        "retries",
+        gettext_lazy("How often a failed call is repeated"),
+        gettext_lazy("With growing pauses. Empty: 5."),
+        low=0,
+        high=20,
+        default=5,
+        part=SPEED,
+        row="limits",
+    ),
+)
+"""How fast and how often calls are made."""
+TIMES: tuple[Param, ...] = (
+    replace(CONNECT_TIMEOUT, high=600),
+    replace(READ_TIMEOUT, low=0.1, high=DAY, default=300.0),
+    replace(TOTAL_TIMEOUT, low=0.1, high=DAY, default=600.0),
+)
+ASKED = (URL, MODEL, KEY, PRESET, *SAMPLING)
+"""What is asked, and of which model."""
+PARAMS = (*ASKED, *CALLS, EXTRA, ANSWERS_AS, *TIMES)
 # What is set by params of its own, or would make the answer one that cannot be read, or draw more texts than
 # money is set aside for.
-OWN = frozenset({"model", "messages", "n", "stream", "best_of", "use_beam_search", *SAMPLING_PARAMS})
+OWN = frozenset({"model", "messages", "n", "stream", "best_of", "use_beam_search"}).union(
+    param.name for param in SAMPLING
+)
 TOKEN_LIMITS = ("max_completion_tokens",)
 """What some servers call `max_tokens`; given in `extra`, it goes in its place."""
-DAY = 86_400
 
 
 @dataclass(frozen=True)
@@ -46,14 +96,14 @@ class Params:
     model: str
     sampling: Sampling
     extra: Mapping[str, Any]
-    answers_as: str = ""
-    concurrency: int = 16
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    connect_timeout: float = 5.0
-    read_timeout: float = 300.0
-    total_timeout: float = 600.0
-    retries: int = 5
+    answers_as: str
+    concurrency: int
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
+    connect_timeout: float
+    read_timeout: float
+    total_timeout: float
+    retries: int
 
     @property
     def max_tokens(self) -> int:
@@ -62,14 +112,12 @@ class Params:
         return given if isinstance(given, int) else self.sampling.max_tokens
 
 
-def read_params(params: dict[str, Any], spec: TaskSpec) -> Params:
+def read_params(params: Mapping[str, Any], spec: TaskSpec) -> Params:
     """Raises InputError naming the wrong param."""
-    refuse_unknown(params, PARAMS)
-    text_param(params, "preset")
-    model = text_param(params, "model", required=True).strip()
-    if len(model) > 200:
+    values = read_values(PARAMS, params)
+    if len(values["model"]) > MODEL.most:
         raise InputError(_("A model's name has at most 200 characters."), where="model")
-    extra = json_object(params, "extra") or {}
+    extra = values["extra"] or {}
     if taken := sorted(OWN.intersection(extra)):
         raise InputError(
             _("%(taken)r has a field of its own, or cannot be set.") % {"taken": taken[0]}, where="extra"
@@ -80,29 +128,18 @@ def read_params(params: dict[str, Any], spec: TaskSpec) -> Params:
             raise InputError(
                 _("%(name)s must be a whole number of at least 1.") % {"name": name}, where="extra"
             )
+    shared = ("model", "answers_as", *(param.name for param in (*CALLS, *TIMES)))
     return Params(
-        url=_base(text_param(params, "url", required=True)),
-        model=model,
-        sampling=read_sampling(params, spec),
+        url=_base(values["url"]),
+        sampling=sampling_of(values, spec),
         extra=extra,
-        answers_as=text_param(params, "answers_as").strip(),
-        concurrency=whole(params, "concurrency", 1, 512) or Params.concurrency,
-        requests_per_minute=whole(params, "requests_per_minute", 1, 10**7),
-        tokens_per_minute=whole(params, "tokens_per_minute", 1, 10**10),
-        connect_timeout=number(params, "connect_timeout", 0.1, 600) or Params.connect_timeout,
-        read_timeout=number(params, "read_timeout", 0.1, DAY) or Params.read_timeout,
-        total_timeout=number(params, "total_timeout", 0.1, DAY) or Params.total_timeout,
-        retries=_or(whole(params, "retries", 0, 20), Params.retries),
+        **{name: values[name] for name in shared},
     )
-
-
-def _or(value: int | None, default: int) -> int:
-    return default if value is None else value
 
 
 def _base(url: str) -> str:
     """The address that /chat/completions follows; it may be given with that, or with the list of models."""
-    checked = check_url(url.strip(), where="url")
+    checked = check_url(url, where="url")
     if "?" in checked:
         raise InputError(_("Leave out what follows the question mark."), where="url")
     return re.sub(r"(?:/chat/completions|(?<=/v1)/models)?/*\Z", "", checked)

@@ -3,30 +3,45 @@
 import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.models import Item
-from routing.backends.base import Answer, Answered, BackendError, digest, in_chunks, shortened, text_param
+from routing.backends.base import Answer, Answered, Backend, BackendError, digest, in_chunks, shortened
 from routing.backends.context import SourceContext
 from routing.backends.llm import answer_of
-from routing.backends.llm.params import one_of, whole
 from routing.backends.openai_api.backend import OpenAIApi, unsent
 from routing.backends.openai_api.body import answer_body
 from routing.backends.openai_api.endpoint import usage_of
 from routing.backends.openai_api.identity import Signature
+from routing.backends.openai_api.params import ANSWERS_AS, ASKED, CALLS, EXTRA, TIMES
 from routing.backends.openai_api.reading import generated_in
 from routing.backends.openai_batch.lines import Result, read_results, request_line
 from routing.backends.openai_batch.server import Batch, BatchServer
 from routing.backends.openai_batch.store import ResultStore
+from routing.backends.params import Choice, Param, Whole, read_values
+from routing.backends.server_params import BATCH_SIZE, SPEED, URL
 from routing.core.costs import TOKENS_IN, TOKENS_OUT
 from routing.prompts import prompt_digest
 
-OWN = ("batch_size", "poll_seconds", "window")
-DEFAULT_SIZE, LARGEST = 5_000, 50_000
+OWN: tuple[Param, ...] = (
+    replace(BATCH_SIZE, high=50_000, default=5_000),
+    Whole(
+        "poll_seconds",
+        gettext_lazy("Seconds between looks whether it is done"),
+        gettext_lazy("Empty: 30."),
+        low=1,
+        high=3600,
+        default=30,
+        part=SPEED,
+    ),
+    Choice("window", choices=(("24h", "24 h"),), in_form=False),
+)
 LARGEST_FILE = 100 * 2**20
 ROUNDS = 3
 GROUP = 500
@@ -40,15 +55,26 @@ class OpenAIBatch(OpenAIApi):
     """Params of `openai_api`, and those in OWN. Without `url` nothing is sent: answers then come from files
     that were read by hand."""
 
+    title = gettext_lazy("The same in batch files, hours later and often cheaper")
+    params = (
+        *(replace(param, required=False) if param is URL else param for param in ASKED),
+        *OWN,
+        EXTRA,
+        ANSWERS_AS,
+        *(replace(param, in_form=False) for param in (*CALLS, *TIMES)),
+    )
+    # A batch at a server is found again by whoever asks next.
+    never_lost = True
+
     usage = frozenset({TOKENS_IN, TOKENS_OUT})
 
     def __init__(self, params: dict[str, Any], context: SourceContext) -> None:
-        rest = {name: value for name, value in params.items() if name not in OWN}
-        self.offline = not text_param(params, "url").strip()
-        super().__init__({**rest, "url": NOWHERE} if self.offline else rest, context)
-        self.size = whole(params, "batch_size", 1, LARGEST) or DEFAULT_SIZE
-        self.poll_seconds = whole(params, "poll_seconds", 1, 3600) or 30
-        self.window = one_of(params, "window", ("24h",))
+        values = read_values(self.params, params)
+        self.offline = not values["url"]
+        super().__init__({**_as_live(params), **({"url": NOWHERE} if self.offline else {})}, context)
+        self.size: int = values["batch_size"]
+        self.poll_seconds: int = values["poll_seconds"]
+        self.window: str = values["window"]
         sampling = self._params.sampling
         if sampling.verbalized:
             raise InputError(
@@ -59,6 +85,15 @@ class OpenAIBatch(OpenAIApi):
             raise InputError(
                 _("A batch holds one call for each item, at one temperature."), where="sample_temperature"
             )
+
+    @classmethod
+    def for_a_try(cls, params: dict[str, Any], context: SourceContext) -> Backend:
+        """Its server, live: a batch may take a day."""
+        if not params.get("url"):
+            raise InputError(
+                _("Its answers come from files that are carried by hand: there is no server to ask.")
+            )
+        return OpenAIApi(_as_live(params), context)
 
     @property
     def in_flight(self) -> int:
@@ -244,6 +279,12 @@ class _Chunk:
                 group = []
         if group:
             yield group
+
+
+def _as_live(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The params that `openai_api` takes as well."""
+    own = {param.name for param in OWN}
+    return {name: value for name, value in params.items() if name not in own}
 
 
 def _send(server: BatchServer, lines: list[bytes], window: str) -> Batch:

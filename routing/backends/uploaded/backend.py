@@ -5,38 +5,77 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from annotation.errors import InputError
 from annotation.models import Item
 from annotation.selectors.ranges import of_items
-from routing.backends.base import COST, Answer, Answered, digest, in_chunks, refuse_unknown, text_param
+from routing.backends.base import COST, Answer, Answered, Backend, digest, in_chunks
 from routing.backends.context import SourceContext
+from routing.backends.params import Text, read_values
 from routing.backends.recorded import SCORES
 from routing.backends.uploaded.answers import answer_in
 from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
 from routing.models import SentAnswer, SourceRevision
 
-PARAMS = ("model", "revision")
 FIRST_REVISION = "1"
 MOST_CHARACTERS = 200
 PAGE = 1_000
 NOTHING_SENT = "no answer was sent for this item"
 
 
-class Uploaded:
+class Uploaded(Backend):
     """`model` and `revision` are what whoever sends the answers calls the model; answers are kept apart by
     both."""
+
+    title = gettext_lazy("Answers that are sent in from outside")
+    note = gettext_lazy(
+        "Run the model wherever you like and send its answers as a file, here after saving or through the "
+        "API. They are needed before a run begins."
+    )
+    params = (
+        Text(
+            "model",
+            gettext_lazy("Name of the model"),
+            gettext_lazy("As you call it: it stands in certificates and deliveries."),
+            required=True,
+            strip=True,
+            most=MOST_CHARACTERS,
+            form_name="declared_model",
+        ),
+        Text(
+            "revision",
+            gettext_lazy("Revision"),
+            gettext_lazy(
+                "Answers do not change: those of a newer version of the model are sent under a revision of "
+                "their own. Empty: 1."
+            ),
+            strip=True,
+            default=FIRST_REVISION,
+            most=MOST_CHARACTERS,
+            form_name="declared_revision",
+        ),
+    )
+    known_from = "sent"
+    never_lost = True
 
     # Nothing is in flight: so many are stored at a time.
     in_flight = 2_000
     usage: ClassVar[frozenset[str]] = frozenset({TOKENS_IN, TOKENS_OUT, SECONDS})
 
     def __init__(self, params: dict[str, Any], context: SourceContext | None = None) -> None:
-        refuse_unknown(params, PARAMS)
-        self.model = text_param(params, "model", required=True).strip()[:MOST_CHARACTERS]
-        self.revision = text_param(params, "revision").strip()[:MOST_CHARACTERS] or FIRST_REVISION
+        values = read_values(self.params, params)
+        self.model: str = values["model"][:MOST_CHARACTERS]
+        self.revision: str = values["revision"][:MOST_CHARACTERS]
         self._source = context.source if context else None
         self._page: dict[int, Any] = {}
         self._last = -1
         self._first = 0
+
+    @classmethod
+    def for_a_try(cls, params: dict[str, Any], context: SourceContext) -> Backend:
+        raise InputError(_("Its answers are sent in from outside: there is nothing to ask a model."))
 
     @cached_property
     def sent_under(self) -> SourceRevision | None:
@@ -54,15 +93,8 @@ class Uploaded:
     def default_score(self) -> str:
         return next((name for name, fields in SCORES if self.fields.intersection(fields)), "recorded")
 
-    def check(self) -> dict[str, Any]:
-        """Nothing is asked."""
-        return {}
-
     def fingerprint(self) -> str:
         return digest(backend="uploaded", model=self.model, revision=self.revision)
-
-    def hidden_columns(self) -> frozenset[str]:
-        return frozenset()
 
     def most_usage(self, item: Item) -> Mapping[str, Decimal]:
         """Nothing is called: what an answer costs is known before it is asked for."""

@@ -9,13 +9,16 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.models import Item
-from routing.backends.base import Answer, Answered, BackendError, digest, refuse_unknown, text_param
+from routing.backends.base import Answer, Answered, Backend, BackendError, digest
 from routing.backends.context import SourceContext
-from routing.backends.llm import SAMPLING_PARAMS, most_read, read_sampling
-from routing.backends.llm.params import json_object, number, one_of, whole
+from routing.backends.llm import SAMPLING, most_read, sampling_of
+from routing.backends.llm.params import MODEL, PRESET
+from routing.backends.params import Choice, Json, Number, Param, Part, Text, Whole, read_values
+from routing.backends.server_params import CONCURRENCY
 from routing.backends.vllm.engine import Engine, EngineSettings, Finished, engine_for
 from routing.backends.vllm.models import model_files
 from routing.backends.vllm.requests import ItemRequests, Request
@@ -24,19 +27,52 @@ from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
 from routing.core.scores.verbalized import prompts
 from routing.prompts import prompt_digest, render
 
-ENGINE_PARAMS = (
-    "model",
-    "revision",
-    "dtype",
-    "max_model_len",
-    "gpu_memory_utilization",
-    "concurrency",
-    "template_options",
-    "preset",
+ENGINE = Part(gettext_lazy("The engine"), gettext_lazy("revision, memory, length"))
+ENGINE_PARAMS: tuple[Param, ...] = (
+    Text(
+        "revision",
+        gettext_lazy("Revision"),
+        gettext_lazy("Of a model of the Hugging Face Hub."),
+        part=ENGINE,
+        row="engine",
+    ),
+    Choice(
+        "dtype",
+        gettext_lazy("Numbers it reckons with"),
+        choices=(
+            ("auto", gettext_lazy("As the model is stored")),
+            *((name, name) for name in ("bfloat16", "float16", "float32")),
+        ),
+        part=ENGINE,
+        row="engine",
+    ),
+    Whole(
+        "max_model_len",
+        gettext_lazy("Most tokens of prompt and answer"),
+        gettext_lazy("Empty: what the model can."),
+        low=16,
+        high=10_000_000,
+        part=ENGINE,
+        row="engine",
+    ),
+    Number(
+        "gpu_memory_utilization",
+        gettext_lazy("Share of the GPU's memory"),
+        gettext_lazy("Empty: 0.9."),
+        low=0.05,
+        high=1,
+        default=0.9,
+        part=ENGINE,
+        row="engine",
+    ),
+    Json(
+        "template_options",
+        gettext_lazy("Options of the chat template"),
+        gettext_lazy('Such as {"enable_thinking": false}.'),
+        part=ENGINE,
+        row="engine",
+    ),
 )
-PARAMS = (*ENGINE_PARAMS, *SAMPLING_PARAMS)
-DTYPES = ("auto", "bfloat16", "float16", "float32")
-DEFAULT_CONCURRENCY = 256
 # Finished items are gathered for so long, so that they share a commit; others are being worked on meanwhile.
 GATHER_SECONDS = 0.25
 
@@ -50,27 +86,30 @@ class _Open:
     began: float
 
 
-class Vllm:
+class Vllm(Backend):
     """Params as for `openai_api` where they are about how a model generates, and those of `ENGINE_PARAMS`."""
 
+    title = gettext_lazy("A language model in the worker (vLLM)")
+    params = (MODEL, PRESET, *SAMPLING, *ENGINE_PARAMS, replace(CONCURRENCY, high=4096, default=256))
+    told_by = ("model",)
+    prompted = True
+    in_process = True
     usage: ClassVar[frozenset[str]] = frozenset({TOKENS_IN, TOKENS_OUT, SECONDS})
 
     def __init__(self, params: dict[str, Any], context: SourceContext | None = None) -> None:
-        refuse_unknown(params, PARAMS)
+        values = read_values(self.params, params)
         self.context = context or SourceContext()
-        self.files = model_files(
-            text_param(params, "model", required=True).strip(), text_param(params, "revision")
-        )
-        self.dtype = one_of(params, "dtype", DTYPES)
-        self.max_model_len = whole(params, "max_model_len", 16, 10_000_000)
-        self.memory = number(params, "gpu_memory_utilization", 0.05, 1) or 0.9
-        self.concurrency = whole(params, "concurrency", 1, 4096) or DEFAULT_CONCURRENCY
-        self.template_options = json_object(params, "template_options") or {}
+        self.files = model_files(values["model"], values["revision"])
+        self.dtype: str = values["dtype"]
+        self.max_model_len: int | None = values["max_model_len"]
+        self.memory: float = values["gpu_memory_utilization"]
+        self.concurrency: int = values["concurrency"]
+        self.template_options: dict[str, Any] = values["template_options"] or {}
         if refused := sorted(set(self.template_options) & {"tokenize", "return_dict", "chat_template"}):
             raise InputError(
                 _("%(refused)s cannot be set here.") % {"refused": refused[0]}, where="template_options"
             )
-        sampling = read_sampling(params, self.context.task)
+        sampling = sampling_of(values, self.context.task)
         # Always seeded: the same item has to get the same answer in whatever batch it comes.
         self.sampling = replace(sampling, seed=sampling.seed or 0)
 
@@ -101,9 +140,6 @@ class Vllm:
             sampling=self.sampling.shaping(),
             prompt=prompt_digest(self.context.prompt, self.context.task),
         )
-
-    def hidden_columns(self) -> frozenset[str]:
-        return frozenset()
 
     def most_usage(self, item: Item) -> Mapping[str, Decimal]:
         """No token is less than a byte of UTF-8; the frame takes a few more. What a GPU's time for one item

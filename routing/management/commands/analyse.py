@@ -4,7 +4,7 @@ from typing import Any
 
 from routing.management.runs import RunCommand, left_to_label, run_content, run_of
 from routing.models import Certificate, Run
-from routing.services.runs import analyse
+from routing.runs.certify import analyse
 
 
 class Command(RunCommand):

@@ -10,8 +10,9 @@ from annotation.management.scripts import ScriptCommand, add_project, add_waitin
 from annotation.models import Job, Project
 from routing.api.usability import usability_content
 from routing.management.runs import run_content
+from routing.runs.plan import Outlook, outlook
+from routing.runs.start import start_run_knowingly
 from routing.services.new_items import has_new_items, undelivered_run
-from routing.services.runs import Outlook, outlook, start_run_knowingly
 from routing.services.states import UNDER_WAY, State
 from routing.services.usability_words import in_words
 

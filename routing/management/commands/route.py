@@ -4,7 +4,7 @@ from typing import Any
 
 from routing.management.runs import RunCommand, left_to_label, run_content, run_of
 from routing.models import Run
-from routing.services.runs import route
+from routing.runs.route import route
 from routing.services.states import OPEN, ROUTED
 
 

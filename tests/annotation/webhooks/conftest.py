@@ -23,11 +23,9 @@ def receiver(settings) -> Iterator[Receiver]:
 @pytest.fixture(autouse=True)
 def announced(monkeypatch) -> list[int]:
     """Ids of the webhooks for which a worker was nudged."""
-    from annotation import tasks
-
     sent: list[int] = []
     monkeypatch.setattr(announcing, "_silent_until", 0.0)
-    monkeypatch.setattr(tasks.send_webhooks, "apply_async", lambda args, retry: sent.append(args[0]))
+    monkeypatch.setattr(announcing, "message_workers", lambda task, pk: sent.append(pk))
     return sent
 
 

@@ -3,7 +3,6 @@
 import json
 import time
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -14,7 +13,7 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from annotation.models import AuditEvent
 from annotation.secrets import decrypt
 from annotation.services import webhooks as service
-from annotation.webhooks import sending
+from annotation.webhooks import announcing, sending
 from tests.annotation.webhooks.acts import State, come, happens, only
 
 
@@ -138,16 +137,14 @@ class TestStoring:
     def test_a_broker_that_is_down_is_asked_once_in_a_while(
         self, make, project, monkeypatch, django_capture_on_commit_callbacks
     ) -> None:
-        from annotation import tasks
-
         asked = []
 
-        def down(args: Any, retry: bool) -> None:
-            asked.append(args)
+        def down(task: str, pk: int) -> None:
+            asked.append(pk)
             raise OSError
 
         make()
-        monkeypatch.setattr(tasks.send_webhooks, "apply_async", down)
+        monkeypatch.setattr(announcing, "message_workers", down)
         with django_capture_on_commit_callbacks(execute=True):
             happens(project)
             happens(project)

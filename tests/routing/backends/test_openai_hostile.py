@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from annotation.net import NetResponse
 from routing.backends import TaskSpec
-from routing.backends.llm import answer_of, read_sampling
+from routing.backends.llm import SAMPLING, answer_of, sampling_of
 from routing.backends.openai_api.endpoint import usage_of
 from routing.backends.openai_api.reading import generated_in
 from routing.backends.openai_api.verdicts import Kind, verdict_on
+from routing.backends.params import read_values
 from tests.routing.backends.asking import ANIMALS, NUMBERS
 
 NUMBER = st.floats() | st.integers() | st.booleans()
@@ -95,7 +96,7 @@ def test_any_completion_becomes_an_answer_that_can_be_stored(body, task, structu
         answer = answer_of(
             generated,
             spec=task,
-            sampling=read_sampling({"structured": structured}, task),
+            sampling=sampling_of(read_values(SAMPLING, {"structured": structured}), task),
             usage=usage_of(sent),
             samples=[generated],
             verbalized=[generated.text],

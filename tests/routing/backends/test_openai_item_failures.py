@@ -1,4 +1,4 @@
-"""docs/failures.md: what is wrong with one answer or one item ends with that item, which keeps its reason."""
+"""docs/jobs.md: what is wrong with one answer or one item ends with that item, which keeps its reason."""
 
 import pytest
 

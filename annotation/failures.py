@@ -1,0 +1,91 @@
+"""Why jobs fail: a code with parameters is what programs go by, the sentence is made where people read it.
+
+A job keeps the sentence in English, too: for what programs are told, and for a version that does not know the
+code.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import override
+
+from annotation.errors import HypacError, JobFailedError
+
+Params = Mapping[str, Any]
+
+# The columns of a job that has not failed.
+NO_ERROR: dict[str, Any] = {"error": "", "error_code": "", "error_params": {}}
+
+
+def columns_of(error: HypacError) -> dict[str, Any]:
+    """What a job that failed keeps of it."""
+    return {"error": str(error), "error_code": error.code, "error_params": error.params}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A kind of failure. `sentence` makes of its parameters, in the language of the reader, what happened and
+    what to do.
+    """
+
+    code: str
+    sentence: Callable[[Params], str]
+
+    def error(
+        self, *, raised_as: type[HypacError] = JobFailedError, permanent: bool = True, **params: Any
+    ) -> HypacError:
+        """What a handler raises. The parameters are plain values: they are stored as JSON."""
+        with override("en"):
+            words = self.sentence(params)
+        return raised_as(words, permanent=permanent, code=self.code, params=params)
+
+
+_failures: dict[str, Failure] = {}
+
+
+def register(code: str, sentence: Callable[[Params], str]) -> Failure:
+    return _failures.setdefault(code, Failure(code, sentence))
+
+
+def in_words(code: str, params: Params) -> str:
+    """The sentence, in the language of the reader; "" where this version cannot tell it."""
+    try:
+        return _failures[code].sentence(params)
+    except KeyError:
+        return ""
+
+
+def _out_of_memory(params: Params) -> str:
+    if params["most"] is None:
+        return _(
+            "It needs more memory than its worker's machine gives. What it finished is kept. Make its input "
+            "smaller, or have the operator give the machine more; then start it again."
+        )
+    words = _(
+        "It needs more memory than a worker may take (%(most)s MB). What it finished is kept. Make its input "
+        "smaller, or have the operator raise HYPAC_WORKER_MEMORY_MB; then start it again."
+    )
+    return words % {"most": f"{params['most']:,}"}
+
+
+WORKERS_DIED = register(
+    "workers_died",
+    lambda params: (
+        _(
+            "Its worker died %(attempts)s times. What it finished is kept; start it again once the cause is "
+            "gone."
+        )
+        % params
+    ),
+)
+UNKNOWN_KIND = register(
+    "unknown_kind",
+    lambda params: (
+        _("No worker knows work of kind %(kind)r. It was of another version of this program.") % params
+    ),
+)
+DATABASE = register("database", lambda params: _("The database could not be used: %(error)s") % params)
+UNEXPECTED = register("unexpected", lambda params: _("Unexpected error: %(error)s") % params)
+OUT_OF_MEMORY = register("out_of_memory", _out_of_memory)

@@ -1,0 +1,41 @@
+"""A manager ends a run for good."""
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation import jobs
+from annotation.models import User
+from annotation.services import audit
+from annotation.services.withdrawal import withdraw
+from routing.models import Run
+from routing.runs.budget import abandon
+from routing.services.states import CANCELLABLE, State, move
+
+
+def cancel_run(*, run: Run, user: User | None) -> None:
+    """End a run for good. Its draw is spent: alpha stays in the ledger, and labels stay with their items.
+
+    A job at work on it stops at its next chunk, and nobody is asked any more; of a large run, a job goes on
+    to write that to each work item (annotation.services.withdrawal). Raises ConflictError where the run is
+    complete or cancelled.
+    """
+    with transaction.atomic():
+        # Jobs and work before the run itself, as a job's chunk and a submitted label take their locks: in
+        # another order, two of them could wait for each other.
+        for job in run.project.jobs.filter(params__run=run.pk, state__in=jobs.UNFINISHED):
+            jobs.cancel(job=job)
+        # Their worker has lost its job, and nobody else will take it up.
+        abandon(run.reservations.all())
+        run.refresh_from_db()
+        asking = [batch for batch in (run.calibration_batch, run.routed_batch) if batch is not None]
+        withdraw(project=run.project, batches=asking, user=user)
+        move(
+            run,
+            before=CANCELLABLE,
+            after=State.CANCELLED,
+            completed_at=timezone.now(),
+            refusal=_("Run %(run)s is %(state)s and can no longer be cancelled.")
+            % {"run": run.number, "state": run.get_state_display().lower()},
+        )
+        audit.record(project=run.project, actor=user, action="run.cancelled", target=f"run:{run.number}")

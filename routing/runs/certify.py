@@ -1,0 +1,314 @@
+"""From the locked calibration labels to the certificate: a manager has the draw analysed, once, and the job
+"analyse_run" does it.
+"""
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation import jobs, queue
+from annotation.errors import ConflictError, JobFailedError
+from annotation.jobs import JobContext
+from annotation.models import Job, Label, Settlement, User, WorkBatch, WorkItem
+from annotation.services import audit
+from annotation.values import Value, as_text
+from routing.core.arrays import Floats
+from routing.core.bins import Bins
+from routing.core.calibration import Calibration, CalibrationError, CalibrationRow
+from routing.core.certificate import canonical_bytes, certificate_document, draw_line
+from routing.core.certify import Certification, certify
+from routing.core.chain import Chain
+from routing.core.documents import read_slices
+from routing.core.exact import plain
+from routing.core.losses import LossUnavailableError
+from routing.core.plan import Plan
+from routing.models import Certificate, DrawItem, Run, RunSource
+from routing.runs.chains import chains_from_json, thresholds_to_json
+from routing.runs.plan import plan_of
+from routing.selectors.ledger import ledger
+from routing.services.answers import table_of_answers
+from routing.services.figures import Analysis, figures
+from routing.services.run_events import run_analysed
+from routing.services.states import State, move
+
+logger = logging.getLogger(__name__)
+
+
+def analyse(*, run: Run, user: User | None) -> Job:
+    """Lock the calibration labels and have the thresholds certified (job "analyse_run").
+
+    Raises ConflictError, in words, before every asked item is labelled and settled or given up, and after
+    the one analysis of a draw.
+    """
+    run.refresh_from_db()
+    if run.state in (State.ANALYSED, State.ROUTING, State.LABELLING, State.COMPLETE):
+        raise ConflictError(
+            _("Run %(run)s has been analysed. A draw is analysed once; another look needs a new run.")
+            % {"run": run.number}
+        )
+    if run.state != State.CALIBRATING or run.calibration_batch is None:
+        raise ConflictError(
+            _("Run %(run)s cannot be analysed now: %(state)s.")
+            % {"run": run.number, "state": run.get_state_display().lower()}
+        )
+    with transaction.atomic():
+        progress = queue.batch_progress(run.calibration_batch)
+        if missing := progress.open + progress.leased:
+            raise ConflictError(
+                _(
+                    "%(missing)s of %(total)s calibration items are still to be labelled. No result "
+                    "can be seen before the last one; what nobody can label is to be given up by a "
+                    "manager."
+                )
+                % {"missing": missing, "total": progress.total}
+                if progress.items == progress.total
+                else _(
+                    "%(missing)s of %(total)s answers about %(items)s calibration items are still "
+                    "missing. No result can be seen before the last one; what nobody can label is to "
+                    "be given up by a manager."
+                )
+                % {"missing": missing, "total": progress.total, "items": progress.items}
+            )
+        if progress.disagreeing:
+            raise ConflictError(
+                _(
+                    "People differ about %(disagreeing)s of %(items)s calibration items. A reviewer "
+                    "has to decide about each before the analysis."
+                )
+                % {"disagreeing": progress.disagreeing, "items": progress.items}
+            )
+        # The batch before the run, as a correction and a decision take their locks: in another order, two of
+        # them could wait for each other.
+        queue.lock_batch(batch=run.calibration_batch)
+        move(
+            run,
+            before=State.CALIBRATING,
+            after=State.ANALYSING,
+            refusal=_("Run %(run)s is being analysed already.") % {"run": run.number},
+        )
+        audit.record(
+            project=run.project, actor=user, action="run.analysis_started", target=f"run:{run.number}"
+        )
+        return jobs.enqueue(
+            project=run.project,
+            kind_name="analyse_run",
+            params={"run": run.pk},
+            unique_key=f"analyse_run:{run.pk}",
+            user=user,
+        )
+
+
+logger = logging.getLogger(__name__)
+
+
+def analyse_run(context: JobContext) -> dict[str, Any]:
+    run = Run.objects.select_related("project", "calibration_batch").get(pk=context.params["run"])
+    if run.state != State.ANALYSING:
+        return {"state": run.state}
+    run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
+    context.progress(stage="Certificate")
+    plan, (calibration, own_scores) = plan_of(run), load_calibration(run, run_sources)
+    chains = chains_from_json(run.chains or [])
+    slices = None if run.slices is None else read_slices(run.slices)
+    certification = _certified(plan, chains, calibration, slices)
+    document = canonical_bytes(
+        certificate_document(
+            plan,
+            calibration,
+            certification,
+            provenance=_provenance(run, run_sources, certification),
+            slices=slices,
+        )
+    )
+    analysis = Analysis(plan, calibration, certification, chains, slices, own_scores)
+    shown = _figures_of(run, analysis)
+    with context.chunk():
+        certificate = Certificate.objects.create(
+            run=run,
+            certified=certification.certified,
+            thresholds=thresholds_to_json(certification.thresholds),
+            document=document.decode(),
+            draw_lines="".join(draw_line(row) + "\n" for row in calibration.rows),
+            figures=shown,
+            sha256=hashlib.sha256(document).hexdigest(),
+        )
+        move(
+            run,
+            before=State.ANALYSING,
+            after=State.ANALYSED,
+            analysed_at=timezone.now(),
+            refusal=_("Run %(run)s has been analysed already.") % {"run": run.number},
+        )
+        run.refresh_from_db(fields=["invalid_reason"])  # a label may have been corrected meanwhile
+        run_analysed(run, certified=certificate.holds)
+    return {"certified": certificate.holds}
+
+
+def _certified(
+    plan: Plan, chains: Sequence[Chain], calibration: Calibration, slices: Bins | None
+) -> Certification:
+    try:
+        return certify(plan, chains, calibration, slices=slices)
+    except LossUnavailableError as error:
+        raise JobFailedError(
+            _("The losses could not be computed: %(error)s.") % {"error": error}, permanent=False
+        ) from error
+    except CalibrationError as error:
+        raise JobFailedError(_("The losses could not be computed: %(error)s.") % {"error": error}) from error
+
+
+def _figures_of(run: Run, analysis: Analysis) -> dict[str, Any]:
+    """The figures, or nothing: what is only shown beside a certificate must not stand in its way, since the
+    draw is spent."""
+    try:
+        return figures(analysis)
+    except Exception:
+        logger.exception("The figures of run %s could not be computed", run.pk)
+        return {}
+
+
+def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibration, Floats]:
+    """The draw with its labels as they were when the batch was locked, and each model's own score (m, S - 1)
+    in draw order, NaN where it has none.
+
+    Raises JobFailedError where one is missing.
+    """
+    batch = run.calibration_batch
+    if batch is None or batch.locked_at is None:
+        raise JobFailedError(_("The calibration labels of run %(run)s are not locked.") % {"run": run.number})
+    labels, nobody = records_at(batch, batch.locked_at), given_up(batch)
+    rows = list(
+        DrawItem.objects.filter(draw__run=run)
+        .order_by("order")
+        .values_list("item_id", "item__external_id", "order", "asked", "probability")
+    )
+    answers, scores = table_of_answers(run, run_sources, [item for item, _, _, asked, _ in rows if asked])
+    keys: dict[int, tuple[int, float, int]] = {}
+    ids = [item for item, *_ in rows]
+    for start in range(0, len(ids), 500):
+        part = run.pool_items.filter(item__in=ids[start : start + 500])
+        for item, position, u, v in part.values_list("item_id", "position", "u", "v"):
+            keys[item] = (position, u or 0.0, v)
+    result = []
+    for item, external_id, order, asked, probability in rows:
+        if asked and item not in labels and item not in nobody:
+            raise JobFailedError(_("This asked item has neither a label nor a decision."), where=external_id)
+        position, u, v = keys[item]
+        label = labels.get(item) if asked else None
+        result.append(
+            CalibrationRow(
+                item_id=external_id,
+                position=position,
+                order=order,
+                asked=asked,
+                p=probability.normalize(),
+                u=u,
+                v=v,
+                label=None if label is None else as_text(label),
+                answers=tuple(answers[item]) if asked else (),
+            )
+        )
+    nothing = [None] * len(run_sources)
+    own = np.array([scores.get(item, nothing) for item in ids], dtype=np.float64)  # None becomes NaN
+    return Calibration.from_rows(result), own
+
+
+def _provenance(run: Run, run_sources: Sequence[RunSource], certification: Certification) -> dict[str, Any]:
+    """Who certified what about which data.
+
+    No time and no name of a person, so that the same labels give the same bytes.
+    """
+    entries = ledger(run)
+    return {
+        "project": run.project.slug,
+        "run": run.number,
+        "target_in_words": run.get_target_display(),
+        "currency": run.project.currency,
+        "task_type": run.project.task_type,
+        "choices": list(run.project.choices.order_by("position").values_list("key", flat=True)),
+        "sources": [
+            {
+                "position": row.position,
+                "name": row.source.name,
+                "backend": row.source.backend,
+                "fingerprint": row.fingerprint,
+                "cost_per_label": plain(row.cost_per_label),
+            }
+            for row in run_sources
+        ],
+        "people_cost_per_label": plain(run.human_cost),
+        **({"overlap": overlap_document(run)} if run.overlap > 1 else {}),
+        "score": run.score,
+        **({"score_params": run.score_params} if run.score_params else {}),
+        **({"p_column": run.p_column} if run.p_column else {}),
+        "entropy": run.entropy,
+        "pool_hash": run.pool_hash,
+        "alpha_ledger": [{"run": entry.number, "alpha": plain(entry.alpha)} for entry in entries],
+        "alpha_total": plain(sum((entry.alpha for entry in entries), run.alpha * 0)),
+        "suggestions_shown": False,
+        "unlabelable": certification.unanswered,
+    }
+
+
+def records_at(batch: WorkBatch, moment: datetime) -> dict[int, Value]:
+    """Item id -> its label of record as it held at `moment`: the answer of the one person who was asked, or
+    what the answers of several were settled to.
+    """
+    labels = Label.objects.filter(work_item__batch=batch, created_at__lte=moment).order_by("version")
+    if batch.overlap > 1:
+        several = WorkItem.objects.filter(batch=batch, slot=1).values("item")
+        labels = labels.exclude(item__in=several)
+    rows = labels.values_list("item_id", "value")
+    found: dict[int, Value] = dict(rows.iterator(chunk_size=2_000))
+    return found | _settled_at(batch, moment)
+
+
+def _settled_at(batch: WorkBatch, moment: datetime) -> dict[int, Value]:
+    if batch.overlap == 1:
+        return {}
+    settlements = Settlement.objects.filter(batch=batch, created_at__lte=moment).order_by("version")
+    newest = dict(settlements.values_list("item_id", "value"))
+    return {item: value for item, value in newest.items() if value is not None}
+
+
+def given_up(batch: WorkBatch) -> set[int]:
+    """Ids of the items that nobody could label."""
+    rows = WorkItem.objects.filter(batch=batch, state=WorkItem.State.UNLABELABLE)
+    return set(rows.values_list("item_id", flat=True))
+
+
+def overlap_document(run: Run) -> dict[str, Any]:
+    """How many people were asked, and how the labels of record of the calibration set came about, as it was
+    when its labels were locked.
+    """
+    batch = run.calibration_batch
+    if batch is None or batch.locked_at is None:
+        raise ValueError("The calibration labels are not locked.")
+    several = WorkItem.objects.filter(batch=batch, slot=1)
+    answers = Label.objects.filter(work_item__batch=batch, version=1, created_at__lte=batch.locked_at)
+    # Of each item the version that held then.
+    later = Q(superseded_by__isnull=False, superseded_by__created_at__lte=batch.locked_at)
+    settled = Settlement.objects.filter(
+        batch=batch, created_at__lte=batch.locked_at, value__isnull=False
+    ).exclude(later)
+    methods = {
+        method: settled.filter(method=method).count()
+        for method in (Settlement.Method.MAJORITY, Settlement.Method.ADJUDICATED)
+    }
+    return {
+        "people": run.overlap,
+        "share": plain(run.overlap_share),
+        "people_cost_per_item": plain(run.cost_per_item),
+        "items_with_several": several.count(),
+        "answers": answers.count(),
+        "settled_by": {method.value: count for method, count in methods.items()},
+        "outside_calibration": run.consensus,
+    }

@@ -1,0 +1,145 @@
+"""Chains of policies: fixed before the first label can exist, and as JSON and back, exactly."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from django.db.models import Exists, OuterRef
+from django.utils.translation import gettext as _
+from numpy.typing import NDArray
+
+from annotation.errors import JobFailedError
+from annotation.jobs import JobContext
+from routing.core.certificate import slices_document
+from routing.core.chain import Chain, PilotData, Policy, build_chains, cut_slices
+from routing.core.keys import Key, Thresholds
+from routing.core.losses import LossUnavailableError
+from routing.core.rules import split_fixed_sequence
+from routing.models import DrawItem, Prediction, Run, RunSource
+from routing.runs.plan import plan_of
+from routing.services.answers import table_of_answers
+
+
+def fix_chains(context: JobContext, run: Run, run_sources: list[RunSource]) -> None:
+    """Fix the chains, or the slices along which one is to be learnt, before the first label can exist."""
+    run.refresh_from_db()
+    if run.chains is not None:
+        return
+    context.progress(stage="Chains of policies")
+    keys = _keys(run)
+    plan = plan_of(run)
+    reference = None
+    if run.target == Run.Target.POPULATION:
+        reference = np.ones(run.pool_size, dtype=np.bool_)
+        drawn = run.pool_items.filter(Exists(DrawItem.objects.filter(draw__run=run, item=OuterRef("item"))))
+        reference[list(drawn.values_list("position", flat=True))] = False
+    u, v = keys.real.copy(), keys.imag.astype(np.int64)
+    if plan.rule == split_fixed_sequence.RULE.name:
+        slices = slices_document(cut_slices(plan, u=u, v=v, reference=reference))
+        fixed: dict[str, Any] = {"chains": [], "slices": slices}
+    else:
+        pilot = _pilot(run, run_sources) if len(run_sources) > 1 else None
+        try:
+            chains = build_chains(plan, u=u, v=v, pilot=pilot, reference=reference)
+        except LossUnavailableError as error:
+            raise JobFailedError(
+                _("The losses could not be computed: %(error)s.") % {"error": error}, permanent=False
+            ) from error
+        fixed = {"chains": chains_to_json(chains)}
+    with context.chunk():
+        Run.objects.filter(pk=run.pk, chains__isnull=True).update(**fixed)
+    run.refresh_from_db()
+
+
+def _keys(run: Run) -> NDArray[np.complex128]:
+    """Keys of the pool by position, packed: real part u, imaginary part v; both are exact."""
+    keys = np.empty(run.pool_size, dtype=np.complex128)
+    rows = run.pool_items.order_by("position").values_list("position", "u", "v")
+    for position, u, v in rows.iterator(chunk_size=10_000):
+        if u is None:
+            raise JobFailedError(
+                _("The item at place %(position)s of the pool has no uncertainty score.")
+                % {"position": position}
+            )
+        keys[position] = complex(u, v)
+    return keys
+
+
+def _pilot(run: Run, run_sources: list[RunSource]) -> PilotData | None:
+    items = list(run.pilot_items.order_by("order").values_list("item_id", flat=True))
+    if not items:
+        return None
+    keys: dict[int, tuple[float | None, int]] = {}
+    for start in range(0, len(items), 500):
+        part = run.pool_items.filter(item__in=items[start : start + 500])
+        keys.update({item: (u, v) for item, u, v in part.values_list("item_id", "u", "v")})
+    answers, scores = table_of_answers(run, run_sources, items)
+    own = np.array([scores[item] for item in items], dtype=np.float64)  # None becomes NaN
+    return PilotData.of(
+        u=np.array([keys[item][0] for item in items], dtype=np.float64),
+        v=[keys[item][1] for item in items],
+        answers=[answers[item] for item in items],
+        own_scores=own,
+        costs=_costs(run_sources, items),
+    )
+
+
+def _costs(run_sources: list[RunSource], items: list[int]) -> NDArray[np.float64]:
+    """What each model's answer on each of ``items`` cost, (n, S - 1); NaN where it gave none."""
+    rows = {item: row for row, item in enumerate(items)}
+    costs = np.full((len(items), len(run_sources)), np.nan)
+    for column, run_source in enumerate(run_sources):
+        for start in range(0, len(items), 500):
+            paid = Prediction.objects.filter(
+                item__in=items[start : start + 500],
+                source=run_source.source_id,
+                fingerprint=run_source.fingerprint,
+            )
+            for item, cost in paid.values_list("item_id", "cost"):
+                costs[rows[item], column] = cost
+    return costs
+
+
+def thresholds_to_json(thresholds: Thresholds) -> list[dict[str, Any] | None]:
+    """Per model source {"u": ..., "v": ...}, or None: nothing goes there."""
+    return [None if key is None else {"u": key.u, "v": key.v} for key in thresholds]
+
+
+def thresholds_from_json(data: Sequence[dict[str, Any] | None]) -> Thresholds:
+    return tuple(None if key is None else Key(float(key["u"]), int(key["v"])) for key in data)
+
+
+def chains_to_json(chains: Sequence[Chain]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": chain.name,
+            "policies": [
+                {
+                    "thresholds": thresholds_to_json(policy.thresholds),
+                    "counts": list(policy.counts),
+                    "model_cost": policy.model_cost,
+                    "people_cost": policy.people_cost,
+                }
+                for policy in chain.policies
+            ],
+        }
+        for chain in chains
+    ]
+
+
+def chains_from_json(data: Sequence[dict[str, Any]]) -> tuple[Chain, ...]:
+    return tuple(
+        Chain(
+            name=chain["name"],
+            policies=tuple(
+                Policy(
+                    thresholds=thresholds_from_json(policy["thresholds"]),
+                    counts=tuple(policy["counts"]),
+                    model_cost=float(policy["model_cost"]),
+                    people_cost=float(policy["people_cost"]),
+                )
+                for policy in chain["policies"]
+            ),
+        )
+        for chain in data
+    )

@@ -1,0 +1,132 @@
+"""What the routing of a run came to: how many items each source labels, and what that saved."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Count, Exists, OuterRef, Sum
+
+from annotation.models import WorkItem
+from annotation.selectors.settled import has_record
+from routing.models import DrawItem, PoolItem, Prediction, Route, Run, RunSource
+from routing.services.answers import passed_on, reaches, usable
+
+ZERO = Decimal(0)
+
+
+@dataclass(frozen=True)
+class SourceCount:
+    """Items of the pool whose delivered label a source gives. `position` S and an empty `fingerprint` are
+    people's, and their `cost_per_label` is what all the people cost who are asked about an item, on average.
+
+    `routed` is how many the thresholds send there, before answers that cannot be used are passed on.
+    """
+
+    position: int
+    name: str
+    fingerprint: str
+    cost_per_label: Decimal
+    items: int
+    share: float
+    routed: int
+
+
+def tally(run: Run) -> dict[str, Any]:
+    """What the routing came to; counted now where an earlier version routed the run and stored nothing."""
+    if run.tally is not None:
+        return dict(run.tally)
+    return tally_of(run, _sources(run))
+
+
+def labels_by_source(run: Run) -> list[SourceCount]:
+    """One entry per source, people last, once the run is routed; before that none.
+
+    An item that a person labelled counts for people, wherever it was sent.
+    """
+    if run.routed_at is None:
+        return []
+    run_sources = _sources(run)
+    found = tally(run)
+    labelled = has_record(run.project, item="item")
+    counts = []
+    for row, answers in zip(run_sources, found["answers"], strict=True):
+        theirs = sum(
+            Route.objects.filter(
+                labelled, passed_on(run_sources, start, row.position), usable(row), run=run
+            ).count()
+            for start in range(1, row.position + 1)
+        )
+        mine = answers - theirs
+        counts.append((row.position, row.source.name, row.fingerprint, row.cost_per_label, mine))
+    people = PoolItem.objects.filter(labelled, run=run).count()
+    counts.append((len(run_sources) + 1, "", "", run.cost_per_item, people))
+    return [
+        SourceCount(position, name, fingerprint, cost, items, items / run.pool_size, sent)
+        for (position, name, fingerprint, cost, items), sent in zip(counts, found["sent"], strict=True)
+    ]
+
+
+def blanks(run: Run) -> int:
+    """Items of the pool that stay without a label: sent to people, and nobody could label them."""
+    batches = [batch for batch in (run.calibration_batch_id, run.routed_batch_id) if batch]
+    given_up = WorkItem.objects.filter(batch__in=batches, state=WorkItem.State.UNLABELABLE)
+    if not given_up.exists():
+        return 0
+    run_sources = _sources(run)
+    return Route.objects.filter(
+        Exists(given_up.filter(item=OuterRef("item"))),
+        ~has_record(run.project, item="item"),
+        reaches(run_sources, len(run_sources) + 1),
+        run=run,
+    ).count()
+
+
+def _sources(run: Run) -> list[RunSource]:
+    return list(run.run_sources.select_related("source", "run").order_by("position"))
+
+
+def tally_of(run: Run, run_sources: list[RunSource]) -> dict[str, Any]:
+    """JSON: how many items are `sent` to each source by the thresholds, people last; how many `answers` each
+    model gives, before people's labels are put in their place; and the routing `saving`, a decimal as text.
+
+    `saving` is the paper's figure: 1 - cost of the sources that the routing uses / (what people cost per
+    item), over the items that were not asked about for calibration. Each source that an item comes to is
+    paid: the one it is sent to, and those it is passed on to. It is None where all were asked about.
+    """
+    people = len(run_sources) + 1
+    routes = Route.objects.filter(run=run)
+    sent = dict(routes.values_list("position").annotate(count=Count("pk")).order_by())
+    asked = DrawItem.objects.filter(draw__run=run, asked=True, item=OuterRef("item"))
+    others = routes.filter(~Exists(asked))
+    answers, cost = [], ZERO
+    for run_source in run_sources:
+        number = 0
+        for start in _sent_to(sent, run_source.position):
+            coming = passed_on(run_sources, start, run_source.position)
+            number += routes.filter(coming, usable(run_source)).count()
+            paid = Prediction.objects.filter(
+                Exists(others.filter(coming, item=OuterRef("item"))),
+                source=run_source.source_id,
+                fingerprint=run_source.fingerprint,
+            )
+            cost += paid.aggregate(total=Sum("cost"))["total"] or ZERO
+        answers.append(number)
+    left = sum(
+        others.filter(passed_on(run_sources, start, people)).count() for start in _sent_to(sent, people)
+    )
+    return {
+        "sent": [sent.get(position, 0) for position in range(1, people + 1)],
+        "answers": answers,
+        "saving": _saving(run, others.count(), cost, left),
+    }
+
+
+def _sent_to(sent: dict[int, int], position: int) -> list[int]:
+    """The sources up to this one to which anything is sent."""
+    return [start for start in range(1, position + 1) if sent.get(start)]
+
+
+def _saving(run: Run, count: int, cost: Decimal, people: int) -> str | None:
+    if not count:
+        return None
+    return str(1 - (cost + people * run.cost_per_item) / (count * run.cost_per_item))

@@ -1,0 +1,99 @@
+"""What a run fixes before anything is known: pool, salt, pilot and draw."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from django.db.models import F, Value, Window
+from django.db.models.functions import RowNumber
+from django.utils.translation import gettext as _
+from numpy.typing import NDArray
+
+from annotation.errors import ConflictError
+from annotation.jobs import JobContext
+from routing.core import sampling
+from routing.models import Draw, DrawItem, PilotItem, PoolItem, Run
+from routing.runs.plan_fields import probabilities_by_position
+from routing.runs.pool import pool_of
+from routing.services.sql import TieBreak, analyse_tables, insert_select
+
+CHUNK = 5_000
+AT_ONCE = 20_000
+"""Items of a pool up to which the request that starts a run freezes it. A larger one takes seconds, and is
+the first thing that the run's job does, before any model is asked."""
+
+
+def freeze(run: Run, *, pilot: int, last: int) -> None:
+    """Store pool, pilot and draw of a new run; sets its pool hash. Call it in a transaction.
+
+    `pilot` is the size of the pilot, `last` the position of the last item that the plan knew: what was
+    imported since is not in the pool. It locks none of the items: people and imports go on meanwhile.
+
+    Raises ConflictError where items were labelled or deleted since the plan was made, or where one has no
+    probability any more.
+    """
+    items = pool_of(run.project, run.target).filter(position__lte=last)
+    items = items.annotate(
+        place=Window(RowNumber(), order_by=F("position").asc()) - 1,
+        tie=TieBreak(run.salt, "external_id"),
+    )
+    rows = items.order_by().values_list(Value(run.pk), "pk", "place", "tie")
+    count = insert_select(PoolItem, ("run", "item", "position", "v"), rows)
+    if count != run.pool_size:
+        raise _changed()
+    names = run.pool_items.order_by("position").values_list("item__external_id", flat=True)
+    run.pool_hash = sampling.pool_hash(names.iterator(chunk_size=CHUNK))
+    run.save(update_fields=["pool_hash"])
+
+    entropy, p = int(run.entropy), run.p.normalize()
+    each = probabilities_by_position(run.pool_items.all(), run.p_column) if run.p_column else None
+    if each and (None in each or min(filter(None, each)) != run.p_min):
+        raise _changed()
+    probabilities = [one for one in each or () if one is not None]
+    drawn = sampling.draw_calibration(pool_size=count, m=run.m, p=probabilities or p, entropy=entropy)
+    exclude = drawn.positions if run.target == Run.Target.POPULATION else None
+    piloted = sampling.draw_pilot(pool_size=count, size=pilot, entropy=entropy, exclude=exclude)
+    PilotItem.objects.bulk_create(
+        (PilotItem(run=run, item_id=item, order=order) for order, item in enumerate(_items_at(run, piloted))),
+        batch_size=CHUNK,
+    )
+    draw = Draw.objects.create(run=run, m=run.m, n=int(drawn.asked.sum()))
+    DrawItem.objects.bulk_create(
+        (
+            DrawItem(
+                draw=draw,
+                item_id=item,
+                order=order,
+                asked=bool(drawn.asked[order]),
+                probability=probabilities[position] if probabilities else p,
+            )
+            for order, (item, position) in enumerate(
+                zip(_items_at(run, drawn.positions), drawn.positions.tolist(), strict=True)
+            )
+        ),
+        batch_size=CHUNK,
+    )
+
+
+def freeze_missing(context: JobContext, run: Run) -> None:
+    """Pool, pilot and draw, where the request that started the run left them to this job."""
+    if Draw.objects.filter(run=run).exists():
+        return
+    with context.chunk(stage="Pool and draw"):
+        freeze(run, pilot=context.params["pilot"], last=context.params["last"])
+    analyse_tables(PoolItem)
+
+
+def _changed() -> ConflictError:
+    return ConflictError(
+        _("The items changed while the run was planned. Look at the plan again, then start.")
+    )
+
+
+def _items_at(run: Run, positions: NDArray[np.int64]) -> list[int]:
+    """Ids of the items at these places of the pool, in their order."""
+    found: dict[int, int] = {}
+    wanted: Sequence[int] = positions.tolist()
+    for start in range(0, len(wanted), 500):
+        part = run.pool_items.filter(position__in=wanted[start : start + 500])
+        found.update(part.values_list("position", "item_id"))
+    return [found[position] for position in wanted]

@@ -1,0 +1,303 @@
+"""From what a manager types to a plan of the core, and what that plan would mean."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from annotation.errors import InputError
+from annotation.models import Membership, Project
+from annotation.permissions import ROLES_BY_ACTION
+from routing.core import plan as core_plan
+from routing.core import planner
+from routing.core.chain import number_of_chains
+from routing.core.exact import plain
+from routing.models import Run, Source
+from routing.models.runs import people_per_item, price_per_item
+from routing.runs.budget import checked_budget
+from routing.runs.plan_fields import (
+    Asking,
+    PlanFields,
+    as_sentence,
+    asking_of,
+    refuse_too_fine,
+    refuse_unknown_names,
+    share_of,
+)
+from routing.runs.plan_losses import loss_of
+from routing.runs.pool import data_set_size, nothing_to_plan_for, pool_of, size_of_pool
+from routing.runs.score import resolve_score
+from routing.services.opened import open_source
+from routing.services.source_warnings import recorded_warnings
+from routing.services.unusable import passed_on
+from routing.services.usability import NEARLY_ALL, Looked, look_at
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a plan would mean, before any label. Money is in the project's currency.
+
+    Attributes
+    ----------
+    statistics : routing.core.planner.Outlook
+        Smallest number of labels, expected number, allowed errors, and a sentence that says so.
+    pool_size : int
+        N, the items that the run would cover.
+    calibration_cost : Decimal
+        People on the asked items, on average.
+    model_cost : Decimal
+        Source 1 on the pool, the others on the pilot and the asked items; their bands come on top.
+    people_only : Decimal
+        What it would cost to have people label everything.
+    at_least, at_most : Decimal
+        The whole run: `committed` and the items that no model can answer; and where nothing can be certified
+        and people label the rest. What lies between depends on the thresholds.
+    plan : routing.core.plan.Plan
+    people_per_item : Decimal
+        How many people are asked about an item, on average.
+    looked : routing.services.usability.Looked
+        How many answers of each source can be used, as far as that is known.
+    warnings : sentences
+    """
+
+    statistics: planner.Outlook
+    pool_size: int
+    pilot_size: int
+    currency: str
+    calibration_cost: Decimal
+    model_cost: Decimal
+    people_only: Decimal
+    at_most: Decimal
+    plan: core_plan.Plan
+    people_per_item: Decimal
+    looked: Looked
+    warnings: tuple[str, ...]
+
+    @property
+    def labels_at_least(self) -> Decimal:
+        """Items that people label whatever the thresholds, on average: those of the calibration, and of the
+        others those for which no model has a usable answer.
+        """
+        return planner.labels_at_least(self.plan, unanswered=self.looked.nobody)
+
+    @property
+    def people_at_least(self) -> int:
+        """The same in whole items."""
+        return int(self.labels_at_least)
+
+    @property
+    def nearly_all(self) -> str:
+        """That nearly everything goes to people, in a sentence; "" where that is not known."""
+        if self.people_at_least < NEARLY_ALL * self.pool_size:
+            return ""
+        return _(
+            "Nearly everything would go to people: about %(people)s of %(items)s items, whatever the "
+            "thresholds."
+        ) % {"people": f"{self.people_at_least:,}", "items": f"{self.pool_size:,}"}
+
+    @property
+    def scored(self) -> bool:
+        """Whether any answer of the first source has a usable score; where not, none of them can be kept."""
+        return self.looked.scored
+
+    @property
+    def binary(self) -> bool:
+        """Whether the loss counts errors."""
+        return self.plan.loss_function().binary
+
+    @property
+    def sentence(self) -> str:
+        """What the plan can promise, or why the first source gives it nothing to promise with."""
+        if self.scored:
+            return self.statistics.sentence
+        return _(
+            "No answer of the first source has a usable score, by which answers are routed: none "
+            "of them can be kept. %(then)s Name a column that holds one, or put another source first."
+        ) % {"then": passed_on(first=True)}
+
+    @property
+    def labels(self) -> int:
+        """Labels by people that the plan reckons with: m p, whole ones only, as in the sentence."""
+        return int(self.plan.expected_labels)
+
+    @property
+    def for_the_test(self) -> int | None:
+        """Labels that the test itself is made on, where the first ones teach the chain."""
+        tested = self.statistics.expected_tested_labels
+        return tested if tested < int(self.plan.expected_labels) else None
+
+    @property
+    def answers(self) -> int | None:
+        """How many answers by people the calibration takes, on average; None where it is one per item."""
+        if self.people_per_item == 1:
+            return None
+        return int(self.plan.expected_labels * self.people_per_item)
+
+    @property
+    def committed(self) -> Decimal:
+        """What is spent before the thresholds are known."""
+        return self.calibration_cost + self.model_cost
+
+    @property
+    def at_least(self) -> Decimal:
+        return self.model_cost + self.labels_at_least * self.plan.costs[-1]
+
+
+def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -> Outlook:
+    """What a plan with these fields (see `PlanFields`) would mean, and whether its models are expected to
+    stay within `budget`.
+
+    Raises InputError, whose `where` names the field, for a plan that cannot be carried out.
+    """
+    sources = sources_of(project)
+    wanted = PlanFields(**fields)
+    plan, _ = build_plan(project=project, sources=sources, fields=wanted)
+    score, score_params = score_for(project, sources[0], wanted)
+    looked = look_at(project, sources, score=score, score_params=score_params)
+    statistics = planner.outlook(plan, chains=number_of_chains(plan))
+    first, *later, people = plan.costs
+    several = Decimal(plan.pilot) + plan.expected_labels
+    calibration = plan.expected_labels * people
+    models = plan.pool_size * first + several * sum(later, Decimal(0))
+    return Outlook(
+        statistics=statistics,
+        pool_size=plan.pool_size,
+        pilot_size=plan.pilot,
+        currency=project.currency,
+        calibration_cost=calibration,
+        model_cost=models,
+        people_only=plan.pool_size * people,
+        at_most=models + plan.pool_size * people,
+        plan=plan,
+        people_per_item=_people_per_item(project),
+        looked=looked,
+        warnings=(
+            *core_plan.cost_warnings(plan),
+            *recorded_warnings(project, sources, looked),
+            *_too_few_people(project),
+            *_beyond(checked_budget(budget), models, project.currency),
+        ),
+    )
+
+
+def _people_per_item(project: Project) -> Decimal:
+    return people_per_item(project.overlap, project.overlap_share)
+
+
+def _too_few_people(project: Project) -> tuple[str, ...]:
+    if project.overlap == 1:
+        return ()
+    members = Membership.objects.filter(
+        project=project, user__is_active=True, is_active=True, role__in=ROLES_BY_ACTION["label"]
+    ).count()
+    if members >= project.overlap:
+        return ()
+    return (
+        _(
+            "%(wanted)s people are to label an item, and only %(members)s may label in this project: a "
+            "manager will have to decide about every such item."
+        )
+        % {"wanted": project.overlap, "members": members},
+    )
+
+
+def _beyond(budget: Decimal | None, models: Decimal, currency: str) -> tuple[str, ...]:
+    if budget is None or models <= budget:
+        return ()
+    return (
+        _(
+            "The models are expected to cost about %(models)s %(currency)s before the thresholds are "
+            "known, more than the budget of %(budget)s %(currency)s: the run will stop there until "
+            "the budget is raised."
+        )
+        % {"models": plain(models.quantize(Decimal("0.01"))), "currency": currency, "budget": plain(budget)},
+    )
+
+
+def sources_of(project: Project) -> list[Source]:
+    """The models of the project, cheapest place first. Raises InputError where there is none."""
+    sources = list(project.sources.order_by("position"))
+    if not sources:
+        raise InputError(_("The project has no model yet: add a source first."), where="sources")
+    return sources
+
+
+def build_plan(
+    *, project: Project, sources: Sequence[Source], fields: PlanFields
+) -> tuple[core_plan.Plan, Asking]:
+    """A plan of the core that can be carried out on the pool of this moment.
+
+    Raises InputError, whose `where` names the field.
+    """
+    for name in ("epsilon", "alpha"):
+        refuse_too_fine(name, getattr(fields, name))
+    split_share = share_of(fields)
+    items = pool_of(project, fields.target)
+    pool_size = size_of_pool(project, fields.target)
+    if not pool_size:
+        raise nothing_to_plan_for(project)
+    refuse_unknown_names(fields)
+    loss = loss_of(project, fields.loss, fields.loss_params)
+    asking = asking_of(fields, items)
+    try:
+        plan = core_plan.Plan(
+            epsilon=fields.epsilon,
+            alpha=fields.alpha,
+            target=fields.target,
+            m=fields.m,
+            p=asking.p,
+            p_min=asking.p_min,
+            pool_size=pool_size,
+            costs=(
+                *(source.cost_per_label for source in sources),
+                price_per_item(project.human_cost, project.overlap, project.overlap_share),
+            ),
+            bound=fields.bound,
+            rule=fields.rule,
+            loss=loss.name,
+            loss_params=loss.params,
+            pilot_size=fields.pilot_size,
+            split_share=split_share,
+            data_set_size=data_set_size(project, target=fields.target, pool_size=pool_size),
+        )
+        core_plan.validate(plan)
+    except core_plan.PlanError as error:
+        where = "p_column" if error.field == "p_min" else error.field
+        raise InputError(as_sentence(str(error)), where=where) from None
+    return plan, asking
+
+
+def score_for(project: Project, source: Source, fields: PlanFields) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of the score of the first source that a run would freeze.
+
+    Nothing asked for means the backend's own; what its answers lack for that is a warning and no refusal.
+    Raises InputError, whose `where` names the field.
+    """
+    if fields.score or fields.score_params:
+        loss = loss_of(project, fields.loss, fields.loss_params).function
+        return resolve_score(project, source, fields.score or None, fields.score_params, loss=loss)
+    return open_source(source).default_score, {}
+
+
+def plan_of(run: Run) -> core_plan.Plan:
+    """The plan that a run stored."""
+    costs = run.run_sources.order_by("position").values_list("cost_per_label", flat=True)
+    return core_plan.Plan(
+        epsilon=run.epsilon.normalize(),
+        alpha=run.alpha.normalize(),
+        target=run.target,
+        m=run.m,
+        p=run.p.normalize(),
+        p_min=None if run.p_min is None else run.p_min.normalize(),
+        pool_size=run.pool_size,
+        costs=(*costs, run.cost_per_item),
+        bound=run.bound,
+        rule=run.rule,
+        loss=run.loss,
+        loss_params=run.loss_params,
+        pilot_size=run.pilot_items.count(),
+        split_share=run.split_share.normalize(),
+        data_set_size=run.whole_size,
+    )

@@ -1,0 +1,104 @@
+"""Which items a run covers, and what the data set that it completes holds beside them."""
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext as _
+
+from annotation.errors import InputError
+from annotation.models import Item, Project, WorkItem
+from annotation.selectors.data_out import places_of
+from annotation.selectors.label_values import imported_batches
+from annotation.selectors.settled import has_record
+from routing.models import DrawItem, PilotItem, PoolItem, Run
+from routing.selectors.visibility import hidden_batches
+
+
+def pool_of(project: Project, target: str) -> QuerySet[Item]:
+    """The items that a run planned now would cover, in the order of import: those without a label by people.
+    Where labels that came with an import differ about an item, it waits for a reviewer, who sees them: it is
+    in no pool either.
+
+    For the target `population` also none that an earlier run drew, or its pilot used: a random sample of the
+    source's items must not have been looked at before. And none of a pool whose rest people were given by
+    thresholds: what they left is no random sample, but the items that the models find easy. Nor any that came
+    with an import that brought labels: why people elsewhere had left them out, nobody knows.
+    """
+    items = project.items.filter(~_has_labels(project))
+    if target == Run.Target.POPULATION:
+        items = items.filter(*(~used for used in _used_by_runs())).exclude(_came_beside_labels(project))
+    return items.order_by("position")
+
+
+def _has_labels(project: Project) -> Q:
+    brought = list(project.work_batches.filter(imported_by__isnull=False).values_list("pk", flat=True))
+    labelled = has_record(project, item="pk")
+    if not brought:
+        return labelled
+    return labelled | Q(Exists(WorkItem.objects.filter(item=OuterRef("pk"), batch__in=brought)))
+
+
+def _used_by_runs() -> tuple[Exists, ...]:
+    """Of an item whether a run drew it, used it as its pilot, or routed it with the rest of its pool."""
+    return (
+        Exists(DrawItem.objects.filter(item=OuterRef("pk"))),
+        Exists(PilotItem.objects.filter(item=OuterRef("pk"))),
+        Exists(PoolItem.objects.filter(item=OuterRef("pk"), run__routed_batch__isnull=False)),
+    )
+
+
+def _came_beside_labels(project: Project) -> Q:
+    return places_of(project.jobs.filter(label_batches__isnull=False).distinct())
+
+
+def size_of_pool(project: Project, target: str) -> int:
+    """How many items `pool_of` has. A form asks whenever a field of it changes, so that the few that are
+    labelled are looked for, and the others counted in an index.
+    """
+    if target == Run.Target.POPULATION:
+        return pool_of(project, target).count()
+    return project.items.count() - project.items.filter(_has_labels(project)).count()
+
+
+def nothing_to_plan_for(project: Project) -> InputError:
+    """Why `pool_of` has no item."""
+    if not project.items.exists():
+        return InputError(_("There is no item yet: import data first."), where="m")
+    unlabelled = project.items.filter(~_has_labels(project))
+    if not unlabelled.exists():
+        return InputError(
+            _("Every item has a label already, and a run covers those without one: import new items first."),
+            where="m",
+        )
+    unused = unlabelled.filter(*(~used for used in _used_by_runs()))
+    beside_labels = unused.count()
+    used = unlabelled.count() > beside_labels
+    if used and beside_labels:
+        why = _(
+            "Of the items without a label, earlier runs have drawn, used or routed some, and the others "
+            "came with an import that brought labels."
+        )
+    elif used:
+        why = _("Earlier runs have drawn, used or routed every item without a label.")
+    else:
+        why = _(
+            "Every item without a label came with an import that brought labels of others: why people "
+            "elsewhere had left these out, nobody knows."
+        )
+    what = _("For this target, import new items from the same source first, without labels.")
+    return InputError(f"{why} {what}", where="target")
+
+
+def data_set_size(project: Project, *, target: str, pool_size: int) -> int | None:
+    """N_all: items of the data set that a run on the `pool_size` items without a label would complete.
+
+    The other items of the delivery carry labels that people gave before. For the target `dataset` these count
+    as right, so the pool may hold as many wrong labels as are allowed in the whole data set. None where there
+    are no such items, and for the other targets, which speak about the pool or its source alone.
+
+    An item whose labels may not be shown yet is delivered blank, so it is not counted. Nor is one whose
+    label came with an import: nobody gave it for this project, so that it allows no wrong label elsewhere.
+    """
+    if target != Run.Target.DATASET:
+        return None
+    aside = hidden_batches(project).union(imported_batches(project))
+    labelled = project.items.filter(has_record(project, item="pk", hidden=aside)).count()
+    return pool_size + labelled if labelled else None

@@ -1,0 +1,203 @@
+"""Every item to its source, later models on their bands, people for the rest: what a manager asks for, and
+the job "route_run" that does it.
+"""
+
+from typing import Any
+
+import numpy as np
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet, Value
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation import jobs, queue
+from annotation.errors import ConflictError, JobFailedError
+from annotation.jobs import JobContext
+from annotation.models import Job, User, WorkItem
+from annotation.selectors.settled import has_record
+from annotation.services import audit
+from routing.backends import BackendError
+from routing.core import sampling
+from routing.core.keys import Threshold
+from routing.models import PoolItem, Route, Run, RunSource, Spend
+from routing.runs.chains import thresholds_from_json
+from routing.runs.counts import tally_of
+from routing.runs.predict import PendingItems, predict_missing
+from routing.services import validity
+from routing.services.answers import passed_on
+from routing.services.run_events import run_completed, run_routed
+from routing.services.run_sources import changed_sources
+from routing.services.sql import analyse_tables, insert_select
+from routing.services.states import BUSY, State, move
+
+ROUTED_PRIORITY = 5
+
+
+def route(*, run: Run, user: User | None) -> Job:
+    """Send every item to its source, run the later models on their bands, and give people the rest (job
+    "route_run").
+
+    Also possible where nothing was certified: then everything goes to people. Raises ConflictError where the
+    run is not analysed, where a source cannot be asked now, or where one answers differently than at the
+    freeze; then the run is marked invalid.
+    """
+    run.refresh_from_db()
+    if run.state in (State.ROUTING, State.LABELLING, State.COMPLETE):
+        raise ConflictError(_("Run %(run)s has been routed already.") % {"run": run.number})
+    if run.state != State.ANALYSED:
+        raise ConflictError(_("Run %(run)s cannot be routed before it is analysed.") % {"run": run.number})
+    if other := run.project.runs.filter(state__in=BUSY).exclude(pk=run.pk).first():
+        raise ConflictError(
+            _(
+                "Run %(other)s is under way (%(state)s) with the same models and people. Finish or "
+                "cancel it first."
+            )
+            % {"other": other.number, "state": other.get_state_display().lower()}
+        )
+    try:
+        changed = changed_sources(run)
+    except BackendError as error:
+        then = _("put that right first") if error.permanent else _("try again later")
+        raise ConflictError(
+            _("%(message)s Nothing was routed; %(then)s.") % {"message": error.message, "then": then}
+        ) from error
+    if changed:
+        validity.mark_invalid(run=run, reason=changed, actor=user)
+        raise ConflictError(
+            _("%(changed)s Nothing was routed. Put it back as it was, or start a new run.")
+            % {"changed": changed}
+        )
+    with transaction.atomic():
+        move(
+            run,
+            before=State.ANALYSED,
+            after=State.ROUTING,
+            refusal=_("Run %(run)s is being routed already.") % {"run": run.number},
+        )
+        audit.record(
+            project=run.project, actor=user, action="run.routing_started", target=f"run:{run.number}"
+        )
+        return jobs.enqueue(
+            project=run.project,
+            kind_name="route_run",
+            params={"run": run.pk},
+            unique_key=f"route_run:{run.pk}",
+            user=user,
+        )
+
+
+def route_run(context: JobContext) -> dict[str, Any]:
+    run = Run.objects.select_related("project", "certificate").get(pk=context.params["run"])
+    if run.state != State.ROUTING:
+        return {"state": run.state}
+    run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
+    if changed := changed_sources(run):
+        validity.mark_invalid(run=run, reason=changed, actor=context.job.created_by)
+        raise JobFailedError(
+            _("%(changed)s Put it back as it was and start this job again, or cancel the run.")
+            % {"changed": changed}
+        )
+    _store_routes(context, run)
+    _predict_bands(context, run, run_sources)
+    return {"people": _ask_people(context, run, run_sources)}
+
+
+def _store_routes(context: JobContext, run: Run) -> None:
+    """One statement per source on the keys; what no threshold takes goes to people."""
+    thresholds = thresholds_from_json(run.certificate.thresholds)
+    if Route.objects.filter(run=run).exists():
+        return
+    with context.chunk(stage="Routes", done=0):
+        earlier = Q(pk__in=[])
+        for position, taken in enumerate((*map(_at_or_below, thresholds), Q()), start=1):
+            # A source has those that no cheaper one takes. In the order in which the index of the routes has
+            # them, so that it grows at its end.
+            rows = PoolItem.objects.filter(taken, ~earlier, run=run).order_by("item_id")
+            values = rows.values_list("run", "item", Value(position))
+            insert_select(Route, ("run", "item", "position"), values)
+            earlier |= taken
+    analyse_tables(Route)
+
+
+def _at_or_below(threshold: Threshold) -> Q:
+    """Items whose key is not above the threshold; None takes nothing."""
+    if threshold is None:
+        return Q(pk__in=[])
+    return Q(u__lt=threshold.u) | Q(u=threshold.u, v__lte=threshold.v)
+
+
+def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource]) -> None:
+    """Each further model on the items that come to it.
+
+    In their order: what one cannot answer comes to the next.
+    """
+    done = 0
+    for run_source in run_sources[1:]:
+        items = PendingItems(_coming(run, run_sources, run_source.position))
+        with context.chunk(total=done + items.count):
+            pass
+        done += predict_missing(
+            context,
+            run_source=run_source,
+            items=items,
+            stage=Spend.Stage.ROUTED.value,
+            words=f"{run_source.source.name} on its band",
+            done=done,
+        )
+
+
+def _coming(run: Run, run_sources: list[RunSource], position: int) -> list[QuerySet[Route]]:
+    """The routes that come to a source, without those of items that a person has labelled: that label is
+    delivered anyway. A query for each source that they were sent to.
+    """
+    routes = Route.objects.filter(~has_record(run.project, item="item"), run=run)
+    return [routes.filter(passed_on(run_sources, start, position)) for start in range(1, position + 1)]
+
+
+def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> int:
+    """The batch of what is left for people; returns its size. What nobody could label is not asked again."""
+    given_up = WorkItem.objects.filter(
+        batch=run.calibration_batch, state=WorkItem.State.UNLABELABLE, item=OuterRef("item")
+    )
+    context.progress(stage="Counting")
+    tally = tally_of(run, run_sources)
+    with context.chunk(stage="Work for people"):
+        parts = _coming(run, run_sources, len(run_sources) + 1)
+        queries = [part.filter(~Exists(given_up)).order_by().values_list("item", flat=True) for part in parts]
+        ids = (item for query in queries for item in query.iterator(chunk_size=10_000))
+        items = np.sort(np.fromiter(ids, dtype=np.int64))
+        now = timezone.now()
+        refusal = _("Run %(run)s was cancelled.") % {"run": run.number}
+        if not len(items):
+            move(
+                run,
+                before=State.ROUTING,
+                after=State.COMPLETE,
+                routed_at=now,
+                completed_at=now,
+                tally=tally,
+                refusal=refusal,
+            )
+            run_routed(run, people=0)
+            run_completed(run)
+            return 0
+        batch = queue.create_batch(
+            project=run.project,
+            item_ids=map(int, items),
+            blind=False,
+            priority=ROUTED_PRIORITY,
+            entropy=sampling.new_entropy(),
+            overlap=run.overlap,
+            overlap_share=run.overlap_share,
+        )
+        move(
+            run,
+            before=State.ROUTING,
+            after=State.LABELLING,
+            routed_at=now,
+            routed_batch=batch,
+            tally=tally,
+            refusal=refusal,
+        )
+        run_routed(run, people=len(items))
+    return len(items)

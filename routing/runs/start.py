@@ -1,0 +1,268 @@
+"""A manager starts a run, and the job "prepare_run" brings it to its people: pool and draw, the models at
+work, scores, chains, then the calibration batch. Every step of it can be taken up again.
+"""
+
+from decimal import Decimal
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+from django.utils.translation import gettext as _
+
+from annotation import jobs, limits, queue
+from annotation.errors import ConflictError, InputError
+from annotation.jobs import JobContext
+from annotation.models import Project, User
+from annotation.services import audit
+from annotation.services.imports import IMPORT
+from routing.core import sampling
+from routing.core.exact import plain
+from routing.models import DrawItem, PilotItem, PoolItem, Run, RunSource, Spend
+from routing.runs.budget import checked_budget
+from routing.runs.chains import fix_chains
+from routing.runs.draw import AT_ONCE, freeze, freeze_missing
+from routing.runs.plan import build_plan, outlook, score_for, sources_of
+from routing.runs.plan_fields import PlanFields
+from routing.runs.predict import PendingItems, predict_missing
+from routing.runs.score import fill_keys, score_missing, score_of
+from routing.services.run_sources import fingerprint_now
+from routing.services.run_usability import accepted, record_accepted, refuse_unusable
+from routing.services.sent_answers import refuse_while_sending
+from routing.services.states import UNDER_WAY, State, move
+from routing.services.usability import look_at
+from routing.services.usability_words import question
+
+CALIBRATION_PRIORITY = 1
+
+
+def start_run(
+    *,
+    project: Project,
+    user: User | None,
+    entropy: int | None = None,
+    budget: Decimal | None = None,
+    accept_unusable: bool = False,
+    **fields: Any,
+) -> Run:
+    """Freeze the pool, draw pilot and calibration set, store all of it, and let the models begin (job
+    "prepare_run", which freezes a large pool before anything else). `fields` are those of `PlanFields`.
+    `budget` is the most that the models may cost; it is no part of the plan and may be changed later
+    (`budget.set_budget`). Where many answers of a model cannot be used, the run stops before people are
+    asked, unless `accept_unusable` (`run_usability`).
+
+    `entropy` seeds the draw; leave it out except where a run has to be repeated, in tests and
+    demonstrations. Nothing that comes from a browser may set it.
+
+    Raises InputError, whose `where` names the field, and ConflictError where another run is under way.
+    """
+    wanted = PlanFields(**fields)
+    budget = checked_budget(budget)
+    sources = sources_of(project)
+    fingerprints = [fingerprint_now(source) for source in sources]
+    score, score_params = score_for(project, sources[0], wanted)
+    looked = look_at(project, sources, score=score, score_params=score_params) if accept_unusable else None
+    seed = sampling.new_entropy() if entropy is None else entropy
+    if seed < 0 or seed >= 2**128:
+        raise InputError(_("The entropy is a whole number of at most 128 bits."), where="entropy")
+    with transaction.atomic():
+        Project.objects.select_for_update().get(pk=project.pk)
+        _refuse_while_busy(project)
+        plan, asking = build_plan(project=project, sources=sources, fields=wanted)
+        limits.refuse_more(
+            project.runs.all(),
+            limits.RUNS,
+            _("A project has at most %(most)s runs. Go on in a copy of it."),
+        )
+        number = (project.runs.aggregate(last=Max("number"))["last"] or 0) + 1
+        try:
+            with transaction.atomic():
+                run = Run.objects.create(
+                    project=project,
+                    number=number,
+                    epsilon=plan.epsilon,
+                    alpha=plan.alpha,
+                    target=plan.target,
+                    m=plan.m,
+                    p=plan.p,
+                    p_column=asking.column,
+                    p_min=plan.p_min,
+                    bound=plan.bound_rule().name,
+                    rule=plan.rule,
+                    split_share=plan.split_share,
+                    whole_size=plan.data_set_size,
+                    score=score,
+                    score_params=score_params,
+                    loss=plan.loss,
+                    loss_params=dict(plan.loss_params),
+                    human_cost=project.human_cost,
+                    overlap=project.overlap,
+                    overlap_share=project.overlap_share,
+                    consensus=project.consensus,
+                    budget=budget,
+                    accepts_unusable=accept_unusable,
+                    pool_size=plan.pool_size,
+                    entropy=str(seed),
+                    salt=sampling.make_salt(seed),
+                    created_by=user,
+                )
+        except IntegrityError:
+            raise ConflictError(
+                _("Run %(number)s was started just now. It goes on by itself.") % {"number": number}
+            ) from None
+        RunSource.objects.bulk_create(
+            RunSource(
+                run=run,
+                position=position,
+                source=source,
+                fingerprint=fingerprint,
+                cost_per_label=source.cost_per_label,
+                cost_function=source.cost_function,
+                prices=source.prices,
+            )
+            for position, (source, fingerprint) in enumerate(zip(sources, fingerprints, strict=True), start=1)
+        )
+        # Nothing that is imported from here on belongs to the pool.
+        last = project.items.aggregate(last=Max("position"))["last"]
+        frozen = {"pilot": plan.pilot, "last": last}
+        if plan.pool_size <= AT_ONCE:
+            freeze(run, **frozen)
+        audit.record(
+            project=project,
+            actor=user,
+            action="run.started",
+            target=f"run:{number}",
+            data={
+                "epsilon": str(plan.epsilon),
+                "alpha": str(plan.alpha),
+                "target": plan.target,
+                "bound": run.bound,
+                "rule": plan.rule,
+                "loss": plan.loss,
+                "score": score,
+                "m": plan.m,
+                "p": asking.column or str(plan.p),
+                "pool_size": plan.pool_size,
+                **({"overlap": [run.overlap, plain(run.overlap_share)]} if run.overlap > 1 else {}),
+                "budget": None if budget is None else plain(budget),
+                **({"accepts_unusable": True} if accept_unusable else {}),
+                "seed": "given" if entropy is not None else "from the system",
+            },
+        )
+        if looked and looked.asking:
+            record_accepted(run=run, user=user, what=accepted(looked))
+        jobs.enqueue(
+            project=project,
+            kind_name="prepare_run",
+            params={"run": run.pk, **frozen},
+            unique_key=f"prepare_run:{run.pk}",
+            user=user,
+        )
+    return run
+
+
+def start_run_knowingly(
+    *, project: Project, user: User, anyway: bool = False, accept_unusable: bool = False, **fields: Any
+) -> Run:
+    """As `start_run`, for programs: a run that can certify nothing starts only where `anyway` says so, one
+    with a source of which many answers cannot be used only where `accept_unusable` does.
+
+    Raises InputError, its `where` "anyway" or "accept_unusable", as well.
+    """
+    seen = outlook(project=project, **fields)
+    if not anyway and not seen.statistics.certifiable:
+        raise InputError(
+            _(
+                "With this plan too few labels come together to certify anything: people would label every "
+                "item. Draw more items, or accept more errors or a higher risk; or start the run with "
+                "anyway = true, which only the start takes, or --anyway on the command line."
+            ),
+            where="anyway",
+        )
+    if seen.looked.asking and not accept_unusable:
+        then = _(
+            "Nothing was started. Mend the source, or start the run with accept_unusable = true, which only "
+            "the start takes, or --accept-unusable on the command line."
+        )
+        raise InputError(f"{question(seen.looked.asking)} {then}", where="accept_unusable")
+    return start_run(project=project, user=user, accept_unusable=accept_unusable, **fields)
+
+
+def _refuse_while_busy(project: Project) -> None:
+    if run := project.runs.filter(state__in=UNDER_WAY).first():
+        raise ConflictError(
+            _("Run %(run)s is under way (%(state)s). Finish or cancel it first.")
+            % {"run": run.number, "state": run.get_state_display().lower()}
+        )
+    # By the key, which the job that takes an import back has, too.
+    if job := project.jobs.filter(unique_key=IMPORT, state__in=jobs.UNFINISHED).first():
+        if job.kind == IMPORT:
+            raise ConflictError(
+                _("An import is under way. Wait until it has finished, so that the run covers all of it.")
+            )
+        raise ConflictError(
+            _("%(known)s is already under way. Wait until it has finished, or cancel it.")
+            % {"known": _(jobs.kind(job.kind).title)}
+        )
+    refuse_while_sending(project)
+
+
+def prepare(context: JobContext) -> dict[str, object]:
+    """The job "prepare_run"."""
+    run = Run.objects.select_related("project").get(pk=context.params["run"])
+    if run.state != State.PREPARING:
+        return {"state": run.state}
+    freeze_missing(context, run)
+    run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
+    groups = _groups(run, run_sources)
+    with context.chunk(total=sum(items.count for _, items, _, _ in groups)):
+        pass
+    done = 0
+    for run_source, items, stage, words in groups:
+        done += predict_missing(
+            context, run_source=run_source, items=items, stage=stage, words=words, done=done
+        )
+    for run_source in run_sources:
+        score_missing(context, run_source=run_source, score=score_of(run, run_source))
+    refuse_unusable(run, run_sources)
+    fill_keys(context, run, run_sources[0])
+    fix_chains(context, run, run_sources)
+    _ask_people(context, run)
+    return {"state": run.state}
+
+
+def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, PendingItems, str, str]]:
+    """Who answers for what: the first source for the pool, the others for the pilot and for what people are
+    asked.
+    """
+    first, *later = run_sources
+    pool = PendingItems([PoolItem.objects.filter(run=run)])
+    pilot = PendingItems([PilotItem.objects.filter(run=run)])
+    asked = PendingItems([DrawItem.objects.filter(draw__run=run, asked=True)])
+    groups = [(first, pool, Spend.Stage.POOL, first.source.name)]
+    for run_source in later:
+        name = run_source.source.name
+        groups.append((run_source, pilot, Spend.Stage.PILOT, f"{name} on the pilot"))
+        groups.append((run_source, asked, Spend.Stage.CALIBRATION, f"{name} on the calibration set"))
+    return [(run_source, items, stage.value, words) for run_source, items, stage, words in groups]
+
+
+def _ask_people(context: JobContext, run: Run) -> None:
+    """Make the calibration batch: blind, in random order, before all other work."""
+    asked = DrawItem.objects.filter(draw__run=run, asked=True).order_by("item_id")
+    with context.chunk(stage="Calibration set"):
+        batch = queue.create_batch(
+            project=run.project,
+            item_ids=list(asked.values_list("item_id", flat=True)),
+            blind=True,
+            priority=CALIBRATION_PRIORITY,
+            entropy=sampling.new_entropy(),
+            overlap=run.overlap,
+            overlap_share=run.overlap_share,
+        )
+        move(
+            run,
+            before=State.PREPARING,
+            after=State.CALIBRATING,
+            calibration_batch=batch,
+            refusal=_("Run %(run)s was cancelled.") % {"run": run.number},
+        )

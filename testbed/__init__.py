@@ -1,0 +1,1 @@
+"""What tests and benchmarks share. Neither of them imports the other."""
