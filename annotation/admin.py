@@ -16,6 +16,7 @@ from django.shortcuts import redirect
 from annotation import models
 from annotation.errors import HypacError
 from annotation.ports import routing_port
+from annotation.projects.task_types import TASK_TYPES
 from annotation.services.members import add_member
 from annotation.services.own_passwords import require_chosen
 from annotation.services.password_links import note_set_by
@@ -124,15 +125,20 @@ class ChoiceInline(admin.TabularInline):
 class ProjectAdmin(admin.ModelAdmin):
     """To be put away or deleted; a project is made and changed on its own pages."""
 
-    list_display = ("name", "slug", "task_type", "created_by", "created_at", "archived_at", "deleting_at")
+    list_display = ("name", "slug", "asked", "created_by", "created_at", "archived_at", "deleting_at")
     list_select_related = ("created_by",)
     search_fields = ("name", "slug")
     readonly_fields = (
-        *("name", "slug", "task_type", "guidelines", "columns", "currency", "human_cost", "lease_seconds"),
+        *("name", "slug", "asked", "guidelines", "columns", "currency", "human_cost", "lease_seconds"),
         *("text_format", "overlap", "overlap_share", "consensus"),
         *("created_by", "created_at", "deleting_at"),
     )
+    exclude = ("task_type",)
     inlines = (ChoiceInline,)
+
+    @admin.display(description="task type", ordering="task_type")
+    def asked(self, project: models.Project) -> str:
+        return str(TASK_TYPES[project.task_type].title)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -218,7 +218,7 @@ def pages(project: Any, access: Any, folder: Path) -> Iterator[tuple[str, dict[s
 def longest(user: Any) -> str:
     """A project with the longest guidelines, whose one item is as long as one shown as Markdown may be."""
     from annotation import limits, queue
-    from tests.factories import make_items, make_project
+    from testbed.factories import make_items, make_project
 
     text = "Some **bold** text with `code` and a [link](https://x.org).\n\n- one\n- two\n\n" * 1000
     project = make_project(user, guidelines=text[: limits.GUIDELINES], text_format="markdown")

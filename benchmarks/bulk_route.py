@@ -255,7 +255,7 @@ def make(size: int) -> World:
     from annotation.models import Item
     from annotation.services.bulk import copy_rows
     from routing.services.sources import save_source
-    from tests.factories import add_member, make_project
+    from testbed.factories import add_member, make_project
 
     project = make_project(choices=LABELS, human_cost=Decimal("0.1"), currency="USD")
     project.columns = ["text", "model_1", "confidence_1", "model_2", "confidence_2"]

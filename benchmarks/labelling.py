@@ -132,7 +132,7 @@ def hypac(items: int) -> Iterator[tuple[str, str]]:
 
 def fill(items: int) -> str:
     from annotation import queue
-    from tests.factories import add_member, make_items, make_project, make_user
+    from testbed.factories import add_member, make_items, make_project, make_user
 
     project = make_project(choices=list(KEYS))
     add_member(project, "annotator", make_user("bench", password=PASSWORD))

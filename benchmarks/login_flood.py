@@ -97,7 +97,7 @@ def measure(options: argparse.Namespace, kind: str, page: Page) -> tuple[list[fl
 def page_of(address: str) -> Page:
     from django.test import Client
 
-    from tests.factories import make_project
+    from testbed.factories import make_project
 
     project = make_project()
     client = Client()

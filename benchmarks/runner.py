@@ -194,7 +194,7 @@ def set_up() -> None:
 @contextmanager
 def new_database(server_url: str, name: str, *, keep: bool = False) -> Iterator[str]:
     """A new database on that server, dropped afterwards."""
-    from tests.servers import create_database, drop_database
+    from testbed.servers import create_database, drop_database
 
     name = f"hypac_{name}_{os.getpid()}"
     try:
@@ -213,7 +213,7 @@ def served(*command: str) -> Iterator[tuple[str, int]]:
     """
     import httpx
 
-    from tests.servers import free_port
+    from testbed.servers import free_port
 
     port = free_port()
     words = command or ("manage.py", "serve", "--port=PORT")

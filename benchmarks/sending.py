@@ -57,7 +57,7 @@ def prediction(n: int) -> dict[str, object]:
 
 def token(name: str) -> str:
     from annotation.services.tokens import make_token
-    from tests.factories import make_user
+    from testbed.factories import make_user
 
     return make_token(user=make_user(name.replace(" ", "")), name="benchmark")[1]
 

@@ -10,7 +10,7 @@
 
   const SAVING_AFTER_MS = 400; // what is quicker is not told
   const COUNTS_EVERY = 5; // answers after which the server's own counts are asked for
-  const NUMBER = /^\s*[+\u2212-]?(\d+\.?\d*|\.\d+)\s*$/; // what the server reads for sure; the rest it is asked about
+  const surely = word.surelyRead && new RegExp(word.surelyRead); // the server is asked about an answer unlike it
 
   const drafts = labelling.drafts(`hypac-drafts-${word.name}`);
   const clock = labelling.clock();
@@ -175,7 +175,7 @@
     const fields = fieldsOf(form, button);
     const values = valuesOf(fields);
     const correcting = desk.state() === "correcting";
-    if (word.taskType === "multiple_choice") {
+    if (word.several === "yes") {
       const none = fields.some(([name]) => name === "none");
       if (none === values.length > 0) return tell(none ? word.wordBoth : word.wordNothing, true);
     }
@@ -191,10 +191,10 @@
       counts: !correcting && !amending,
     };
     // Nothing is there to go on with after a correction: the answer to it brings it.
-    const wait = correcting ? !desk.first() : word.taskType === "number" && !NUMBER.test(values[0] || "");
+    const wait = correcting ? !desk.first() : surely && !surely.test(values[0] || "");
     entry.fields = entry.fields.filter(([name]) => name !== "idempotency_key");
     entry.fields.push(["idempotency_key", entry.key]);
-    seen.set(entry.key, { card, wait, answer: answerOf(fields, word.taskType) });
+    seen.set(entry.key, { card, wait, answer: answerOf(fields, word.several === "yes") });
     desk.dropDraft();
     if (amending) {
       entry.fields.push(["amend", "yes"]);

@@ -23,6 +23,7 @@ from annotation.errors import NotAllowedError
 from annotation.models import MAX_OVERLAP, Membership, Project, User
 from annotation.permissions import Access
 from annotation.ports import task_type_lacks
+from annotation.projects.task_types import task_type_titles
 from annotation.selectors.projects import projects_of
 from annotation.services.choices import MAX_CHOICES
 from annotation.services.project_deletion import delete_project
@@ -75,6 +76,13 @@ class Settings(serializers.Serializer[Any]):
     consensus = serializers.ChoiceField(required=False, choices=Project.Consensus.choices)
 
 
+class TaskTypeField(serializers.ChoiceField):
+    """One of the task types there are when a serializer is made."""
+
+    def __init__(self) -> None:
+        super().__init__(choices=task_type_titles())
+
+
 class NewProject(Settings):
     task_type = serializers.CharField(
         required=False,
@@ -100,7 +108,7 @@ class ProjectChanges(Settings):
 class ProjectSummary(serializers.Serializer[Any]):
     slug = serializers.CharField()
     name = serializers.CharField()
-    task_type = serializers.ChoiceField(choices=Project.TaskType.choices)
+    task_type = TaskTypeField()
     created_at = serializers.DateTimeField()
     archived_at = serializers.DateTimeField(allow_null=True)
     role = serializers.ChoiceField(choices=Membership.Role.choices, help_text="One's own.")

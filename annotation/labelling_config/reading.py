@@ -13,15 +13,13 @@ from PIL import ImageColor
 
 from annotation.errors import InputError
 from annotation.models import Project
+from annotation.projects.task_types import TASK_TYPES
 from annotation.services.choices import RESERVED_HOTKEYS, ChoiceSpec
 
 WHERE = "label_config"
 MAX_CHARACTERS = 200_000
-LONG_ROWS = 3
-"""A text field of so many rows asks for a long text."""
 RATING_STARS = 5
 
-Type = Project.TaskType
 CONTROLS = ("Choices", "TextArea", "Rating", "Number")
 OBJECTS = ("Text", "Image")
 # What only lays the page out, or is read with its parent.
@@ -169,13 +167,9 @@ def _of_objects(objects: Sequence[ElementTree.Element]) -> list[str]:
 
 
 def _task_type(control: ElementTree.Element) -> str:
-    if control.tag == "Choices":
-        return Type.MULTIPLE_CHOICE if control.get("choice") == "multiple" else Type.SINGLE_CHOICE
-    if control.tag == "Rating":
-        return Type.SINGLE_CHOICE
-    if control.tag == "Number":
-        return Type.NUMBER
-    return Type.LONG_TEXT if _whole(control.get("rows"), 1) >= LONG_ROWS else Type.SHORT_TEXT
+    return next(
+        name for name, kind in TASK_TYPES.items() if kind.is_asked_by(str(control.tag), control.attrib)
+    )
 
 
 def _choices(control: ElementTree.Element) -> list[ChoiceSpec]:

@@ -10,11 +10,9 @@ from annotation.importers.label_studio_names import plain_names
 from annotation.importers.reserved import LABEL_STUDIO
 from annotation.labelling_config.reading import LabellingConfig, read_config
 from annotation.models import Choice, Project
+from annotation.projects.task_types import TASK_TYPES
 from annotation.selectors.shown_columns import shown_in_order
-from annotation.values import CHOICE_TYPES
 
-Type = Project.TaskType
-LONG = {Type.LONG_TEXT: "10", Type.CODE: "20"}
 NAME, ITEM = "label", "item"
 LOOKED_AT = 50
 
@@ -50,12 +48,12 @@ def _still_fits(config: LabellingConfig, project: Project, choices: Sequence[Cho
 
 def _names_of_tasks(project: Project) -> tuple[str, str]:
     """The names that imported annotations and predictions have for the answer and for what it is about."""
-    wanted = {"number": "number"} | dict.fromkeys(CHOICE_TYPES, "choices")
+    wanted = TASK_TYPES[project.task_type].controls[0].lower()
     if LABEL_STUDIO in project.columns:
         cells = project.items.filter(typed__has_key=LABEL_STUDIO).order_by("position")
         for task in cells.values_list(f"typed__{LABEL_STUDIO}", flat=True)[:LOOKED_AT]:
             for result in _results(task):
-                if result.get("type") == wanted.get(project.task_type, "textarea"):
+                if result.get("type") == wanted:
                     return str(result.get("from_name") or NAME), str(result.get("to_name") or ITEM)
     return NAME, ITEM
 
@@ -85,8 +83,10 @@ def write_config(
     for place, column in enumerate(columns):
         own = to_name if not place else f"{to_name}_{place + 1}"
         ElementTree.SubElement(root, "Image" if images else "Text", name=own, value=f"${column}")
-    control = _control(root, task_type, name, to_name)
-    if task_type in CHOICE_TYPES:
+    kind = TASK_TYPES[task_type]
+    attributes = {"name": name, "toName": to_name, **kind.control_attributes}
+    control = ElementTree.SubElement(root, kind.controls[0], attributes)
+    if kind.has_choices:
         for choice in choices:
             entry = ElementTree.SubElement(control, "Choice", value=choice.name)
             if choice.key != choice.name:
@@ -96,14 +96,3 @@ def write_config(
             entry.set("background", choice.color)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode") + "\n"
-
-
-def _control(root: ElementTree.Element, task_type: str, name: str, to_name: str) -> ElementTree.Element:
-    if task_type in CHOICE_TYPES:
-        several = "multiple" if task_type == Type.MULTIPLE_CHOICE else "single"
-        return ElementTree.SubElement(root, "Choices", name=name, toName=to_name, choice=several)
-    if task_type == Type.NUMBER:
-        return ElementTree.SubElement(root, "Number", name=name, toName=to_name)
-    rows = LONG.get(Type(task_type), "1")
-    attributes = {"name": name, "toName": to_name, "rows": rows, "maxSubmissions": "1", "editable": "true"}
-    return ElementTree.SubElement(root, "TextArea", attributes)

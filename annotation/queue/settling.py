@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.models import Item, Label, Settlement, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
+from annotation.projects.task_types import TASK_TYPES
 from annotation.queue.values import check_comment, validate_value
 from annotation.selectors.settled import answers_of, standing_of, unsettled
 from annotation.services import audit
@@ -140,7 +141,7 @@ def settle_batch_by_dawid_skene(batch: WorkBatch) -> int:
     """
     if batch.blind:
         raise ConflictError(_("Dawid-Skene may not settle the items of a blind batch: a reviewer decides."))
-    if batch.project.task_type != batch.project.TaskType.SINGLE_CHOICE:
+    if not TASK_TYPES[batch.project.task_type].one_choice:
         return 0
     mine = WorkItem.objects.filter(batch=batch)
     waiting = list(unsettled(mine).order_by("item").values_list("item", flat=True))

@@ -6,7 +6,9 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.models import Label, Project
-from annotation.values import CHOICE_TYPES, MISSING, Value, reader_of
+from annotation.projects.task_types import TASK_TYPES
+from annotation.projects.task_types.base import shown
+from annotation.values import MISSING, Value, reader_of
 
 MAX_COMMENT = 2000
 MAX_LEAD_TIME_MS = 2**31 - 1
@@ -16,28 +18,17 @@ MAX_KEY = Label._meta.get_field("idempotency_key").max_length or 64
 def validate_value(project: Project, value: Any) -> Value:
     """The canonical form of a label's value (annotation.values).
 
-    Raises InputError where it is no label of the project. A comma in a number is refused: where people write
-    decimals with one, "1,234" would be stored as a thousand times what they meant.
+    Raises InputError where it is no label of the project, or where people may not write one so.
     """
+    kind = TASK_TYPES[project.task_type]
     canonical, reason = reader_of(project)(value)
-    if canonical is not None:
-        number = project.task_type == Project.TaskType.NUMBER
-        if number and isinstance(value, str) and ("," in value or "\N{FULLWIDTH COMMA}" in value):
-            raise InputError(
-                _("Write the number without a comma, and decimals after a point."), where="value"
-            )
+    if canonical is None and reason != MISSING:
+        sentence = kind.refusal(value, reason)
+    elif canonical is None:
+        words = _("%(shown)s is no answer.") if value else _("There is no answer yet.")
+        sentence = words % {"shown": shown(value)}
+    elif not (sentence := kind.typed_problem(value)):
         return canonical
-    shown = repr(value) if len(repr(value)) <= 100 else repr(value)[:100] + "..."
-    if reason == MISSING:
-        sentence = _("%(shown)s is no answer.") % {"shown": shown} if value else _("There is no answer yet.")
-    elif project.task_type in CHOICE_TYPES:
-        sentence = _("%(shown)s is not one of this project's labels. Reload the page.") % {"shown": shown}
-    elif project.task_type == Project.TaskType.NUMBER:
-        sentence = _(
-            "%(shown)s cannot be stored as a number: write digits, with a point before decimals."
-        ) % {"shown": shown}
-    else:
-        sentence = _("The answer cannot be stored: %(reason)s.") % {"reason": reason}
     raise InputError(sentence, where="value")
 
 

@@ -1,7 +1,6 @@
 """Reading how far people agree, on items that several people have labelled."""
 
 import random
-import unicodedata
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
@@ -11,11 +10,10 @@ from scipy import sparse
 
 from annotation.models import Choice, Label, Project, Settlement, User, WorkItem
 from annotation.ports import routing_port
+from annotation.projects.task_types import TASK_TYPES
 from annotation.services import agreement as measures
 from annotation.services.agreement import Answers, Estimate, Floats, Ints, Together
-from annotation.values import Value
 
-Type = Project.TaskType
 State = WorkItem.State
 
 MAX_ITEMS = 4000
@@ -127,15 +125,16 @@ def agreement(project: Project) -> Agreement:
     by_person = _by_person(project, several, first, second)
     choices = list(project.choices.all())
     interval = None
-    if project.task_type == Type.NUMBER:
-        numbers = np.array([float(str(name)) for name in answers.names], dtype=float)
-        interval = measures.krippendorff_interval(answers.units, numbers[answers.values])
+    kind = TASK_TYPES[project.task_type]
+    if kind.measure == "interval":
+        places = np.array([kind.position(str(name)) for name in answers.names], dtype=float)
+        interval = measures.krippendorff_interval(answers.units, places[answers.values])
     by_choice: list[ChoiceAgreement] = []
     confused: list[Confused] = []
     matrix: list[tuple[Choice, list[float | None]]] = []
-    if project.task_type in (Type.SINGLE_CHOICE, Type.MULTIPLE_CHOICE):
+    if kind.has_choices:
         by_choice = [_of_choice(choice, answers.names, counts) for choice in choices]
-    if project.task_type == Type.SINGLE_CHOICE:
+    if kind.one_choice:
         confused, matrix = _confusion(choices, answers.names, counts)
     return Agreement(
         items=several.items,
@@ -182,25 +181,15 @@ def _several(project: Project, hidden: set[int]) -> _Several:
         work_item__batch__in={batch for batch, _ in units},
         superseded_by__isnull=True,
     ).order_by("pk")
+    comparable = TASK_TYPES[project.task_type].comparable
     rows = labels.values_list("work_item__batch_id", "item_id", "annotator_id", "value")
     found = [
-        ((batch, item), annotator, comparable(project.task_type, value))
+        ((batch, item), annotator, comparable(value))
         for batch, item, annotator, value in rows
         if (batch, item) in units
     ]
     answers, in_order, people = measures.answers_of(found)
     return _Several(len(ids), answers, in_order, people)
-
-
-def comparable(task_type: str, value: Value) -> str | tuple[str, ...]:
-    """What of an answer counts when two are compared: of texts neither case nor white space, of mathematics
-    no white space; code as it is.
-    """
-    if isinstance(value, list):
-        return tuple(value)
-    if task_type in (Type.SHORT_TEXT, Type.LONG_TEXT):
-        return " ".join(unicodedata.normalize("NFKC", value).casefold().split())
-    return "".join(value.split()) if task_type == Type.MATH else value
 
 
 # --- Figures ------------------------------------------------------------------------------------------------
@@ -234,8 +223,9 @@ def _equal_to_record(project: Project, several: _Several) -> Ints:
         superseded_by__isnull=True,
         value__isnull=False,
     ).values_list("batch_id", "item_id", "value")
+    comparable = TASK_TYPES[project.task_type].comparable
     settled = {
-        (batch, item): comparable(project.task_type, value)
+        (batch, item): comparable(value)
         for batch, item, value in standing.order_by("pk")
         if value is not None
     }

@@ -9,6 +9,7 @@ from django.db.models.sql.compiler import SQLCompiler
 from django.utils.translation import gettext as _
 
 from annotation.models import Label, Project
+from annotation.projects.task_types import TASK_TYPES
 
 # Rows with a label in `value`.
 Row = TypeVar("Row", bound=Model)
@@ -16,7 +17,7 @@ Row = TypeVar("Row", bound=Model)
 
 def with_choice(labels: QuerySet[Row], project: Project, key: str) -> QuerySet[Row]:
     """Those of a project's labels, answers or settlements that give this choice, alone or among others."""
-    if project.task_type == Project.TaskType.MULTIPLE_CHOICE:
+    if TASK_TYPES[project.task_type].several:
         return labels.filter(Q(_ListHas("value", key)))
     return labels.filter(value=key)
 

@@ -107,12 +107,13 @@ class LabelKeeper:
         """
         if given.problem:
             return None, given.problem
-        if given.value == [] and self._project.task_type != Project.TaskType.MULTIPLE_CHOICE:
+        if given.value == [] and not self._read.kind.several:
             return None, _("it is empty")
         value, _reason = self._read(given.value)
         if value is not None:
             return value, ""
-        return None, _("it is no label of the project") if self._read.has_choices else _("it cannot be read")
+        has_choices = self._read.kind.has_choices
+        return None, _("it is no label of the project") if has_choices else _("it cannot be read")
 
     def _store(self, answers: dict[int, list[_Answer]]) -> None:
         """By position of the item."""

@@ -8,11 +8,11 @@ from annotation import jobs, queue
 from annotation.errors import ConflictError
 from annotation.models import Job, Project, User, WorkItem
 from annotation.ports import routing_port
+from annotation.projects.task_types import TASK_TYPES
 from annotation.services import audit, events
 from annotation.services.addressed import invite_members
 from annotation.services.choices import ChoiceSpec
 from annotation.services.projects import create_project
-from annotation.values import CHOICE_TYPES
 
 # What a copy takes over; label, items and all that follows from them it does not.
 COPIED = ("text_format", "overlap", "overlap_share", "consensus", "label_config")
@@ -63,7 +63,7 @@ def duplicate_project(*, project: Project, actor: User, name: str, with_members:
             user=actor,
             name=name,
             task_type=project.task_type,
-            choices=choices if project.task_type in CHOICE_TYPES else (),
+            choices=choices if TASK_TYPES[project.task_type].has_choices else (),
             guidelines=project.guidelines,
             guidelines_before=project.guidelines,
             currency=project.currency,

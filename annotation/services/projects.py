@@ -15,12 +15,12 @@ from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling_config.reading import read_config
 from annotation.models import MAX_OVERLAP, Choice, Label, Membership, Project, User
 from annotation.ports import routing_port
+from annotation.projects.task_types import DEFAULT, TASK_TYPES
 from annotation.selectors.label_values import with_choice
 from annotation.services import audit
 from annotation.services.choices import MAX_CHOICES, ChoiceSpec, complete
 from annotation.services.guidelines import RENDERED, prepare_guidelines
 from annotation.services.own_passwords import note_belonging, require_chosen
-from annotation.values import CHOICE_TYPES
 
 __all__ = ["ChoiceSpec", "create_project", "may_make_projects", "set_choices", "update_project"]
 
@@ -39,7 +39,7 @@ def create_project(
     user: User,
     name: str,
     choices: Sequence[ChoiceSpec] = (),
-    task_type: str = Project.TaskType.SINGLE_CHOICE,
+    task_type: str = DEFAULT,
     guidelines: str = "",
     currency: str = "USD",
     human_cost: Decimal = Decimal(1),
@@ -211,14 +211,14 @@ def set_choices(*, project: Project, user: User, choices: Sequence[ChoiceSpec]) 
 
 
 def _specs(task_type: str, choices: Sequence[ChoiceSpec]) -> list[ChoiceSpec]:
-    if task_type not in Project.TaskType.values:
-        known = ", ".join(Project.TaskType.values)
+    if task_type not in TASK_TYPES:
+        known = ", ".join(TASK_TYPES)
         raise InputError(
             _("There is no task type %(task_type)r; choose one of %(known)s.")
             % {"task_type": task_type[:40], "known": known},
             where="task_type",
         )
-    if task_type in CHOICE_TYPES:
+    if TASK_TYPES[task_type].has_choices:
         return complete(choices)
     if choices:
         raise InputError(
@@ -271,5 +271,5 @@ def _validate_overlap(project: Project) -> None:
             where="overlap_share",
         )
     by_model = project.consensus == Project.Consensus.DAWID_SKENE
-    if by_model and project.task_type != Project.TaskType.SINGLE_CHOICE:
+    if by_model and not TASK_TYPES[project.task_type].one_choice:
         raise InputError(_("Dawid-Skene is for single choices only."), where="consensus")

@@ -3,11 +3,11 @@
 from typing import Any
 
 from django.http import Http404
-from django.utils.translation import gettext as _
 
 from annotation.common.numbers import whole_number
 from annotation.errors import InputError
-from annotation.models import Label, Project
+from annotation.models import Label
+from annotation.projects.task_types import TASK_TYPES
 from annotation.views.access import ProjectRequest
 
 # A page that was open for longer measured something else than the time somebody looked at an item.
@@ -19,27 +19,19 @@ MOST_HELD = 50
 def answer_of(request: ProjectRequest) -> dict[str, Any]:
     lead_time = request.POST.get("lead_time_ms", "")
     measured = int(lead_time) if lead_time.isascii() and lead_time.isdigit() and len(lead_time) < 12 else None
-    value = value_of(request)
-    if isinstance(value, list) and bool(value) == (request.POST.get("none") == "yes"):
-        raise InputError(
-            _("You ticked labels and said that none of them fits. Give one of the two answers.")
-            if value
-            else _("Tick each label that fits, or say that none of them does."),
-            where="value",
-        )
+    if problem := TASK_TYPES[request.access.project.task_type].form_problem(request.POST):
+        raise InputError(problem, where="value")
     return {
-        "value": value,
+        "value": value_of(request),
         "idempotency_key": request.POST.get("idempotency_key", ""),
         "lead_time_ms": min(measured, LONGEST_LEAD_TIME_MS) if measured is not None else None,
         "comment": request.POST.get("comment", "").strip(),
     }
 
 
-def value_of(request: ProjectRequest) -> str | list[str]:
-    """The answer as it was sent; of several choices a list."""
-    if request.access.project.task_type != Project.TaskType.MULTIPLE_CHOICE:
-        return request.POST.get("value", "")
-    return request.POST.getlist("value")
+def value_of(request: ProjectRequest) -> Any:
+    """The answer as it was sent."""
+    return TASK_TYPES[request.access.project.task_type].from_form(request.POST)
 
 
 def holding(request: ProjectRequest) -> set[int] | None:

@@ -15,11 +15,11 @@ from django.utils.translation import gettext as _
 from annotation import queue
 from annotation.models import Label, Project, Skip, WorkItem
 from annotation.ports import routing_port
+from annotation.projects.task_types import TASK_TYPES, TaskType
 from annotation.queue import Task
 from annotation.selectors.label_values import in_words
 from annotation.selectors.objections import why_not_mine
 from annotation.selectors.work import annotator_pace, waiting_for
-from annotation.values import CHOICE_TYPES, MAX_CHARACTERS
 from annotation.views.access import ProjectRequest
 from annotation.views.annotate_answers import holding
 
@@ -58,8 +58,7 @@ def show(
     comment = task.correcting.comment if task and task.correcting else ""
     context: dict[str, Any] = {
         "task": task,
-        "task_type": project.task_type,
-        "max_characters": MAX_CHARACTERS.get(project.task_type),
+        "task_type": TASK_TYPES[project.task_type],
         "said": said if request.htmx else None,
         "choices": choices,
         "many_choices": len(choices) > MANY_CHOICES,
@@ -68,7 +67,7 @@ def show(
         "given_comment": typed["comment"] if typed else comment,
         "note": _note(task, _short(in_words(before, names))) if task else "",
         "idempotency_key": secrets.token_hex(16),
-        "skip_reasons": _skip_reasons(project.task_type),
+        "skip_reasons": _skip_reasons(TASK_TYPES[project.task_type]),
         "pace": annotator_pace(project=project, user=user),
         "waiting": waiting_for(project=project, user=user) if task else 0,
         "objection": "" if task else why_not_mine(project, user),
@@ -160,12 +159,12 @@ def _note(task: Task, label: str) -> str:
     return words % {"label": label}
 
 
-def _skip_reasons(task_type: str) -> list[tuple[str, Any]]:
+def _skip_reasons(task_type: TaskType) -> list[tuple[str, Any]]:
     """Only where labels are chosen may none of them fit."""
     return [
         (reason, words)
         for reason, words in Skip.Reason.choices
-        if reason != Skip.Reason.NO_LABEL_FITS or task_type in CHOICE_TYPES
+        if reason != Skip.Reason.NO_LABEL_FITS or task_type.has_choices
     ]
 
 

@@ -10,19 +10,8 @@ from annotation.common.forms import price_field
 from annotation.models import MAX_OVERLAP, Project
 from annotation.models.projects import HEX_COLOR
 from annotation.ports import routing_port
+from annotation.projects.task_types import DEFAULT, TASK_TYPES, TaskType, task_type_titles
 from annotation.services.choices import PALETTE, ChoiceSpec
-from annotation.values import CHOICE_TYPES
-
-TASK_SUMMARIES = {
-    "single_choice": _("Exactly one of the labels that you name."),
-    "multiple_choice": _("Each label that fits; none of them is an answer, too."),
-    "number": _("Right if it is close enough: the plan of a run says how close."),
-    "math": _("Right if it is the same mathematics, however it is written: 1/2 is 0.5."),
-    "short_text": _("A name or a few words. Right if it is the same text; capitals make no difference."),
-    "long_text": _("Compared by meaning, which needs an embedding model on a server."),
-    "code": _("Needs a loss of your own on the server, which says what is right."),
-}
-"""A sentence for each task type, for whoever makes a project."""
 
 
 class ProjectBasicsForm(forms.Form):
@@ -45,8 +34,8 @@ class ProjectBasicsForm(forms.Form):
 class NewProjectForm(ProjectBasicsForm):
     task_type = forms.ChoiceField(
         label=_("What is asked for each item?"),
-        choices=Project.TaskType.choices,
-        initial=Project.TaskType.SINGLE_CHOICE,
+        choices=task_type_titles,
+        initial=DEFAULT,
         widget=forms.RadioSelect,
     )
     labels = forms.CharField(
@@ -71,14 +60,9 @@ class NewProjectForm(ProjectBasicsForm):
     )
     field_order = ["name", "task_type", "labels", "label_config", "guidelines", "human_cost", "currency"]
 
-    def task_types(self) -> list[tuple[str, Any, Any, tuple[bool, str] | None]]:
-        """Value, name and a sentence of every task type, and what it needs on the server with whether that is
-        there.
-        """
-        return [
-            (value, name, TASK_SUMMARIES[value], routing_port().task_type_needs(task_type=value))
-            for value, name in Project.TaskType.choices
-        ]
+    def task_types(self) -> list[tuple[TaskType, tuple[bool, str] | None]]:
+        """Every task type, with what it needs on the server and whether that is there."""
+        return [(kind, routing_port().task_type_needs(task_type=name)) for name, kind in TASK_TYPES.items()]
 
     def specs(self) -> list[ChoiceSpec]:
         """The labels; none where the task type has none, whatever was typed before it was chosen, nor where a
@@ -86,7 +70,7 @@ class NewProjectForm(ProjectBasicsForm):
         """
         if self.cleaned_data["label_config"].strip():
             return []
-        if self.cleaned_data["task_type"] not in CHOICE_TYPES:
+        if not TASK_TYPES[self.cleaned_data["task_type"]].has_choices:
             return []
         lines = self.cleaned_data["labels"].splitlines()
         return [ChoiceSpec(name=line.strip()) for line in lines if line.strip()]
@@ -129,7 +113,7 @@ class SettingsForm(ProjectBasicsForm):
         for name in ("human_cost", "overlap_share"):
             initial[name] = f"{initial[name].normalize():f}"
         super().__init__(data, initial=initial)
-        if project.task_type != Project.TaskType.SINGLE_CHOICE:
+        if not TASK_TYPES[project.task_type].one_choice:
             del self.fields["consensus"]  # a reviewer decides
 
 

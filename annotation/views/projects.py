@@ -14,10 +14,10 @@ from annotation.errors import HypacError
 from annotation.labelling_config import config_of
 from annotation.models import Membership
 from annotation.ports import task_type_lacks
+from annotation.projects.task_types import TASK_TYPES
 from annotation.selectors.projects import project_cards, projects_of
 from annotation.services.own_passwords import has_to_choose
 from annotation.services.projects import create_project, may_make_projects, set_choices, update_project
-from annotation.values import CHOICE_TYPES
 from annotation.views.access import PageRequest, ProjectRequest, needs, signed_in
 from annotation.views.forms import ChoiceFormSet, NewProjectForm, SettingsForm
 from annotation.views.own_invitations import invitations_shown
@@ -123,8 +123,7 @@ def project_settings(request: ProjectRequest) -> HttpResponseBase:
         "annotation/project_settings.html",
         {
             "form": basics,
-            "task_type": project.get_task_type_display(),
-            "has_choices": project.task_type in CHOICE_TYPES,
+            "task_type": TASK_TYPES[project.task_type],
             "choices": choices,
             "choices_problem": problem,
         },

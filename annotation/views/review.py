@@ -13,7 +13,8 @@ from django.utils.translation import gettext as _
 
 from annotation.common.numbers import whole_number
 from annotation.errors import ConflictError, InputError
-from annotation.models import Choice, Comment, Label, Project, WorkItem
+from annotation.models import Choice, Comment, Label, WorkItem
+from annotation.projects.task_types import TASK_TYPES
 from annotation.selectors import review as selectors
 from annotation.selectors.agreement import MAX_PEOPLE, agreement
 from annotation.selectors.label_values import in_words
@@ -21,7 +22,6 @@ from annotation.selectors.review import Dispute
 from annotation.selectors.settled import disagreements
 from annotation.services.comments import resolve_flag
 from annotation.services.review import NoDisputeError, decide_dispute
-from annotation.values import CHOICE_TYPES, MAX_CHARACTERS
 from annotation.views.access import ProjectRequest, needs, told
 from annotation.views.annotate_answers import value_of
 
@@ -130,7 +130,7 @@ def agreement_page(request: ProjectRequest) -> HttpResponseBase:
     context: dict[str, Any] = {
         "agreement": agreement(project),
         "asks_several": selectors.asks_several(project),
-        "task_type": project.task_type,
+        "task_type": TASK_TYPES[project.task_type],
         "most_people": MAX_PEOPLE,
     }
     if request.access.allows("review"):
@@ -183,9 +183,7 @@ def _show(
         "names_shown": _shows_names(request),
         "said": said if request.htmx else None,
         "choices": choices,
-        "task_type": project.task_type,
-        "is_choice": project.task_type in CHOICE_TYPES,
-        "max_characters": MAX_CHARACTERS.get(project.task_type),
+        "task_type": TASK_TYPES[project.task_type],
         "given": typed["value"] if typed else taken.value if taken else value,
         "given_comment": typed["comment"] if typed else comment,
         "taken": taken,
@@ -246,16 +244,11 @@ def _taken(request: ProjectRequest, dispute: Dispute) -> Label | None:
     return next((label for label in dispute.answers if str(label.pk) == wanted), None)
 
 
-def _value(request: ProjectRequest) -> str | list[str]:
-    value = value_of(request)
-    if request.access.project.task_type == Project.TaskType.MULTIPLE_CHOICE:
-        if bool(value) == (request.POST.get("none") == "yes"):
-            raise InputError(
-                _("You ticked labels and said that none of them fits. Give one of the two answers.")
-                if value
-                else _("Tick each label that fits, or say that none of them does.")
-            )
-    elif not value:
+def _value(request: ProjectRequest) -> Any:
+    kind, value = TASK_TYPES[request.access.project.task_type], value_of(request)
+    if problem := kind.form_problem(request.POST):
+        raise InputError(problem)
+    if not value and not kind.several:
         raise InputError(_("There is no answer yet."))
     return value
 

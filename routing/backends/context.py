@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from annotation.projects.task_types import DEFAULT, TASK_TYPES, TaskType
+
 
 @dataclass(frozen=True)
 class TaskSpec:
@@ -17,6 +19,10 @@ class TaskSpec:
     choices: tuple[tuple[str, str], ...] = ()
     guidelines: str = ""
     columns: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> TaskType:
+        return TASK_TYPES[self.task_type]
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class SourceContext:
     before it is stored.
     """
 
-    task: TaskSpec = field(default_factory=lambda: TaskSpec("single_choice"))
+    task: TaskSpec = field(default_factory=lambda: TaskSpec(DEFAULT))
     prompt: Prompt | None = None
     api_key: str = field(default="", repr=False)
     served: Mapping[str, Any] = field(default_factory=dict)

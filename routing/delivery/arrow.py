@@ -28,9 +28,9 @@ class Columns:
 
         self._pa = pa
         self._columns = about.columns
-        names, types = added_names(about.columns), added_types(several=about.several)
+        names, types = added_names(about.columns), added_types(several=about.kind.several)
         if classes:
-            types["label"] = pa.list_(pa.int64()) if about.several else pa.int64()
+            types["label"] = pa.list_(pa.int64()) if about.kind.several else pa.int64()
         self.classes, self.label = list(classes), names["label"]
         self._places = {key: place for place, key in enumerate(classes)}
         self.schema = pa.schema(

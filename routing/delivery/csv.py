@@ -46,7 +46,7 @@ class CsvWriter(RowWriter):
         self._columns = about.columns
         self._out = files.open(self.file_name, self.media_type)
         # A list cannot be looked up.
-        self._different = _DIFFERENT | ({"label", "label_name"} if about.several else set())
+        self._different = _DIFFERENT | ({"label", "label_name"} if about.kind.several else set())
         names = added_names(about.columns)
         header = (*about.columns, *(names[name] for name in ADDED))
         self._write([[as_text(name) for name in header]])

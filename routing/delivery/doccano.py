@@ -4,7 +4,6 @@ from typing import Any, ClassVar
 
 from django.utils.translation import gettext_lazy as _
 
-from annotation.values import CHOICE_TYPES
 from routing.delivery.base import Files, Limit, RowWriter
 from routing.delivery.jsonl import dumps
 from routing.delivery.row import ADDED, About, Page, added_names, free_names
@@ -57,7 +56,7 @@ class DoccanoWriter(RowWriter):
     def __init__(self, files: Files, about: About) -> None:
         super().__init__()
         self._out = files.open(self.file_name, self.media_type)
-        self._choices = about.task_type in CHOICE_TYPES
+        self._choices = about.kind.has_choices
         self._columns = free_names(about.columns, RESERVED)
         self._names = added_names([*self._columns.values(), *RESERVED])
         names = list(about.choices.values())

@@ -9,7 +9,6 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from django.utils.translation import gettext_lazy as _
 
-from annotation.models import Project
 from annotation.services.files import BLOCK
 from routing.delivery.arrow import Columns
 from routing.delivery.base import Files, Limit, RowWriter
@@ -24,10 +23,6 @@ BATCH = 1_000
 BATCH_CHARACTERS = 8_000_000
 SHARD_BYTES = 500 * 1000**2
 ARROW = "application/vnd.apache.arrow.stream"
-TASKS = {
-    Project.TaskType.SINGLE_CHOICE: "text-classification",
-    Project.TaskType.MULTIPLE_CHOICE: "text-classification",
-}
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
@@ -119,13 +114,12 @@ class HuggingFaceWriter(RowWriter):
 
     def _header(self) -> str:
         """What the Hub reads of a data set's card."""
-        task = TASKS.get(Project.TaskType(self._about.task_type))
         size = next((words for most, words in SIZES if self._rows < most), "n>1M")
         return "\n".join(
             [
                 "---",
                 f"pretty_name: {json.dumps(self._about.name)}",
-                *([f"task_categories:\n- {task}"] if task else []),
+                *(["task_categories:\n- text-classification"] if self._about.kind.has_choices else []),
                 f"size_categories:\n- {size}",
                 'configs:\n- config_name: default\n  data_files: "data-*.arrow"',
                 "---",

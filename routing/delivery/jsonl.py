@@ -52,7 +52,7 @@ class Lines:
         self._columns = [(column, _key(column)) for column in about.columns]
         self._names = [(name, _key(free)) for name, free in added_names(about.columns).items()]
         # A list cannot be looked up.
-        self._encoders = _DIFFERENT | ({"label": dumps, "label_name": dumps} if about.several else {})
+        self._encoders = _DIFFERENT | ({"label": dumps, "label_name": dumps} if about.kind.several else {})
 
     def of(self, page: Page) -> list[str]:
         """One object for each item."""

@@ -4,8 +4,6 @@ from typing import Any, ClassVar
 
 from django.utils.translation import gettext_lazy as _
 
-from annotation.models import Project
-from annotation.values import CHOICE_TYPES
 from routing.delivery.base import Files, Limit, RowWriter
 from routing.delivery.facts import PERSON
 from routing.delivery.jsonl import dumps
@@ -16,10 +14,6 @@ METADATA = f"{LABEL}-metadata"
 RESERVED = ("source", "source-ref", LABEL, METADATA, "hypac")
 # Ground Truth reads no longer lines.
 LONGEST_LINE = 100_000
-TASKS = {
-    Project.TaskType.SINGLE_CHOICE: "classification",
-    Project.TaskType.MULTIPLE_CHOICE: "classification-multilabel",
-}
 
 
 class ManifestWriter(RowWriter):
@@ -94,17 +88,16 @@ class ManifestWriter(RowWriter):
         return entry | {"hypac": {name: value for name, value in facts.items() if value is not None}}
 
     def _label(self, facts: dict[str, Any], content: str) -> tuple[Any, dict[str, Any]]:
-        label, name = facts["label"], facts["label_name"]
+        label, name, kind = facts["label"], facts["label_name"], self._about.kind
+        task = "classification-multilabel" if kind.several else "classification"
         metadata: dict[str, Any] = {
-            "type": f"groundtruth/{content}-{TASKS[Project.TaskType(self._about.task_type)]}"
-            if self._about.task_type in CHOICE_TYPES
-            else "groundtruth/custom",
+            "type": f"groundtruth/{content}-{task}" if kind.has_choices else "groundtruth/custom",
             "job-name": self._about.name,
             "human-annotated": "yes" if facts["source"] == PERSON else "no",
         }
         sure = facts["source"] == self._first and facts["uncertainty"] is not None
         confidence = 1 - facts["uncertainty"] if sure else None
-        if self._about.task_type not in CHOICE_TYPES:
+        if not kind.has_choices:
             return label, metadata | ({"confidence": confidence} if sure else {})
         if isinstance(label, list):
             places = [self._places.get(key, key) for key in label]

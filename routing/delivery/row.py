@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import compress
 from typing import Any
 
-from annotation.models import Project
+from annotation.projects.task_types import DEFAULT, TASK_TYPES, TaskType
 from annotation.values import Value
 
 
@@ -147,7 +147,7 @@ class About:
     """
 
     columns: Sequence[str]
-    task_type: str = Project.TaskType.SINGLE_CHOICE
+    task_type: str = DEFAULT
     choices: Mapping[str, str] = field(default_factory=dict)
     sources: Sequence[str] = ()
     name: str = "labels"
@@ -155,9 +155,8 @@ class About:
     label_config: str = ""
 
     @property
-    def several(self) -> bool:
-        """Whether a label is a list of choices."""
-        return self.task_type == Project.TaskType.MULTIPLE_CHOICE
+    def kind(self) -> TaskType:
+        return TASK_TYPES[self.task_type]
 
 
 def added_names(columns: Sequence[str]) -> dict[str, str]:

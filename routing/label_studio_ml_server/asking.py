@@ -11,10 +11,9 @@ from annotation.errors import InputError
 from annotation.labelling_config.reading import Control
 from annotation.labelling_config.results import results_of
 from annotation.models import Project
+from annotation.projects.task_types import TASK_TYPES
 from annotation.values import Value
-from routing.backends.label_studio_ml.label_config import CONTROLS, parsed_config
-
-Type = Project.TaskType
+from routing.backends.label_studio_ml.label_config import parsed_config
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,8 @@ def read_asked(project: Project, xml: str) -> Asked:
     Raises InputError naming label_config.
     """
     root = parsed_config(xml)
-    kinds = CONTROLS[project.task_type]
-    if project.task_type == Type.SINGLE_CHOICE:
-        kinds = (*kinds, "Rating")
+    kind = TASK_TYPES[project.task_type]
+    kinds = (*kind.controls, "Rating") if kind.one_choice else kind.controls
     tags = [tag for tag in root.iter() if tag.tag in kinds and tag.get("name") and tag.get("toName")]
     if not tags:
         raise InputError(
@@ -54,7 +52,7 @@ def read_asked(project: Project, xml: str) -> Asked:
             where="label_config",
         )
     choices = list(project.choices.values_list("key", "name"))
-    if project.task_type not in (Type.SINGLE_CHOICE, Type.MULTIPLE_CHOICE):
+    if not kind.has_choices:
         return Asked(_control(tags[0]), None)
     found = [(_tokens(tag, choices), tag) for tag in tags]
     tokens, tag = max(found, key=lambda entry: len(entry[0]))

@@ -1,6 +1,6 @@
 """How language models are asked, and how their answers are read. Needs no database."""
 
-from routing.prompts.base import Messages, Reading
+from routing.prompts.base import Messages
 from routing.prompts.check import check_prompt
 from routing.prompts.defaults import default_prompt
 from routing.prompts.placeholders import item_fields, placeholders
@@ -13,7 +13,6 @@ __all__ = [
     "PRESETS",
     "Messages",
     "Preset",
-    "Reading",
     "check_prompt",
     "default_prompt",
     "item_fields",

@@ -1,4 +1,4 @@
-"""What is sent to a model, and what was read from its answer."""
+"""What is sent to a model."""
 
 from dataclasses import dataclass
 
@@ -17,13 +17,3 @@ class Messages:
         for asked, answered in self.turns:
             chat += [{"role": "user", "content": asked}, {"role": "assistant", "content": answered}]
         return [*chat, {"role": "user", "content": self.user}]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """`value` is the key of a choice, a list of keys, a decimal or a text; None where the answer cannot be
-    used, and `reason` then says why in a few words.
-    """
-
-    value: str | list[str] | None
-    reason: str = ""

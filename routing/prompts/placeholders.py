@@ -7,7 +7,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.models import Item
-from annotation.values import CHOICE_TYPES
 from routing.backends.context import TaskSpec
 
 PLACEHOLDER = re.compile(r"\{\{([^{}\n]{1,400})\}\}")
@@ -36,7 +35,7 @@ OF_ITEM = {
 def placeholders(spec: TaskSpec) -> dict[str, str]:
     """The names that a template of this project may hold, each with a sentence about it."""
     fixed = {name: str(words) for name, words in {**OF_ITEM, **OF_PROJECT}.items()}
-    if spec.task_type not in CHOICE_TYPES:
+    if not spec.kind.has_choices:
         fixed = {name: words for name, words in fixed.items() if not name.startswith("label")}
     columns = {
         f"{COLUMN}{column}" if column in fixed or column.startswith(COLUMN) else column: column

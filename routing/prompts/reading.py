@@ -1,15 +1,9 @@
 """A usable answer read out of what a model wrote, by task type. Whatever comes, nothing raises."""
 
-from collections.abc import Callable
-
-from annotation.values import has_many_marks
+from annotation.projects.task_types import Reading
+from annotation.projects.task_types.parsing.markers import untagged
+from annotation.projects.task_types.text import has_many_marks
 from routing.backends.context import TaskSpec
-from routing.prompts.base import Reading
-from routing.prompts.markers import untagged
-from routing.prompts.reading_choice import read_choice
-from routing.prompts.reading_choices import read_choices
-from routing.prompts.reading_number import read_decimal
-from routing.prompts.reading_text import read_code, read_long, read_math, read_short
 from routing.prompts.thinking import ends_in_thought, split_thinking
 
 RULES = 2
@@ -17,16 +11,6 @@ RULES = 2
 
 MAX_CHARACTERS = 200_000
 """An answer is read up to here; one that is longer has run away."""
-
-_READERS: dict[str, Callable[[str, TaskSpec], Reading]] = {
-    "single_choice": read_choice,
-    "multiple_choice": read_choices,
-    "number": read_decimal,
-    "math": read_math,
-    "short_text": read_short,
-    "long_text": read_long,
-    "code": read_code,
-}
 
 
 def read_answer(text: str, spec: TaskSpec) -> Reading:
@@ -40,4 +24,4 @@ def read_answer(text: str, spec: TaskSpec) -> Reading:
     answer = untagged(split_thinking(text)[1])
     if not answer:
         return Reading(None, "empty answer")
-    return _READERS[spec.task_type](answer, spec)
+    return spec.kind.parse(answer, spec.choices)

@@ -10,6 +10,7 @@ from annotation import jobs, queue
 from annotation.errors import ConflictError
 from annotation.job_context import JobContext
 from annotation.models import Project, WorkItem
+from annotation.projects.task_types import TASK_TYPES
 from annotation.selectors.settled import unsettled
 from annotation.services import events
 from routing.models import Run
@@ -93,7 +94,7 @@ def settle_run(context: JobContext) -> dict[str, Any]:
 
 def _settle_by_job(run: Run) -> None:
     """Of other tasks than single choices all is left to a reviewer."""
-    single = run.project.task_type == Project.TaskType.SINGLE_CHOICE
+    single = TASK_TYPES[run.project.task_type].one_choice
     if run.consensus != Project.Consensus.DAWID_SKENE or not single:
         return
     with suppress(ConflictError):  # it is under way already

@@ -10,33 +10,17 @@ from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.models import Project
+from annotation.projects.task_types import TASK_TYPES
 from routing.core.losses import LOSSES, Loss, LossError, make_loss
 from routing.core.losses.numeric import read_number
 from routing.core.registry import UnknownNameError
 from routing.embeddings import EMBEDDER, configured
 
-Type = Project.TaskType
 COSINE = "cosine_distance"
-LOSSES_BY_TASK: Mapping[str, tuple[str, ...]] = {
-    Type.SINGLE_CHOICE: ("zero_one",),
-    Type.MULTIPLE_CHOICE: ("set_equal", "jaccard"),
-    Type.NUMBER: ("numeric",),
-    Type.MATH: ("math_equivalence", "exact_match"),
-    Type.SHORT_TEXT: ("exact_match",),
-    Type.LONG_TEXT: (COSINE,),
-    Type.CODE: (),
-}
-"""The default first."""
 NO_EMBEDDINGS = gettext_lazy(
     "Long texts are compared by their meaning, and this server names no embedding model: whoever runs it "
     "sets HYPAC_EMBEDDINGS_URL and HYPAC_EMBEDDINGS_MODEL (docs/methods.md)."
 )
-NO_LOSS = gettext_lazy(
-    "What is right in code only a loss of your own can tell: whoever runs the server names it in "
-    "HYPAC_LOSSES (docs/methods.md)."
-)
-
-
 HAS_EMBEDDINGS = gettext_lazy("This server has an embedding model: runs can be planned.")
 HAS_LOSS = gettext_lazy("This server has a loss of its own: runs can be planned with it.")
 
@@ -45,14 +29,15 @@ def needs_of(task_type: str) -> tuple[bool, str] | None:
     """What runs of projects with this task type need on the server, as (whether it has that, words); None
     where they need nothing.
     """
-    if task_type not in (Type.LONG_TEXT, Type.CODE):
+    kind = TASK_TYPES[task_type]
+    if set(kind.losses) - {COSINE}:
         return None
-    if task_type == Type.LONG_TEXT and configured():
+    if kind.losses and configured():
         return True, str(HAS_EMBEDDINGS)
     if settings.HYPAC_LOSSES:
         return True, str(HAS_LOSS)
     then = _("Until then no run of such a project can be planned.")
-    lacks = NO_EMBEDDINGS if task_type == Type.LONG_TEXT else NO_LOSS
+    lacks = NO_EMBEDDINGS if kind.losses else kind.no_loss
     return False, f"{lacks} {then}"
 
 
@@ -71,11 +56,12 @@ def losses_of_project(project: Project) -> tuple[str, ...]:
 
     The settings may add losses of one's own (HYPAC_LOSSES): nobody can name code from a page.
     """
-    suited = [*LOSSES_BY_TASK[project.task_type]]
-    if project.task_type == Type.SINGLE_CHOICE:
+    kind = TASK_TYPES[project.task_type]
+    suited = kind.losses
+    if kind.losses_of_numbers:
         keys = project.choices.values_list("key", flat=True)
         if all(read_number(key) is not None for key in keys):
-            suited.append("numeric")
+            suited += kind.losses_of_numbers
     return tuple(dict.fromkeys((*suited, *settings.HYPAC_LOSSES)))
 
 
@@ -91,7 +77,7 @@ def loss_of(project: Project, name: str, params: Mapping[str, Any]) -> ChosenLos
     """
     names = losses_of_project(project)
     if not names:
-        raise InputError(str(NO_LOSS), where="loss")
+        raise InputError(str(TASK_TYPES[project.task_type].no_loss), where="loss")
     name = name or names[0]
     if name not in names:
         sentences = [
@@ -106,7 +92,7 @@ def loss_of(project: Project, name: str, params: Mapping[str, Any]) -> ChosenLos
     where = "loss_params" if params else "loss"
     try:
         params = _with_ours(name, params)
-        if project.task_type == Type.MULTIPLE_CHOICE and name in ("set_equal", "jaccard") and params:
+        if TASK_TYPES[project.task_type].several and "separator" in params:
             raise LossError("labels are stored as lists: leave the parameter 'separator' out")
         return ChosenLoss(name, params, make_loss(name, params))
     except UnknownNameError as error:

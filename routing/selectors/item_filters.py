@@ -243,7 +243,7 @@ def _value(sight: Sight, where: str, text: str) -> str:
     if "\0" in text:
         raise InputError(_("No label has a NUL in it."), where=where)
     read = reader_of(sight.project)
-    if read.has_choices:
+    if read.kind.has_choices:
         if sight.project.choices.filter(key=text).exists():
             return text
         keys = sight.project.choices.order_by("position").values_list("key", flat=True)[:MOST_NAMED]

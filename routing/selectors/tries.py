@@ -6,8 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from annotation.models import Item, Job, Project
+from annotation.projects.task_types import TASK_TYPES
 from annotation.selectors.label_values import in_words
-from annotation.values import from_text
 from routing.models import Source, SourceTry
 from routing.services.prompts import prompt_in_force
 from routing.services.tries import KIND, any_hidden, mean_cost, usable, way_of_asking
@@ -41,7 +41,7 @@ class ShownTry:
         ]
 
     def _label(self, text: str) -> str:
-        return in_words(from_text(self.task_type, text), self.names) if text else ""
+        return in_words(TASK_TYPES[self.task_type].from_text(text), self.names) if text else ""
 
     @property
     def asked_with(self) -> int:

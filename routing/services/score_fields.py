@@ -7,7 +7,6 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.models import Project
 from annotation.values import ValueReader, as_text
 from routing.core.scores import SCORES, ScoreKind
 from routing.models import Prediction, Source
@@ -40,9 +39,9 @@ def score_fields(
     which agrees with nothing.
     """
     fields = {**raw, "label": None if value is None else as_text(value), "reason": reason}
-    fields |= {"finish_reason": finish_reason, "allowed": reader.keys if reader.has_choices else None}
+    fields |= {"finish_reason": finish_reason, "allowed": reader.keys if reader.kind.has_choices else None}
     samples = raw.get("samples")
-    if isinstance(samples, list) and reader.task_type != Project.TaskType.SINGLE_CHOICE:
+    if isinstance(samples, list) and not reader.kind.one_choice:
         fields["samples"] = [_sample(entry, reader) for entry in samples]
     return fields
 

@@ -60,7 +60,9 @@ def _of_columns(source: Source, seen: Usability, *, first: bool) -> list[str]:
     warnings = []
     labelled = bool(seen.labels) or not seen.looked_at
     if not labelled:
-        wanted = _("one of the project's labels") if reader.has_choices else _("an answer that can be read")
+        wanted = (
+            _("one of the project's labels") if reader.kind.has_choices else _("an answer that can be read")
+        )
         warnings.append(
             _(
                 "%(source)s: none of the %(count)s items looked at has %(wanted)s in the column "

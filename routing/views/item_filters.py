@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from annotation import limits
 from annotation.errors import InputError
-from annotation.values import CHOICE_TYPES
+from annotation.projects.task_types import TASK_TYPES
 from routing.selectors.item_filters import FILTERS, NOBODY, PERSON, HiddenError, conditions, names_of_sources
 from routing.selectors.item_sorts import DEFAULT, NAMES, SORTS
 from routing.selectors.visibility import Sight
@@ -164,7 +164,7 @@ def options(sight: Sight) -> dict[str, Options]:
         found["by"] += [*sources, (NOBODY, _("Nobody: no label yet"))]
         found["sent"] = [*sources, (PERSON, _("People"))]
         found["differ"].append(("sources", _("Between sources")))
-    if sight.project.task_type in CHOICE_TYPES:
+    if TASK_TYPES[sight.project.task_type].has_choices:
         choices = list(sight.project.choices.values_list("key", "name"))
         found["label"] = found["human"] = choices
         if sight.run is not None:

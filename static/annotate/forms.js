@@ -28,8 +28,8 @@
   }
 
   // The answer in the form in which the page shows it again.
-  const answerOf = (fields, taskType) => ({
-    value: taskType === "multiple_choice" ? valuesOf(fields) : valuesOf(fields)[0],
+  const answerOf = (fields, several) => ({
+    value: several ? valuesOf(fields) : valuesOf(fields)[0],
     comment: (fields.find(([name]) => name === "comment") || [])[1],
   });
 

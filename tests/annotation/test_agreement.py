@@ -10,14 +10,15 @@ from sklearn.metrics import cohen_kappa_score
 from annotation import queue
 from annotation.errors import InputError
 from annotation.models import Label, Project, User, WorkBatch, WorkItem
+from annotation.projects.task_types import TASK_TYPES
 from annotation.queue.settling import adjudicate
 from annotation.selectors import agreement as selectors
-from annotation.selectors.agreement import agreement, agreement_by_annotator, comparable
+from annotation.selectors.agreement import agreement, agreement_by_annotator
 from annotation.services import agreement as measures
 from annotation.services import consensus
 from annotation.services.agreement import answers_of
 from annotation.services.consensus import dawid_skene
-from tests.factories import add_member, make_items, make_project
+from testbed.factories import add_member, make_items, make_project
 
 # K. Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011: four observers, twelve units.
 KRIPPENDORFF = ("123321412...", "1233224125.3", ".3332342251.", "12332441251.")
@@ -316,9 +317,7 @@ def test_of_many_people_those_with_the_most_answers_are_compared(monkeypatch) ->
 
 
 def test_several_choices_are_equal_as_sets_and_compared_label_by_label() -> None:
-    team = Team(
-        [([C, D], [D, C]), ([C], [C, D]), ([], []), ([E], [C])], task_type=Project.TaskType.MULTIPLE_CHOICE
-    )
+    team = Team([([C, D], [D, C]), ([C], [C, D]), ([], []), ([E], [C])], task_type="multiple_choice")
     found = agreement(team.project)
     assert found.together.equal.value == pytest.approx(2 / 4)
     by_key = {entry.choice.key: entry for entry in found.choices}
@@ -336,7 +335,7 @@ def test_numbers_have_a_distance() -> None:
 
 
 def test_texts_are_equal_whatever_their_case_and_white_space() -> None:
-    team = Team([("Red  house", "red house"), ("a", "b")], task_type=Project.TaskType.SHORT_TEXT)
+    team = Team([("Red  house", "red house"), ("a", "b")], task_type="short_text")
     assert agreement(team.project).together.equal.value == pytest.approx(1 / 2)
-    assert comparable("math", "x + 1") == comparable("math", "x+1")
-    assert comparable("code", "x + 1") != comparable("code", "x+1")
+    assert TASK_TYPES["math"].comparable("x + 1") == TASK_TYPES["math"].comparable("x+1")
+    assert TASK_TYPES["code"].comparable("x + 1") != TASK_TYPES["code"].comparable("x+1")

@@ -9,10 +9,10 @@ from label_studio_sdk.label_interface import LabelInterface
 from annotation.errors import InputError
 from annotation.labelling_config import config_of, read_config
 from annotation.labelling_config.results import results_of
-from annotation.models import Project
+from annotation.projects.task_types import TASK_TYPES
 from annotation.services.choices import ChoiceSpec
 from annotation.services.projects import create_project, set_choices
-from tests.factories import make_user
+from testbed.factories import make_user
 
 CHOICES = """<?xml version="1.0" encoding="utf-8"?>
 <!-- ours --><View><Style>.a {}</Style><Header value="Which?"/><Text name="txt" value="$review"/>
@@ -121,7 +121,7 @@ class TestProjects:
         again = read_config(config_of(project))
         assert [spec.name for spec in again.choices] == ["a", "b"]
 
-    @pytest.mark.parametrize("task_type", Project.TaskType.values)
+    @pytest.mark.parametrize("task_type", TASK_TYPES)
     def test_what_is_written_is_valid_there_and_says_the_same_here(self, task_type) -> None:
         choices = [ChoiceSpec('A <b> & "c"', key="a"), ChoiceSpec("ב 🙂")] if "choice" in task_type else []
         project = create_project(user=make_user(), name="x", task_type=task_type, choices=choices)

@@ -7,12 +7,13 @@ import pytest
 from annotation import queue
 from annotation.errors import ConflictError, InputError
 from annotation.models import Draft, Item, Label, Project, User
+from annotation.projects.task_types import TASK_TYPES
 from annotation.selectors.label_values import in_words, with_choice
 from annotation.services.projects import ChoiceSpec, create_project, set_choices, update_project
-from tests.factories import add_member, make_items, make_project, make_user
+from testbed.factories import add_member, make_items, make_project, make_user
 
 pytestmark = pytest.mark.django_db
-OTHERS = [value for value in Project.TaskType.values if not value.endswith("_choice")]
+OTHERS = [value for value in TASK_TYPES if not value.endswith("_choice")]
 
 
 def asking(task_type: str, texts: int = 2) -> tuple[Project, User, list[Item]]:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.models import Project
-from annotation.values import MAX_CHARACTERS, MISSING, ValueReader, as_text, from_text, reader_of
-from tests.factories import ChoiceSpec, make_project
+from annotation.projects.task_types import TASK_TYPES
+from annotation.values import MISSING, ValueReader, as_text, reader_of
+from testbed.factories import ChoiceSpec, make_project
 
 KEYS = {"a": "a", "b": "b", "Cat": "a", "A, B": "both", "both": "both", "x; y, z": "xyz", "10": "10"}
 ONE, SEVERAL = ValueReader("single_choice", KEYS), ValueReader("multiple_choice", KEYS)
@@ -165,7 +165,7 @@ def test_text_is_stripped_and_in_one_normal_form(task_type):
         assert reason(read(raw)) == MISSING
     assert "cannot be stored" in reason(read("a\0b"))
     assert "cannot be stored" in reason(read("a\ud800"))
-    most = MAX_CHARACTERS[task_type]
+    most = TASK_TYPES[task_type].max_characters
     assert read("x" * most)[0]
     assert f"{most:,}" in reason(read("x" * (most + 1)))
     assert "a list" in reason(read(["x"]))
@@ -197,7 +197,7 @@ def test_whatever_is_given_the_value_is_stable_and_can_be_stored(task_type, raw)
         return
     assert why == ""
     assert read(value) == (value, "")
-    assert from_text(task_type, as_text(value)) == value
+    assert TASK_TYPES[task_type].from_text(as_text(value)) == value
     assert json.loads(json.dumps(value)) == value
     as_text(value).encode()
     assert unicodedata.is_normalized("NFC", as_text(value)) or task_type.endswith("choice")
@@ -219,6 +219,6 @@ class TestReaderOf:
         assert reason(reader_of(project)("bird"))
 
     def test_without_choices_nothing_is_asked(self, django_assert_num_queries):
-        project = make_project(choices=(), task_type=Project.TaskType.NUMBER)
+        project = make_project(choices=(), task_type="number")
         with django_assert_num_queries(0):
             assert reader_of(project)("1,000") == ("1000", "")

@@ -7,10 +7,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotation import jobs
-from annotation.models import Project
 from routing.models import Source
+from testbed.factories import make_items, make_project
 from tests.browser.test_plan_and_figures import sign_in
-from tests.factories import make_items, make_project
 from tests.llm import MODELS, VllmServer, llm_python
 from tests.support import missing
 
@@ -33,7 +32,7 @@ def url(settings) -> Iterator[str]:
 
 
 def test_five_items_are_tried_on_a_real_model(page: Page, url: str) -> None:
-    project = make_project(choices=(), task_type=Project.TaskType.NUMBER)
+    project = make_project(choices=(), task_type="number")
     make_items(project, QUESTIONS)
     sign_in(page, project.created_by.username)
     page.goto(f"/projects/{project.slug}/sources/new/")

@@ -11,7 +11,8 @@ from django.urls import reverse
 
 from annotation import queue
 from annotation.models import Draft, Label, Project
-from tests.factories import add_member, make_items, make_project, make_user
+from annotation.projects.task_types import TASK_TYPES
+from testbed.factories import add_member, make_items, make_project, make_user
 from tests.pages.test_annotate import PART, fields
 
 pytestmark = pytest.mark.django_db
@@ -56,7 +57,7 @@ class TestNewProject:
         data = {"name": "New", "task_type": "number", "labels": "", "human_cost": "1", "currency": "USD"}
         return client.post(reverse("project_new"), {**data, **change})
 
-    @pytest.mark.parametrize("task_type", Project.TaskType.values)
+    @pytest.mark.parametrize("task_type", TASK_TYPES)
     def test_what_is_asked_for_is_chosen(self, client_of, task_type):
         client = client_of(make_user())
         labels = "a\nb" if task_type.endswith("_choice") else ""
@@ -66,7 +67,7 @@ class TestNewProject:
         assert project.task_type == task_type
         assert project.choices.count() == len(labels.split())
         settings = text(client.get(reverse("project_settings", args=[project.slug])))
-        assert project.get_task_type_display() in settings
+        assert str(TASK_TYPES[task_type].title) in settings
         assert ("Save the labels" in settings) == bool(labels)
 
     def test_labels_that_were_typed_before_are_left_out_where_none_are_asked_for(self, client_of):

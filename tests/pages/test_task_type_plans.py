@@ -6,9 +6,10 @@ import re
 import pytest
 from django.urls import reverse
 
+from annotation.projects.task_types import TASK_TYPES
 from routing.models import Run
-from routing.runs.plan_losses import NO_EMBEDDINGS, NO_LOSS
-from tests.routing.worlds import LONG, NUMBERS, SETS, Answers, make_world
+from routing.runs.plan_losses import NO_EMBEDDINGS
+from testbed.worlds import LONG, NUMBERS, SETS, Answers, make_world
 
 pytestmark = pytest.mark.django_db
 CODE = Answers("code", (), LONG.true, LONG.right, LONG.wrong)
@@ -26,7 +27,7 @@ def test_the_losses_that_suit_are_offered_and_the_first_is_taken(client_of, answ
     page = html.unescape(client.get(url).content.decode())
     assert re.findall(r'name="loss" value="(\w+)"', page) == offered
     assert re.findall(r'name="loss" value="(\w+)"[^>]* checked', page) == offered[:1]
-    refusals = {"long_text": str(NO_EMBEDDINGS), "code": str(NO_LOSS)}
+    refusals = {"long_text": str(NO_EMBEDDINGS), "code": str(TASK_TYPES["code"].no_loss)}
     refusal = refusals.get(answers.task_type)
     answer = client.post(url, PLAN)
     if refusal is None:

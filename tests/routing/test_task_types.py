@@ -12,6 +12,7 @@ from annotation import jobs
 from annotation.errors import InputError
 from annotation.models import Job, Project
 from annotation.permissions import access_to
+from annotation.projects.task_types import TASK_TYPES
 from annotation.services.files import store_file
 from annotation.services.imports import Mapping, start_import
 from annotation.values import as_text
@@ -20,17 +21,17 @@ from routing.core.verify import main as verify
 from routing.embeddings import EMBEDDER
 from routing.models import ItemScore, Prediction, Run
 from routing.runs.certify import analyse
-from routing.runs.plan_losses import LOSSES_BY_TASK, NO_EMBEDDINGS, loss_of, losses_of_project
+from routing.runs.plan_losses import NO_EMBEDDINGS, loss_of, losses_of_project
 from routing.runs.route import route
 from routing.selectors.item_history import item_history
 from routing.selectors.items_table import item_rows
 from routing.selectors.plan_options import plan_options
 from routing.services.source_warnings import recorded_warnings
 from routing.services.sources import save_source
-from tests.factories import add_member, make_project
+from testbed.factories import add_member, make_project
+from testbed.scripted_server import Reply, Request, ScriptedServer
+from testbed.worlds import LONG, NUMBERS, SETS, World, make_world
 from tests.routing.test_deliveries import delivered, lines_of, rows_of
-from tests.routing.worlds import LONG, NUMBERS, SETS, World, make_world
-from tests.scripted_server import Reply, Request, ScriptedServer
 
 pytestmark = pytest.mark.django_db
 
@@ -215,11 +216,11 @@ class TestLosses:
     def project(self, task_type: str) -> Project:
         return make_project(task_type=task_type, choices=("a", "b") if task_type.endswith("_choice") else ())
 
-    @pytest.mark.parametrize("task_type", Project.TaskType.values)
+    @pytest.mark.parametrize("task_type", TASK_TYPES)
     def test_each_task_type_offers_what_suits_it_and_the_default_first(self, task_type):
         project = self.project(task_type)
         menu = plan_options(project).loss
-        assert [option.name for option in menu] == [*LOSSES_BY_TASK[task_type]]
+        assert [option.name for option in menu] == [*TASK_TYPES[task_type].losses]
         assert [option.name for option in menu if option.recommended] == [option.name for option in menu[:1]]
         assert all(option.title != option.name for option in menu)
 

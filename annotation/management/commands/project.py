@@ -6,8 +6,8 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from annotation.management.scripts import ScriptCommand, decimal_of
-from annotation.models import Project
 from annotation.ports import task_type_lacks
+from annotation.projects.task_types import DEFAULT, TASK_TYPES
 from annotation.selectors.projects import projects_of
 from annotation.services.choices import ChoiceSpec
 from annotation.services.projects import create_project
@@ -20,9 +20,7 @@ class Command(ScriptCommand):
         parser.add_argument("what", choices=["list", "create"])
         parser.add_argument("name", nargs="?", default="", help="of the new project")
         parser.add_argument("--choice", action="append", metavar="LABEL", help="once for each label")
-        parser.add_argument(
-            "--task-type", default=Project.TaskType.SINGLE_CHOICE, choices=Project.TaskType.values
-        )
+        parser.add_argument("--task-type", default=DEFAULT, choices=list(TASK_TYPES))
         parser.add_argument("--guidelines", default="")
         parser.add_argument("--currency", metavar="CODE")
         parser.add_argument("--human-cost", metavar="DECIMAL", help="price of one label by a person")

@@ -83,7 +83,7 @@ class LabelStudioMl(Backend):
         try:
             # A server that was started anew knows the configuration no more.
             version = self._set_up(server)
-            calls = Calls(self._params, self._context.task.task_type, server, version, stopped)
+            calls = Calls(self._params, self._context.task.kind, server, version, stopped)
             last = time.monotonic()
             while True:
                 while (

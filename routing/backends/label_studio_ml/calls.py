@@ -9,6 +9,7 @@ from threading import Event
 from typing import Any
 
 from annotation.models import Item
+from annotation.projects.task_types import TaskType
 from routing.backends.base import Answer, BackendError, shortened
 from routing.backends.concurrent import StoppedError
 from routing.backends.label_studio_ml.items import ItemError, task_of
@@ -27,8 +28,8 @@ class Calls:
     """For all threads of one source. `version` is that of answers which name none; `stopped` is set where
     nobody waits for answers any more."""
 
-    def __init__(self, params: Params, task_type: str, server: Server, version: str, stopped: Event) -> None:
-        self._params, self._task_type, self._server = params, task_type, server
+    def __init__(self, params: Params, kind: TaskType, server: Server, version: str, stopped: Event) -> None:
+        self._params, self._kind, self._server = params, kind, server
         self._version, self._stopped = version, stopped
         self._failures = 0
         self._lock = threading.Lock()
@@ -96,7 +97,7 @@ class Calls:
         milliseconds = (time.monotonic() - began) * 1_000
         answers = []
         for task, prediction in zip(tasks, predictions, strict=True):
-            answer = answer_of(prediction, self._params.config, self._task_type, version or self._version)
+            answer = answer_of(prediction, self._params.config, self._kind, version or self._version)
             # The items of a batch are worked on together: each took its share of the time.
             share = milliseconds / len(tasks)
             answers.append((task["id"] - 1, replace(answer, latency_ms=milliseconds, busy_ms=share)))

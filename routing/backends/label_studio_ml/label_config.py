@@ -5,29 +5,17 @@ name of a field; a control tag (Choices, Number, ...) names the object tag that 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.models import Project
 from routing.backends.context import TaskSpec
 
-Type = Project.TaskType
 # Control tag -> where the value of its answers is.
 VALUES = {"Choices": "choices", "Number": "number", "Rating": "rating", "TextArea": "text"}
-_TEXT = ("TextArea",)
-CONTROLS: Mapping[str, Sequence[str]] = {
-    Type.SINGLE_CHOICE: ("Choices",),
-    Type.MULTIPLE_CHOICE: ("Choices",),
-    Type.NUMBER: ("Number", "Rating"),
-    Type.MATH: _TEXT,
-    Type.SHORT_TEXT: _TEXT,
-    Type.LONG_TEXT: _TEXT,
-    Type.CODE: _TEXT,
-}
 IMAGE = "Image"
 MAX_CHARACTERS = 200_000
 _VARIABLE = re.compile(r"\$([^\s$]+)")
@@ -59,7 +47,7 @@ def label_config(task: TaskSpec, given: str = "") -> LabelConfig:
     }
     if not fields:
         raise _wrong(_('No tag shows anything of an item, as <Text name="text" value="$text"/> does.'))
-    wanted = CONTROLS.get(task.task_type, ())
+    wanted = task.kind.controls
     asking = next(
         (tag for tag in root.iter() if tag.tag in wanted and tag.get("name") and tag.get("toName")), None
     )
@@ -74,11 +62,10 @@ def made_from(task: TaskSpec) -> str:
     """A configuration that shows the text of an item and asks the project's question about it."""
     view = ET.Element("View")
     ET.SubElement(view, "Text", name="text", value="$text")
-    tag = CONTROLS[task.task_type][0]
+    tag = task.kind.controls[0]
     control = ET.SubElement(view, tag, name="label", toName="text")
     if tag == "Choices":
-        several = task.task_type == Type.MULTIPLE_CHOICE
-        control.set("choice", "multiple" if several else "single")
+        control.set("choice", task.kind.control_attributes["choice"])
         names = [name for _, name in task.choices]
         for key, name in task.choices:
             # What answers name a choice by. A name that two choices have would name neither.

@@ -3,15 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from annotation.models import Project
+from annotation.projects.task_types import TaskType
 from routing.backends.base import Answer
 from routing.backends.label_studio_ml.label_config import VALUES, LabelConfig
 from routing.backends.label_studio_ml.server import version_of
 
-Type = Project.TaskType
 
-
-def answer_of(prediction: Any, config: LabelConfig, task_type: str, version: str) -> Answer:
+def answer_of(prediction: Any, config: LabelConfig, kind: TaskType, version: str) -> Answer:
     """The answer in one prediction. Where several came for an item, the first counts; `version` is the model
     version of one that names none itself.
     """
@@ -20,7 +18,7 @@ def answer_of(prediction: Any, config: LabelConfig, task_type: str, version: str
     if not isinstance(prediction, Mapping):
         return Answer(None, "no prediction", served_model=version)
     regions = _regions(prediction, config)
-    value, reason = _value(regions, config, task_type)
+    value, reason = _value(regions, config, kind)
     score = _score(prediction, regions)
     return Answer(
         value,
@@ -40,7 +38,7 @@ def _regions(prediction: Mapping[str, Any], config: LabelConfig) -> list[Mapping
 
 
 def _value(
-    regions: Sequence[Mapping[str, Any]], config: LabelConfig, task_type: str
+    regions: Sequence[Mapping[str, Any]], config: LabelConfig, kind: TaskType
 ) -> tuple[str | list[str] | None, str]:
     """The answer and "", or None and why there is none."""
     if not regions:
@@ -57,7 +55,7 @@ def _value(
     if None in texts:
         return None, f"the prediction has something that is no {field!r}"
     known = [text for text in texts if text is not None]
-    if task_type == Type.MULTIPLE_CHOICE:
+    if kind.several:
         return list(dict.fromkeys(known)), ""
     if len(set(known)) != 1:
         return None, "several answers in place of one" if known else "no prediction"

@@ -58,7 +58,7 @@ class Sampling:
         """What of `Answer.raw` uncertainty scores can read."""
         wanted = {
             "token_logprobs": self.logprobs,
-            "label_logprobs": self.logprobs and self.top_logprobs > 1 and spec.task_type == "single_choice",
+            "label_logprobs": self.logprobs and self.top_logprobs > 1 and spec.kind.one_choice,
             "samples": self.samples > 1,
             "verbalized": self.verbalized > 0,
         }
@@ -76,7 +76,7 @@ def sampling_of(values: Mapping[str, Any], spec: TaskSpec) -> Sampling:
     excludes.
     """
     structured, regex, schema = values["structured"], values["regex"], values["schema"]
-    if structured == "choice" and spec.task_type != "single_choice":
+    if structured == "choice" and not spec.kind.one_choice:
         raise InputError(
             _("Only the answer to a single choice can be held to the labels; take json, regex or none."),
             where="structured",
@@ -98,7 +98,7 @@ def sampling_of(values: Mapping[str, Any], spec: TaskSpec) -> Sampling:
             ),
             where="samples",
         )
-    usual = TOP_LOGPROBS if spec.task_type == "single_choice" else 1
+    usual = TOP_LOGPROBS if spec.kind.one_choice else 1
     # llama.cpp gives log-probabilities only with alternatives: at least one is always asked for.
     top_logprobs = (values["top_logprobs"] or usual) if values["logprobs"] else 0
     return Sampling(**{param.name: values[param.name] for param in SAMPLING} | {"top_logprobs": top_logprobs})

@@ -5,21 +5,10 @@ from typing import Any
 
 from routing.backends.context import TaskSpec
 
-NAMES = {"single_choice": "label", "multiple_choice": "labels"}
-NAME = "answer"
-
 
 def schema_of(spec: TaskSpec) -> dict[str, Any]:
     """The schema of an answer of the task type: an object with one property."""
-    keys = [key for key, _ in spec.choices]
-    one: dict[str, Any] = {"type": "string"}
-    if spec.task_type == "single_choice":
-        one["enum"] = keys
-    elif spec.task_type == "multiple_choice":
-        one = {"type": "array", "items": {"type": "string", "enum": keys}}
-    elif spec.task_type == "number":
-        one = {"type": "number"}
-    name = NAMES.get(spec.task_type, NAME)
+    name, one = spec.kind.schema_name, spec.kind.schema(spec.choices)
     return {"type": "object", "properties": {name: one}, "required": [name], "additionalProperties": False}
 
 
@@ -28,7 +17,7 @@ def unwrapped(text: str, spec: TaskSpec) -> str:
     try:
         # The digits of a number as they were written: 0.10 is no 0.1000000000000000055.
         found = json.loads(text, parse_float=str, parse_int=str)
-        answer = found[NAMES.get(spec.task_type, NAME)]
+        answer = found[spec.kind.schema_name]
     except (ValueError, TypeError, KeyError, RecursionError):
         return text
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)

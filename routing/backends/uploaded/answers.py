@@ -51,7 +51,7 @@ def sent_from(line: Mapping[str, Any], reader: ValueReader) -> Sent:
         raise InputError(_("It is missing; null says that the model gave none."), where="label")
     label, reason = line["label"], _text(line, "reason")
     if label is not None and reader(label)[0] is None:
-        wanted = _("It is no label of the project.") if reader.has_choices else _("It cannot be read.")
+        wanted = _("It is no label of the project.") if reader.kind.has_choices else _("It cannot be read.")
         raise InputError(wanted, where="label")
     if label is not None and reason:
         raise InputError(_("Only an answer without a label has a reason."), where="reason")

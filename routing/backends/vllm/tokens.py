@@ -31,7 +31,7 @@ def label_tokens(tokenizer: Any, spec: TaskSpec) -> list[int]:
 
     Empty where they do not tell the labels apart: two labels begin alike, or there are too many.
     """
-    if spec.task_type != "single_choice":
+    if not spec.kind.one_choice:
         return []
     begin: dict[int, str] = {}
     for key, name in spec.choices:

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annotation.errors import InputError
-from annotation.models import Item, Project
+from annotation.models import Item
+from annotation.projects.task_types import TASK_TYPES
 from routing.backends import Example, Prompt, TaskSpec
 from routing.prompts import check_prompt, default_prompt, placeholders, prompt_digest, read_answer, render
 
@@ -15,7 +16,7 @@ SPEC = TaskSpec(
     guidelines="Be *kind*.",
     columns=("text", "my column", "labels", "odd{name}"),
 )
-TYPES = list(Project.TaskType.values)
+TYPES = list(TASK_TYPES)
 
 
 def item(text: str = "a pet", **data: str) -> Item:

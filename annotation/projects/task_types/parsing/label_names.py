@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from routing.backends.context import TaskSpec
-from routing.prompts.base import Reading
-from routing.prompts.markers import bare
-
-Choices = tuple[tuple[str, str], ...]
+from annotation.projects.task_types.base import Reading
+from annotation.projects.task_types.labels import Choices
+from annotation.projects.task_types.parsing.markers import bare
 
 _QUOTES = " \t\n\"'`*_()[]{}\u201c\u201d\u2018\u2019\u00ab\u00bb\u3010\u3011\u300c\u300d"
 _ENDS = _QUOTES + ".,:;!\u2026\u3002\u3001\uff0c\uff1b\uff1a\uff01"
@@ -46,8 +44,8 @@ class Names:
 
 
 @lru_cache(maxsize=64)
-def names_of(spec: TaskSpec) -> Names:
-    return Names(spec.choices)
+def names_of(choices: Choices) -> Names:
+    return Names(choices)
 
 
 def fold(text: str) -> str:

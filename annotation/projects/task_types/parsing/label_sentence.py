@@ -10,10 +10,10 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from routing.backends.context import TaskSpec
-from routing.prompts.base import Reading
-from routing.prompts.label_names import names_of, unknown
-from routing.prompts.markers import last_line
+from annotation.projects.task_types.base import Reading
+from annotation.projects.task_types.labels import Choices
+from annotation.projects.task_types.parsing.label_names import names_of, unknown
+from annotation.projects.task_types.parsing.markers import last_line
 
 MAX_SENTENCE = 300
 """Characters: a label is looked for within a sentence, not within an essay."""
@@ -50,7 +50,7 @@ _PAUSE = re.compile(
 )
 
 
-def in_sentence(text: str, spec: TaskSpec) -> Reading:
+def in_sentence(text: str, choices: Choices) -> Reading:
     """The one label that the sentence, or the last line of a longer text, gives as its answer."""
     text = text.strip()
     if "\n" in text or len(text) > MAX_SENTENCE:
@@ -60,11 +60,11 @@ def in_sentence(text: str, spec: TaskSpec) -> Reading:
     sentence, places = _plain(text), {}
     rest = sentence
     # The longest first, each taken out where it was found: "not spam" is no mention of "spam".
-    for spelling in sorted(names_of(spec).exact, key=lambda entry: (-len(entry), entry)):
+    for spelling in sorted(names_of(choices).exact, key=lambda entry: (-len(entry), entry)):
         for match in list(_mentions(spelling, rest)):
             places[match.start()] = (spelling, match.end())
             rest = rest[: match.start()] + "\0" * len(match[0]) + rest[match.end() :]
-    keys = {names_of(spec).exact[spelling] for spelling, _ in places.values()}
+    keys = {names_of(choices).exact[spelling] for spelling, _ in places.values()}
     if not keys:
         return Reading(None, unknown(text))
     if len(keys) > 1:
@@ -75,13 +75,13 @@ def in_sentence(text: str, spec: TaskSpec) -> Reading:
         lead = _LEAD.search(sentence[:start])
         listed = not start and spelling.isdecimal() and sentence[end : end + 1] in (".", ")")  # "2. It is"
         if lead and not listed and _PAUSE.match(sentence, end):
-            return Reading(names_of(spec).exact[spelling])
+            return Reading(names_of(choices).exact[spelling])
     return Reading(None, "names a label, and not clearly as the answer")
 
 
-def mentioned(text: str, spec: TaskSpec) -> set[str]:
+def mentioned(text: str, choices: Choices) -> set[str]:
     """Keys of all labels that occur in a text, whatever it says of them."""
-    names, plain = names_of(spec), _plain(text)
+    names, plain = names_of(choices), _plain(text)
     return {key for spelling, key in names.exact.items() if next(_mentions(spelling, plain), None)}
 
 

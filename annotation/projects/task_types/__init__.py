@@ -1,0 +1,40 @@
+"""What a project asks for each item. A new one is one file and one line here.
+
+Everything that depends on it asks the task type: forms and pages, imports and deliveries, prompts, schemas,
+agreement. A task type speaks of values only, and nothing here needs a database.
+"""
+
+from annotation.projects.task_types.base import MISSING, Read, Reading, TaskType, Value, as_text
+from annotation.projects.task_types.code import Code
+from annotation.projects.task_types.labels import Labels
+from annotation.projects.task_types.long_text import LongText
+from annotation.projects.task_types.math import Math
+from annotation.projects.task_types.multiple_choice import MultipleChoice
+from annotation.projects.task_types.number import Number
+from annotation.projects.task_types.short_text import ShortText
+from annotation.projects.task_types.single_choice import SingleChoice
+
+__all__ = [
+    "DEFAULT",
+    "MISSING",
+    "TASK_TYPES",
+    "Labels",
+    "Read",
+    "Reading",
+    "TaskType",
+    "Value",
+    "as_text",
+    "task_type_titles",
+]
+
+TASK_TYPES: dict[str, TaskType] = {
+    kind.name: kind
+    for kind in (SingleChoice(), MultipleChoice(), Number(), Math(), ShortText(), LongText(), Code())
+}
+"""By the name that a project stores, in the order of the page on which a project is made."""
+DEFAULT = SingleChoice.name
+
+
+def task_type_titles() -> list[tuple[str, str]]:
+    """(name, title) of all there are, for fields in which one is chosen."""
+    return [(name, str(kind.title)) for name, kind in TASK_TYPES.items()]

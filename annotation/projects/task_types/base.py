@@ -1,0 +1,192 @@
+"""What a task type is: one kind of value, with all that the rest of the program asks about it."""
+
+import json
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, ClassVar, Literal
+
+from django.http import QueryDict
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+
+from annotation.projects.task_types.labels import Choices, Labels
+
+Value = str | list[str]
+Read = tuple[Value | None, str]
+Lazy = str | Promise
+
+MISSING = "no answer"
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read from a model's answer: None where it cannot be used, and `reason` then says why in a few
+    words.
+    """
+
+    value: Value | None
+    reason: str = ""
+
+
+class TaskType:
+    """A task type has no state: one object of each is in TASK_TYPES.
+
+    A value is canonical JSON, a text or a sorted list of texts: two answers that mean the same are stored
+    alike. What is set here holds for a type whose values are texts; each type says what it has otherwise.
+    """
+
+    # --- What it is -----------------------------------------------------------------------------------------
+
+    name: ClassVar[str]
+    """Stored with each project, so never changed."""
+    title: ClassVar[Lazy]
+    help: ClassVar[Lazy]
+    """A sentence for whoever makes a project."""
+    has_choices: ClassVar[bool] = False
+    """Whether a value is made of the project's choices, by their keys."""
+    several: ClassVar[bool] = False
+    """Whether a value is a list; the empty one is an answer, "none of them"."""
+    max_characters: ClassVar[int | None] = None
+    """The most that a value may have; None where choices bound it."""
+
+    # --- What is right --------------------------------------------------------------------------------------
+
+    losses: ClassVar[tuple[str, ...]] = ()
+    """Names of the losses that suit its values, the default first."""
+    no_loss: ClassVar[Lazy] = ""
+    """Where there are none: why, in a sentence for whoever wants to plan a run."""
+    losses_of_numbers: ClassVar[tuple[str, ...]] = ()
+    """Those that suit them, too, in a project whose choices all have a number for a key."""
+    measure: ClassVar[Literal["nominal", "interval"]] = "nominal"
+    """What agreement means: equal or not, or also how far apart, by `position`."""
+    equal_means: ClassVar[Lazy] = ""
+    """A sentence for the page on agreement: when two answers count as equal."""
+
+    # --- How people answer ----------------------------------------------------------------------------------
+
+    template: ClassVar[str] = "annotation/answers/text.html"
+    """The controls of the form. It gets `task_type`, `choices`, `given` (the value that stands there at
+    first) and `reviewing`, which is true where a reviewer decides; its fields are called `value`, unless
+    `from_form` reads others.
+    """
+    question: ClassVar[Lazy] = ""
+    hint: ClassVar[Lazy] = ""
+    rows: ClassVar[int] = 1
+    """Lines of the field; in one with more of them Enter alone begins a new line."""
+    monospaced: ClassVar[bool] = False
+    digits: ClassVar[bool] = False
+    """Whether a telephone shows its keys for numbers."""
+    surely_read: ClassVar[str] = ""
+    """What of a typed answer the server reads for sure, as a regular expression for browsers; an answer of
+    another form waits for the server's word before the next item is shown. Empty: all answers.
+    """
+
+    # --- How models are asked -------------------------------------------------------------------------------
+
+    prompt_question: ClassVar[str]
+    """The question in the default prompt. With `prompt_ending` these are texts for models, in English."""
+    prompt_ending: ClassVar[str]
+    """How the answer is to be written. {label} and {labels} stand for what names one choice, or several."""
+    schema_name: ClassVar[str] = "answer"
+    """The property of a structured answer that holds the value."""
+
+    # --- Label Studio ---------------------------------------------------------------------------------------
+
+    controls: ClassVar[tuple[str, ...]] = ("TextArea",)
+    """The control tags that give such values; the first is the one that is written."""
+    control_attributes: ClassVar[Mapping[str, str]] = {"rows": "1", "maxSubmissions": "1", "editable": "true"}
+
+    @property
+    def one_choice(self) -> bool:
+        """Whether a value is exactly one choice: pressing it is the answer, and its first token tells it."""
+        return self.has_choices and not self.several
+
+    def read(self, raw: Any, labels: Labels) -> Read:
+        """The canonical value of what a person, a model or a column gave and "", or None and the reason in a
+        few words. `raw` is text, a number or a list; anything may come, nothing raises.
+        """
+        if raw is None:
+            return None, MISSING
+        if (text := text_of(raw)) is None:
+            return None, f"a {kind_of(raw)} in place of one answer"
+        if not text.strip():
+            return None, MISSING
+        return self.read_text(text, labels)
+
+    def read_text(self, text: str, labels: Labels) -> Read:
+        """`read` for a text with something in it."""
+        raise NotImplementedError
+
+    def parse(self, text: str, choices: Choices) -> Reading:
+        """The value in what a model wrote, without its thinking and not empty; nothing raises. `choices` are
+        (key, name) in their order.
+        """
+        raise NotImplementedError
+
+    def from_form(self, data: QueryDict) -> Any:
+        """What a person typed or ticked, as it was sent: `read` makes a value of it."""
+        return data.get("value", "")
+
+    def form_problem(self, data: QueryDict) -> str:
+        """Why the form contradicts itself, in a sentence; "" where it does not."""
+        return ""
+
+    def typed_problem(self, raw: Any) -> str:
+        """Why people may not write the answer in this way although it can be read; "" where they may."""
+        return ""
+
+    def refusal(self, raw: Any, reason: str) -> str:
+        """In a sentence, for people: their answer cannot be read, for `reason`."""
+        return _("The answer cannot be stored: %(reason)s.") % {"reason": reason}
+
+    def schema(self, choices: Choices) -> dict[str, Any]:
+        """The JSON schema of one answer of a model."""
+        return {"type": "string"}
+
+    def from_text(self, text: str) -> Value:
+        """The value behind what `as_text` made of it."""
+        return text
+
+    def comparable(self, value: Value) -> Hashable:
+        """What of an answer counts when two are compared for agreement."""
+        return value if isinstance(value, str) else tuple(value)
+
+    def position(self, value: str) -> float:
+        """The value's place on a line, where `measure` is an interval."""
+        raise NotImplementedError
+
+    def is_asked_by(self, tag: str, attributes: Mapping[str, str]) -> bool:
+        """Whether a control tag of Label Studio asks for such a value: one type at most says so."""
+        return False
+
+
+def as_text(value: Value) -> str:
+    """A canonical value as one text, which losses and files take: of several choices a JSON list."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def text_of(raw: Any) -> str | None:
+    """What was given as text; None where it is none."""
+    if isinstance(raw, str):
+        return raw
+    if isinstance(raw, bool):
+        return json.dumps(raw)
+    if isinstance(raw, float | Decimal):
+        return str(raw) if Decimal(raw).is_finite() else None
+    # Python refuses to write out whole numbers of thousands of digits.
+    return str(raw) if isinstance(raw, int) and abs(raw) < 10**200 else None
+
+
+def kind_of(raw: Any) -> str:
+    return "list" if isinstance(raw, list | tuple) else "value of another kind"
+
+
+def short(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
+
+
+def shown(raw: Any) -> str:
+    """What a person sent, for a message to them."""
+    return repr(raw) if len(repr(raw)) <= 100 else repr(raw)[:100] + "..."
