@@ -28,6 +28,8 @@ from routing.core.targets.dataset import two_levels
 from routing.core.trial import Trial
 from tests.core.worlds import at, make_world, plan_of, policies
 
+pytestmark = pytest.mark.costly
+
 RULE = "split_fixed_sequence"
 Losses = NDArray[np.float64]
 

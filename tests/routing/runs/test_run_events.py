@@ -23,7 +23,7 @@ from routing.runs.certify import analyse
 from routing.runs.route import route
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.database
+pytestmark = [pytest.mark.database, pytest.mark.costly]
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from tests.annotation.jobs.jobs_at_work import KilledError
 from tests.annotation.outside.webhooks.acts import State, come, happens, only
 from tests.webhook_receiver import Received
 
-pytestmark = pytest.mark.database
+pytestmark = [pytest.mark.database, pytest.mark.costly]
 
 
 class TestLost:
