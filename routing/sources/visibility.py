@@ -14,7 +14,7 @@ from annotation.labelling.settled import batches_with_overlap
 from annotation.models import Comment, Label, Project, Settlement, Skip, WorkItem
 from routing.common.states import OPEN, ROUTED
 from routing.models import Certificate, PoolItem, Run, RunSource, Source
-from routing.sources.opened import backend_for
+from routing.sources.backend_for import backend_for
 
 Row = TypeVar("Row", bound=Model)
 

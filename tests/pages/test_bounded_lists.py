@@ -284,8 +284,8 @@ class TestPagesOfTheApi:
 
 def test_a_template_names_so_many_placeholders_at_most(project) -> None:
     from annotation.errors import InputError
+    from routing.sources.backend_for import task_spec
     from routing.sources.backends import Prompt
-    from routing.sources.opened import task_spec
     from routing.sources.prompts import check_prompt
 
     with pytest.raises(InputError, match="more than 100 placeholders"):
