@@ -14,6 +14,8 @@ from routing.core import plan as core_plan
 from routing.core import planner
 from routing.core.chain import number_of_chains
 from routing.core.exact import plain
+from routing.core.right import MEANING
+from routing.core_language import in_words
 from routing.models import Run, Source
 from routing.models.runs import people_per_item, price_per_item
 from routing.runs.budget import checked_budget
@@ -29,7 +31,7 @@ from routing.runs.plan_fields import (
 from routing.runs.plan_losses import loss_of
 from routing.runs.pool import data_set_size, nothing_to_plan_for, pool_of, size_of_pool
 from routing.runs.score import resolve_score
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 from routing.services.source_warnings import recorded_warnings
 from routing.services.unusable import passed_on
 from routing.services.usability import NEARLY_ALL, Looked, look_at
@@ -112,6 +114,20 @@ class Outlook:
         """What the plan can promise, or why the first source gives it nothing to promise with."""
         if self.scored:
             return self.statistics.sentence
+        return self._without_score
+
+    @property
+    def sentence_in_words(self) -> str:
+        """The same in the language of the reader."""
+        return in_words(self.statistics.said) if self.scored else self._without_score
+
+    @property
+    def beside(self) -> str:
+        """What the sentence leaves open, in English."""
+        return MEANING
+
+    @property
+    def _without_score(self) -> str:
         return _(
             "No answer of the first source has a usable score, by which answers are routed: none "
             "of them can be kept. %(then)s Name a column that holds one, or put another source first."
@@ -278,7 +294,7 @@ def score_for(project: Project, source: Source, fields: PlanFields) -> tuple[str
     if fields.score or fields.score_params:
         loss = loss_of(project, fields.loss, fields.loss_params).function
         return resolve_score(project, source, fields.score or None, fields.score_params, loss=loss)
-    return open_source(source).default_score, {}
+    return backend_for(source).default_score, {}
 
 
 def plan_of(run: Run) -> core_plan.Plan:

@@ -13,9 +13,9 @@ from annotation.importers.detect import detect
 from annotation.importers.label_studio import LabelStudio
 from annotation.importers.reserved import model_output
 from annotation.services.imports import Mapping, preview, start_import
+from testbed.factories import make_project
 from tests.annotation.test_importers import count_of
 from tests.annotation.test_imports import storage, store
-from tests.factories import make_project
 
 __all__ = ["storage"]
 

@@ -20,8 +20,8 @@ from routing.backends.params import Choice, Part, Secret, Text, Whole, read_valu
 from routing.backends.server_params import KEY
 from routing.models import Delivery, Source
 from routing.services.deliveries import deliver
-from tests.factories import add_member, make_items, make_project
-from tests.routing.worlds import CHOICES, World
+from testbed.factories import add_member, make_items, make_project
+from testbed.worlds import CHOICES, World
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"
