@@ -15,7 +15,7 @@ from django import forms
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from routing.sources.backends.context import TaskSpec
+from routing.sources.context import TaskSpec
 
 CODE = {"spellcheck": "false", "class": "code"}
 Words = Any
