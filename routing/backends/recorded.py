@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.models import Item
+from annotation.values import Reason
 from routing.backends.base import COST as KNOWN_COST
 from routing.backends.base import Answer, Answered, Backend, digest, in_chunks
 from routing.backends.cells import decimal_cell, label_numbers, listed, numbers
@@ -214,7 +215,7 @@ class Recorded(Backend):
         missing = value is None or value == ""
         return Answer(
             None if missing else str(value),
-            f"no label in the column {label}"[:200] if missing else "",
+            Reason(f"no label in the column {label}"[:200], "no_answer") if missing else "",
             raw,
             tokens_in=_count(use[TOKENS_IN]),
             tokens_out=_count(use[TOKENS_OUT]),

@@ -19,6 +19,7 @@ from routing.core.registry import UnknownNameError
 from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_score, make_score, score_key
 from routing.models import ItemScore, Prediction, Run, RunSource, Source
 from routing.selectors.visibility import hidden_batches
+from routing.services import storable
 from routing.services.opened import open_source
 from routing.services.score_fields import fields_of, lacking_for
 
@@ -168,8 +169,11 @@ def store_scores(rows: Iterable[Prediction], score: ChosenScore, reader: ValueRe
     results = ((row.pk, compute(fields_of(row, reader))) for row in rows)
     copy_rows(
         ItemScore,
-        ("prediction", "name", "value", "reason"),
-        [(pk, name, result.u, shortened(result.reason)) for pk, result in results],
+        ("prediction", "name", "value", "reason", "reason_code", "reason_quotes"),
+        [
+            (pk, name, result.u, shortened(result.reason), *storable.reason_columns(result.reason).values())
+            for pk, result in results
+        ],
     )
 
 
