@@ -157,7 +157,7 @@ class Reproduction:
         self.save("region-math", plots.feasible_region_figure(self.tables[MATH], settings))
 
     def shift(self) -> None:
-        """Calibration on the table, deployment on harder and harder reweighted ones, of which the errors are printed."""
+        """Calibration on the table, deployment on harder reweighted ones, whose errors are printed."""
         table = self.tables[IMAGENET]
         for drift, name in ((0.0, "shift"), (0.5, "drift")):
             rows = self.rows(
