@@ -22,7 +22,7 @@ from annotation.errors import InputError
 from annotation.importers.archives import content_of, opened
 from annotation.importers.argilla import labelled
 from annotation.importers.arrow import Features, check_types, features_of, measured, records_of
-from annotation.importers.base import Problem, Record, check_columns, check_row_count
+from annotation.importers.base import Format, Problem, Record, check_columns, check_row_count
 from annotation.importers.budget import check_time
 from annotation.importers.images import checked_image
 from annotation.importers.limits import (
@@ -58,7 +58,7 @@ class _Split:
 
 
 @dataclass(frozen=True)
-class HuggingFace:
+class HuggingFace(Format):
     name: str
     title: str
     holds_images: bool

@@ -15,6 +15,7 @@ from annotation.errors import InputError
 from annotation.importers import budget, excel, registry
 from annotation.importers.base import Problem, Row
 from annotation.importers.detect import detect
+from annotation.importers.registry import IMPORTERS
 from annotation.models import Project
 from annotation.services.imports import Mapping, preview, start_import
 from tests.annotation.test_importers import count_of, read
@@ -257,7 +258,7 @@ class TestImport:
     def test_a_workbook_becomes_items_with_their_types(self) -> None:
         project = self.project()
         stored = store(project, workbook([["id", "text", "n"], ["a", "first", 1], ["b", 2, None]]), "x.xlsx")
-        assert detect(stored) == "excel"
+        assert detect(stored, IMPORTERS.values()) == "excel"
         job = import_file(project, stored, Mapping(id_column="id", text_column="text"))
         assert counts(job) == result(added=2)
         first, second = project.items.order_by("position")

@@ -11,6 +11,7 @@ from annotation.importers import label_studio
 from annotation.importers.base import Problem, Record, Row
 from annotation.importers.detect import detect
 from annotation.importers.label_studio import LabelStudio
+from annotation.importers.registry import IMPORTERS
 from annotation.importers.reserved import model_output
 from annotation.services.imports import Mapping, preview, start_import
 from tests.annotation.test_importers import count_of
@@ -213,7 +214,7 @@ class TestProject:
         ],
     )
     def test_it_is_recognised_by_its_first_task(self, content, found) -> None:
-        assert detect(store(make_project(), content, "tasks.json")) == found
+        assert detect(store(make_project(), content, "tasks.json"), IMPORTERS.values()) == found
 
     def test_what_others_said_is_never_shown(self) -> None:
         project = make_project()
