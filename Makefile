@@ -149,7 +149,7 @@ test-services: setup ## Run the service tests, then the suite on a PostgreSQL of
 	@$(MAKE) --no-print-directory test-postgres
 
 test-postgres: setup ## Run the suite on a PostgreSQL of its own
-	@$(BIN)/python -m tests.servers postgres -- $(PYTEST) $(PARALLEL) $(WITHOUT_DATABASE:%=--ignore=%) $(PYTEST_ARGS)
+	@$(BIN)/python -m testbed.servers postgres -- $(PYTEST) $(PARALLEL) $(WITHOUT_DATABASE:%=--ignore=%) $(PYTEST_ARGS)
 
 fuzz-api: setup ## Ask a running server some 10,000 times what the API's schema allows, and what it does not
 	@HYPAC_TEST_FUZZ=45 $(PYTEST) -n 0 tests/services/test_api_fuzz.py $(PYTEST_ARGS)

@@ -35,7 +35,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from faults_site import FaultError, Gates, Model, Reconcilers, Worker, until  # noqa: E402
 
-from tests.servers import PostgresServer, RedisServer, create_database  # noqa: E402
+from testbed.servers import PostgresServer, RedisServer, create_database  # noqa: E402
 
 if TYPE_CHECKING:
     from faults_kills import Row

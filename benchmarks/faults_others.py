@@ -21,7 +21,7 @@ from routing.models import Reservation
 if TYPE_CHECKING:
     from faults import Bench
 
-    from tests.servers import RedisServer
+    from testbed.servers import RedisServer
 
 ANSWERED = 8
 GAVE_UP = "Couldn't ack"

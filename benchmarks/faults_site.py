@@ -18,8 +18,8 @@ from typing import Any
 
 import psycopg
 
-from tests.scripted_replies import completion
-from tests.scripted_server import Reply, Request, ScriptedServer
+from testbed.scripted_replies import completion
+from testbed.scripted_server import Reply, Request, ScriptedServer
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 120.0

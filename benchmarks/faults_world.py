@@ -30,8 +30,8 @@ from routing.runs.route import route
 from routing.runs.start import start_run
 from routing.services.deliveries import deliver
 from routing.services.sources import save_source
-from tests.factories import add_member
-from tests.routing.worlds import World as Labelled
+from testbed.factories import add_member
+from testbed.worlds import World as Labelled
 
 ITEMS = 70
 CONCURRENCY = 4

@@ -21,10 +21,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
-from tests.hosts import Host, IsolatedHost, ip  # noqa: E402 - found beside this file, wherever it is started
-from tests.hosts_story import Story, Told  # noqa: E402
-from tests.object_store import ObjectStoreServer  # noqa: E402
-from tests.servers import PostgresServer, RedisServer, create_database, free_port  # noqa: E402
+from testbed.hosts import Host, IsolatedHost, ip  # noqa: E402 - found beside this file, wherever it is started
+from testbed.hosts_story import Story, Told  # noqa: E402
+from testbed.object_store import ObjectStoreServer  # noqa: E402
+from testbed.servers import PostgresServer, RedisServer, create_database, free_port  # noqa: E402
 
 INSIDE = "HYPAC_BENCH_INSIDE"
 NETWORK = "10.123.45"

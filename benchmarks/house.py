@@ -33,7 +33,7 @@ SHORT = 70
 # Each is the request's function and the job's handler. Mend this table with what moves.
 ENTRIES = """
 import = annotation.services.imports.start_import annotation.services.import_job.run_import
-start a run = routing.runs.start.start_run_knowingly routing.runs.start.prepare
+start a run = routing.runs.start.start_run routing.runs.start.prepare
 predict = routing.runs.predict.predict_missing
 claim = annotation.queue.leases.claim
 answer = annotation.queue.answers.submit

@@ -64,7 +64,7 @@ def through_a_run(texts: list[str], backend: str, params: dict[str, Any]) -> Cal
     from routing.models import Prediction, RunSource
     from routing.runs.start import start_run
     from routing.services.sources import save_source
-    from tests.factories import make_items
+    from testbed.factories import make_items
 
     user, _ = User.objects.get_or_create(username="benchmark")
     project = create_project(user=user, name=f"Benchmark {next(_names)}", choices=[], task_type="short_text")
@@ -227,7 +227,7 @@ def report(title: str, passes: Iterator[tuple[str, Pass]]) -> None:
 
 @contextmanager
 def scripted(delay: float) -> Iterator[str]:
-    command = [sys.executable, "-m", "tests.scripted_server", "--delay", str(delay)]
+    command = [sys.executable, "-m", "testbed.scripted_server", "--delay", str(delay)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None

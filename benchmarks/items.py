@@ -1,7 +1,7 @@
 """How long a page of the table of items takes, in a table: each order, each filter, and ten pairs of them.
 
     .venv/bin/python benchmarks/items.py [--items 100000] [--repeat 15]             (SQLite)
-    .venv/bin/python -m tests.servers postgres -- .venv/bin/python benchmarks/items.py --items 1000000
+    .venv/bin/python -m testbed.servers postgres -- .venv/bin/python benchmarks/items.py --items 1000000
 
 It asks for what the page shows: the rows of one page with their delivered labels, and apart from that the
 bounded count, which the page fetches when it is there.

@@ -26,7 +26,7 @@ def make(size: int) -> tuple[Any, Any]:
 
     from annotation.permissions import access_to
     from annotation.services.comments import add_comment
-    from tests.routing.worlds import make_world
+    from testbed.worlds import make_world
 
     world = make_world(MODELLED)
     run = world.routed(m=120)

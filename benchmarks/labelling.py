@@ -131,7 +131,7 @@ def label_all(
 @contextmanager
 def hypac(items: int) -> Iterator[tuple[str, str]]:
     """Address and slug of a project with so many texts that wait for a label."""
-    from tests.servers import free_port
+    from testbed.servers import free_port
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HYPAC_VAR"] = folder
@@ -156,7 +156,7 @@ def fill(items: int) -> str:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hypac_site.settings")
     django.setup()
     from annotation import queue
-    from tests.factories import add_member, make_items, make_project, make_user
+    from testbed.factories import add_member, make_items, make_project, make_user
 
     project = make_project(choices=list(KEYS))
     add_member(project, "annotator", make_user("bench", password=PASSWORD))

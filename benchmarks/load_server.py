@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 @contextmanager
 def database(url: str, *, as_it_is: bool) -> Iterator[str]:
     """A new database on the server of `url`, dropped afterwards; or that database itself."""
-    from tests.servers import create_database, drop_database
+    from testbed.servers import create_database, drop_database
 
     if as_it_is:
         yield url
@@ -35,7 +35,7 @@ def server(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], floa
     """The address of a web server on this process's environment, and what asks for the seconds of processor
     time that it has taken.
     """
-    from tests.servers import free_port
+    from testbed.servers import free_port
 
     port = free_port()
     address = f"http://127.0.0.1:{port}"

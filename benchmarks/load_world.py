@@ -19,8 +19,8 @@ def make(size: int, people: int, overlap: int, password: str) -> tuple[str, list
     from annotation.services.bulk import copy_rows
     from annotation.services.items import text_hash
     from routing.models import Run
-    from tests.factories import add_member
-    from tests.routing.worlds import make_world
+    from testbed.factories import add_member
+    from testbed.worlds import make_world
 
     world = make_world(MODELLED)
     run = world.routed(m=80)

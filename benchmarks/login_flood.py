@@ -30,7 +30,7 @@ from urllib.parse import urlencode
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
-from tests.servers import free_port  # noqa: E402
+from testbed.servers import free_port  # noqa: E402
 
 NOBODY, ONE, MANY = "nobody", "from one address", "from many addresses"
 SET_UP = """

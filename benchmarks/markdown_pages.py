@@ -86,7 +86,7 @@ def _page(guidelines: str, text: str) -> tuple[Any, str]:
     from django.urls import reverse
 
     from annotation import queue
-    from tests.factories import make_items, make_project
+    from testbed.factories import make_items, make_project
 
     project = make_project(guidelines=guidelines, text_format="markdown")
     items = make_items(project, [text])

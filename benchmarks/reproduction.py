@@ -144,7 +144,7 @@ class Reproduction:
             self.save(f"bounds-{_short(name)}", plots.bounds_side_by_side(rows))
 
     def scores(self) -> None:
-        """Reliability diagrams, and the feasible region with the chains."""
+        """Reliability diagrams, whose ECE is printed, and the feasible region with the chains."""
         lines = ["| table | model | ECE |", "| --- | --- | --- |"]
         for name, table in self.tables.items():
             self.save(f"reliability-{_short(name)}", plots.reliability_diagrams(table))
@@ -152,12 +152,12 @@ class Reproduction:
                 if table.scored[k]:
                     found = reliability(table.u[:, k], table.loss[:, k])
                     lines.append(f"| {name} | {table.numbers[k]} | {found.ece:.3f} |")
-        self.write("ece", "\n".join(lines))
+        print("\n".join(lines))
         settings = Settings(sizes=(SIZES[MATH],))
         self.save("region-math", plots.feasible_region_figure(self.tables[MATH], settings))
 
     def shift(self) -> None:
-        """Calibration on the table, deployment on harder and harder reweighted ones."""
+        """Calibration on the table, deployment on harder reweighted ones, whose errors are printed."""
         table = self.tables[IMAGENET]
         for drift, name in ((0.0, "shift"), (0.5, "drift")):
             rows = self.rows(
@@ -176,7 +176,7 @@ class Reproduction:
                 first, second = 100 * (weight @ table.loss)
                 mean = weight @ table.u[:, 0]
                 lines.append(f"| {drift:g} | {severity:g} | {mean:.3f} | {first:.1f} | {second:.1f} |")
-        self.write("severities", "\n".join(lines))
+        print("\n".join(lines))
 
 
 def side_by_side(rows: list[Row]) -> str:

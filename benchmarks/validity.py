@@ -17,8 +17,7 @@ import math
 import os
 import sys
 import time
-import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -26,22 +25,15 @@ from pathlib import Path
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # the processes share the cores
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import numpy as np
 
 from benchmarks import validity_report
-from benchmarks.draws import Draw
-from benchmarks.enumeration import Enumerated, enumerate_cell
-from benchmarks.enumeration import cells as enumerated_cells
-from benchmarks.worlds import SETTINGS, Setting, available
-from routing.core.bounds import BOUNDS
-from routing.core.compare import compare_losses
-from routing.core.rules import RULES
+from testbed.enumeration import Enumerated, enumerate_cell
+from testbed.enumeration import cells as enumerated_cells
+from testbed.known_truth import SETTINGS, Setting, available
+from testbed.level import SECOND_SEED, Cell, Count, Job, failed, run_job
 
-SEED, SECOND_SEED = 20_240_611, 20_240_612
-"""Fixed before the first run; the second one is for cells that failed."""
-EXACT = ("hypergeometric", "binomial")
-"""The bounds that get the larger R."""
-PAPER_BOUNDS = ("clt", "hoeffding")
+SEED = 20_240_611
+"""Fixed before the first run."""
 
 
 @dataclass(frozen=True)
@@ -56,45 +48,6 @@ class Size:
 SIZES = {"quick": Size(200, 100, 50), "full": Size(10_000, 2_000, 250)}
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One thing that is counted."""
-
-    world: str
-    target: str
-    rule: str
-    bound: str
-
-
-@dataclass
-class Count:
-    """What became of it."""
-
-    draws: int = 0
-    false: int = 0
-    certified: int = 0
-    saving: float = 0.0
-    paired: int = 0
-    below: float = 0.0
-    """Draws in which the oracle's chain was walked, too, and how far the rule stayed below it in all."""
-
-    def add(self, other: Count) -> None:
-        for name in ("draws", "false", "certified", "saving", "paired", "below"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
-@dataclass(frozen=True)
-class Job:
-    """Some draws of one world; ``cells`` restricts what is counted."""
-
-    world: str
-    seed: int
-    number: int
-    draws: int
-    slow: bool
-    cells: tuple[Cell, ...] | None = None
-
-
 @dataclass
 class Outcome:
     """Everything that a report needs."""
@@ -105,84 +58,6 @@ class Outcome:
     exact: list[Enumerated] = field(default_factory=list)
     worlds: tuple[str, ...] = ()
     seconds: float = 0.0
-
-
-def certifying_cells(setting: Setting) -> list[Cell]:
-    """All rules and bounds that may certify in this world.
-
-    With another bound than `hypergeometric`, the data set is certified through the pool: the same thresholds,
-    judged by the weaker promise.
-    """
-    return [
-        Cell(setting.name, target, rule, bound)
-        for target in setting.targets
-        for rule in RULES.names()
-        if RULES.get(rule).holds_level
-        for bound in BOUNDS.names()
-        if BOUNDS.get(bound).certifies
-        and not BOUNDS.get(bound).refusal(target=target, binary=True, constant_p=True)
-    ]
-
-
-def paper_cells(setting: Setting) -> list[Cell]:
-    """The rules of the paper, in each target."""
-    rules = [rule for rule in RULES.names() if not RULES.get(rule).holds_level]
-    return [
-        Cell(setting.name, target, rule, bound)
-        for target in setting.targets
-        for rule in rules
-        for bound in PAPER_BOUNDS
-    ]
-
-
-def run_job(job: Job) -> dict[Cell, Count]:
-    """Make the draws of a job and count."""
-    setting = SETTINGS[job.world]
-    rng = np.random.default_rng([job.seed, zlib.crc32(job.world.encode()), job.number])
-    cells = job.cells
-    if cells is None:
-        cells = tuple(cell for cell in certifying_cells(setting) if job.slow or cell.bound in EXACT)
-    counts: dict[Cell, Count] = {}
-    for number in range(job.draws):
-        draw = Draw(setting, rng)
-        if number == 0:
-            draw.check_shared_chains()
-        for cell, count in certified(draw, cells, oracle=job.slow):
-            counts.setdefault(cell, Count()).add(count)
-        if job.cells is None and job.slow:
-            for cell, count in compared(draw):
-                counts.setdefault(cell, Count()).add(count)
-    return counts
-
-
-def certified(draw: Draw, cells: Iterable[Cell], *, oracle: bool) -> Iterable[tuple[Cell, Count]]:
-    """One draw's contribution to each certifying cell."""
-    results = {}
-    for cell in cells:
-        # A data set that is certified through the pool needs no second analysis.
-        through = "pool" if cell.target == "dataset" and cell.bound != "hypergeometric" else cell.target
-        key = (through, cell.rule, cell.bound)
-        if key not in results:
-            results[key] = draw.certify(*key)
-        thresholds = results[key].policy.thresholds
-        count = Count(draws=1, certified=int(results[key].index > 0))
-        count.false = int(count.certified and draw.false(cell.target, thresholds))
-        count.saving = draw.saving(cell.target, cell.rule, thresholds)
-        if oracle and validity_report.is_default(cell):
-            count.paired, count.below = 1, draw.hindsight(cell.target, cell.bound) - count.saving
-        yield cell, count
-
-
-def compared(draw: Draw) -> Iterable[tuple[Cell, Count]]:
-    """One draw's contribution to the cells of the paper's rules: what they would have chosen."""
-    for bound in PAPER_BOUNDS:
-        for pool in draw.pools.values():
-            targets = [target for target in draw.plans if draw.pool(target) is pool]
-            plan = draw.plans[targets[0]]
-            for choice in compare_losses(plan, pool.world.u[pool.drawn], pool.losses, bound=bound):
-                for target in targets:
-                    count = Count(draws=1, certified=1, false=int(draw.false(target, choice.thresholds)))
-                    yield Cell(draw.setting.name, target, choice.rule, bound), count
 
 
 def jobs_of(setting: Setting, size: Size) -> list[Job]:
@@ -252,9 +127,9 @@ def main() -> None:
     # World by world in turn: a run that is cut short has about the same number of draws of each.
     jobs.sort(key=lambda job: job.number)
     outcome.counts = measure(jobs, options.jobs, 60 * options.minutes)
-    failed = validity_report.failed(outcome.counts)
-    if failed:
-        outcome.again = measure(second_jobs(failed, outcome.counts, size), options.jobs)
+    first = failed(outcome.counts)
+    if first:
+        outcome.again = measure(second_jobs(first, outcome.counts, size), options.jobs)
     outcome.seconds = time.perf_counter() - started
     missing = [name for name in names if name not in worlds]
     command = ["--full" if options.full else "--quick", f"--jobs {options.jobs}"]

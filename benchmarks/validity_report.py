@@ -6,23 +6,19 @@ import csv
 import io
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
-from scipy import stats
 
-from benchmarks.worlds import SETTINGS
 from routing.core.rules import RULES
+from testbed.known_truth import SETTINGS
+from testbed.level import Cell, certifying, failed, is_default, limit
 
 if TYPE_CHECKING:
-    from benchmarks.validity import Cell, Count, Outcome
-
-ALPHA = 0.05
-FAMILY = 0.01
-"""Probability that any of M cells whose rule is at exactly alpha fails."""
+    from benchmarks.validity import Outcome
 
 CELLS = (
     *("target", "world", "rule", "bound", "holds_level", "default", "draws", "false", "share", "limit"),
@@ -30,22 +26,6 @@ CELLS = (
     *("hindsight_percent", "bar_percent"),
 )
 EXACT = ("target", "rule", "bound", "pools", "draws", "worst_share_over_alpha", "level")
-
-
-def limit(draws: int, cells: int) -> int:
-    """Smallest c with P[Bin(R, alpha) > c] <= .01 / M."""
-    return int(stats.binom.isf(FAMILY / cells, draws, ALPHA))
-
-
-def certifying(counts: Mapping[Cell, Count]) -> list[Cell]:
-    """The cells of rules that claim to hold their level."""
-    return [cell for cell in counts if RULES.get(cell.rule).holds_level]
-
-
-def failed(counts: Mapping[Cell, Count]) -> list[Cell]:
-    """Certifying cells with more false certificates than chance explains."""
-    cells = certifying(counts)
-    return [cell for cell in cells if counts[cell].false > limit(counts[cell].draws, len(cells))]
 
 
 def cells_csv(outcome: Outcome) -> str:
@@ -86,12 +66,6 @@ def summary(outcome: Outcome, *, command: str, missing: Sequence[str]) -> str:
     if missing:
         lines.append(f"Left out, because their tables are not at hand: {', '.join(missing)}.")
     return "\n".join([*lines, "", *_ranges(outcome)]) + "\n"
-
-
-def is_default(cell: Cell) -> bool:
-    """Whether a plan that names neither rule nor bound gets these."""
-    plan = SETTINGS[cell.world].plan(cell.target)
-    return (cell.rule, cell.bound) == (plan.rule, plan.bound_rule().name)
 
 
 def _ranges(outcome: Outcome) -> list[str]:

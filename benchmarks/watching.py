@@ -1,7 +1,7 @@
 """What it costs to watch a large installation and to back it up, in a table.
 
     .venv/bin/python benchmarks/watching.py [--items 100000] [--repeat 21]             (SQLite)
-    .venv/bin/python -m tests.servers postgres -- .venv/bin/python benchmarks/watching.py --items 1000000
+    .venv/bin/python -m testbed.servers postgres -- .venv/bin/python benchmarks/watching.py --items 1000000
 
 The project is that of benchmarks/items.py, with a payment for each item besides, as of a model that answers
 one by one; one that was made before is used again, if it is still in the database. Pages are asked within

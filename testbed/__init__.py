@@ -1,1 +1,1 @@
-"""What tests and benchmarks share. Neither of them imports the other."""
+"""What tests and benchmarks share: rows, worlds, servers. Neither imports the other."""

@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.scripted_replies import completion
-from tests.scripted_server import Reply, Request, ScriptedServer
+from testbed.scripted_replies import completion
+from testbed.scripted_server import Reply, Request, ScriptedServer
 
 
 class Batches:

@@ -22,7 +22,7 @@ from django.core.cache import cache
 from django.db import connections
 from pytest_django import DjangoDbBlocker
 
-from tests.servers import drop_database
+from testbed.servers import drop_database
 from tests.support import database_url
 from tests.template_database import copy_postgres, copy_sqlite
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import requests
 
-from tests.servers import _Server
+from testbed.servers import _Server
 
 PROGRAM = Path(os.environ.get("HYPAC_TEST_LABEL_STUDIO", ".venv-label-studio/bin/label-studio"))
 TOKEN = "0123456789abcdef0123456789abcdef01234567"  # of a server that ends with the test

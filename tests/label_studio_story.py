@@ -16,8 +16,8 @@ from routing.runs.certify import analyse
 from routing.runs.route import route
 from routing.services.deliveries import deliver
 from routing.services.suggested_sources import add_suggested, suggested_sources
-from tests.factories import add_member, make_user
-from tests.routing.worlds import World, files_of
+from testbed.factories import add_member, make_user
+from testbed.worlds import World, files_of
 
 CONFIG = """<View><Header value="How does it sound?"/><Text name="review" value="$text"/>
 <Choices name="sentiment" toName="review" choice="single" showInLine="true">

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from tests import servers
+from testbed import servers
 from tests.llm import MODELS
 
 _named = os.environ.get("HYPAC_TEST_LLAMA_CPP", "")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 
-from tests import servers
+from testbed import servers
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = Path(os.environ.get("HYPAC_TEST_LLM_MODELS") or ROOT / "routing" / "demo" / "llm" / "models")

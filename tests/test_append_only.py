@@ -5,7 +5,7 @@ from django.db import IntegrityError, connection, transaction
 
 from annotation import append_only, queue
 from annotation.models import AuditEvent, Label, Project
-from tests.factories import make_image_items, make_items, make_project
+from testbed.factories import make_image_items, make_items, make_project
 
 pytestmark = pytest.mark.django_db
 

@@ -122,6 +122,23 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert found == [], "imports inside functions count, those under TYPE_CHECKING do not"
 
 
+def test_tests_and_benchmarks_share_a_package_and_nothing_else() -> None:
+    modules = modules_of(ROOT, PACKAGES_OF_OURS)
+    kept_from = {
+        "benchmarks": ("tests",),
+        "tests": ("benchmarks",),
+        "testbed": ("benchmarks", "tests"),
+        **dict.fromkeys(("annotation", "hypac_site", "routing"), ("benchmarks", "testbed", "tests")),
+    }
+    found = [
+        f"{name} -> {other}"
+        for name, others in edges_of(modules).items()
+        for other in others
+        if other.startswith(kept_from[name.partition(".")[0]])
+    ]
+    assert found == []
+
+
 def test_circles_are_found(tmp_path: Path) -> None:
     sources = {
         "above": "from ours import below, inside\n",

@@ -23,7 +23,7 @@ from routing.models import Certificate, Run
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
 from routing.runs.route import route
-from routing.runs.start import start_run_knowingly
+from routing.runs.start import start_run
 from routing.selectors.runs import Threshold, run_report
 from routing.services.run_usability import accept_unusable
 
@@ -67,8 +67,12 @@ class RunList(ProjectView):
     @extend_schema(request=RunFields, responses={201: RunBody})
     def post(self, request: Request, slug: str) -> Response:
         """Freeze the items, draw the calibration set and let the models begin."""
-        run = start_run_knowingly(
-            project=self.access.project, user=cast(User, request.user), **self.parsed(RunFields)
+        fields = self.parsed(RunFields)
+        run = start_run(
+            project=self.access.project,
+            user=cast(User, request.user),
+            allow_uncertifiable=fields.pop("anyway"),
+            **fields,
         )
         return Response(plan_content(run), status=status.HTTP_201_CREATED)
 

@@ -13,6 +13,7 @@ from routing.core.calibration import Calibration, CalibrationRow, ObservedLosses
 from routing.core.chain import Chain, Policy
 from routing.core.compare import Comparison, compare
 from routing.core.keys import Thresholds, pack_thresholds
+from routing.core.messages import Message, say, sentences
 from routing.core.plan import Plan, validate
 from routing.core.planner import smallest_n
 from routing.core.region import Region, feasible_region
@@ -40,8 +41,8 @@ __all__ = [
 ]
 
 
-DEARER = " People only is cheaper: this run is expected to cost more than having people label every item."
-"""What a certificate says at its end where the run costs more than it saves."""
+DEARER = "people_only_is_cheaper"
+"""Code of what a certificate says at its end where the run costs more than it saves."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,9 @@ class Certification:
         Expected cost and savings of the outcome.
     smallest_n : int
         Least number of calibration labels with which anything at all could be certified.
-    reason : str
-        Why nothing is certified, or ''.
-    sentence : str
+    why_nothing : message or None
+        Why nothing is certified.
+    said : messages
         What is certified, or what is not and why, in plain words.
     """
 
@@ -94,8 +95,18 @@ class Certification:
     chains: tuple[Chain, ...]
     expected: Expected
     smallest_n: int
-    reason: str
-    sentence: str
+    why_nothing: Message | None
+    said: tuple[Message, ...]
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is certified, in English, or ''."""
+        return "" if self.why_nothing is None else str(self.why_nothing)
+
+    @property
+    def sentence(self) -> str:
+        """What is certified or not, in English: what the certificate holds."""
+        return sentences(self.said)
 
 
 @dataclass(frozen=True)
@@ -168,11 +179,12 @@ def certify_losses(
     least = smallest_n(plan, chains=len(chains))
     shown = max(index, 1) if len(test.upper) > 1 else 0
     allowed = test.verdict.allowed[shown]
-    reason = "" if index else _reason(plan, tests, trial.asked, least)
-    if index:
-        sentence = plan.target_rule().sentence(promise(plan))
-    else:
-        sentence = f"Nothing could be certified, so people label everything: {reason}."
+    why_nothing = None if index else _why_nothing(plan, tests, trial.asked, least)
+    outcome = (
+        plan.target_rule().promises(promise(plan))
+        if why_nothing is None
+        else [say("nothing", reason=why_nothing)]
+    )
     chosen = pack_thresholds([policy.thresholds])
     return Certification(
         certified=index > 0,
@@ -190,8 +202,8 @@ def certify_losses(
         chains=chains,
         expected=outlay,
         smallest_n=least,
-        reason=reason,
-        sentence=sentence + _blanks(unanswered) + _dearer(outlay),
+        why_nothing=why_nothing,
+        said=(*outcome, *_blanks(unanswered), *_dearer(outlay)),
     )
 
 
@@ -256,38 +268,35 @@ def _required(verdict: Verdict, index: int) -> int:
     return verdict.required if index >= verdict.prefixes.get("narrow", index + 1) else 0
 
 
-def _reason(plan: Plan, tests: Sequence[ChainTest], asked: int, least: int) -> str:
+def _why_nothing(plan: Plan, tests: Sequence[ChainTest], asked: int, least: int) -> Message:
     if asked < least:
-        return f"people were asked about {asked} items, and at least {least} are needed to certify anything"
+        return say("nothing.too_few", asked=asked, least=least)
     if all(len(test.upper) < 2 for test in tests):
-        return "no step of a chain would save anything at these costs"
+        return say("nothing.no_step")
     binary = plan.loss_function().binary
-    parts = []
-    for test in tests:
-        if len(test.upper) < 2:
-            continue
-        seen = f"{test.upper[1]:g} errors" if binary else f"a total loss of {test.upper[1]:g}"
-        if test.taught is not None:
-            seen += f", and {test.taught.upper[1]:g} more among those that taught it"
-        allowed = test.verdict.allowed[1]
-        limit = "" if np.isnan(allowed) else f", and at most {int(allowed)} would have passed"
-        parts.append(f"the safest step of the chain '{test.name}' already showed {seen}{limit}")
-    nothing = "no error" if binary else "no loss"
-    return "; ".join(parts) + f" (with {nothing} at all, {least} labels would have been enough)"
+    steps = tuple(_safest_step(test, binary) for test in tests if len(test.upper) > 1)
+    return say("nothing.errors" if binary else "nothing.loss", steps=steps, least=least)
 
 
-def _blanks(unanswered: int) -> str:
+def _safest_step(test: ChainTest, binary: bool) -> Message:
+    total = f"{test.upper[1]:g}"
+    seen = say("nothing.seen_errors", errors=total) if binary else say("nothing.seen_loss", loss=total)
+    if test.taught is not None:
+        seen = say("nothing.seen_taught", seen=seen, more=f"{test.taught.upper[1]:g}")
+    allowed = test.verdict.allowed[1]
+    if not np.isnan(allowed):
+        seen = say("nothing.seen_limit", seen=seen, allowed=int(allowed))
+    return say("nothing.step", chain=test.name, seen=seen)
+
+
+def _blanks(unanswered: int) -> list[Message]:
     if not unanswered:
-        return ""
-    items = "1 item" if unanswered == 1 else f"{unanswered} items"
-    return (
-        f" Nobody could label {items} of the calibration set; each counted as an error wherever a model "
-        "labels it, and is delivered blank where people should."
-    )
+        return []
+    return [say("blank_item") if unanswered == 1 else say("blank_items", blanks=unanswered)]
 
 
-def _dearer(outlay: Expected) -> str:
-    return "" if outlay.net_saving >= 0 else DEARER
+def _dearer(outlay: Expected) -> list[Message]:
+    return [] if outlay.net_saving >= 0 else [say(DEARER)]
 
 
 def risk_path(plan: Plan, chain: Chain, calibration: Calibration, *, chains: int = 1) -> list[RiskPoint]:

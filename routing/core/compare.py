@@ -13,6 +13,7 @@ from routing.core.calibration import Calibration, ObservedLosses, observed_losse
 from routing.core.exact import percent
 from routing.core.grid import ScoreGrid, score_grid
 from routing.core.keys import Thresholds
+from routing.core.messages import Message, say, sentences
 from routing.core.plan import Plan
 from routing.core.rules import lexicographic, pointwise_argmin
 from routing.core.search import Search
@@ -40,7 +41,7 @@ class Comparison:
         Observed loss of the choice, its weighted mean (Eq. 5), and its own upper bound (Eq. 7 for 'clt').
     holds_level : bool
         Always False.
-    sentence : str
+    said : messages
     """
 
     rule: str
@@ -52,7 +53,12 @@ class Comparison:
     estimate: float
     upper_bound: float
     holds_level: bool
-    sentence: str
+    said: tuple[Message, ...]
+
+    @property
+    def sentence(self) -> str:
+        """In English."""
+        return sentences(self.said)
 
 
 def compare(plan: Plan, calibration: Calibration, *, bound: str = "clt") -> list[Comparison]:
@@ -134,10 +140,8 @@ def _comparison(
         estimate=float(evidence.weighted_mean[0]),
         upper_bound=float(bound.upper(evidence, float(plan.alpha), target=search.target)[0]),
         holds_level=False,
-        sentence=(
-            f"The rule '{name}' of the paper does not hold its stated level: it can exceed "
-            f"{percent(plan.epsilon)} more often than {percent(plan.alpha)} of the time. "
-            "For comparison only."
-        )
-        + (f" Thresholds were looked for at {tried} of {scores} scores." if tried < scores else ""),
+        said=(
+            say("compare.rule", rule=name, epsilon=percent(plan.epsilon), alpha=percent(plan.alpha)),
+            *([say("compare.scores", tried=tried, scores=scores)] if tried < scores else []),
+        ),
     )

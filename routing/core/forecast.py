@@ -29,7 +29,7 @@ SHARED = 0.25
 FLOOR = 1e-6
 """Smallest predicted loss: zeros would leave moves unordered."""
 LINE_WEIGHT = 100
-"""Pilot items that the straight line counts as; chosen by net savings in `benchmarks/worlds.py`."""
+"""Pilot items that the straight line counts as; chosen by net savings in `testbed/known_truth.py`."""
 UNSEEN = 2
 """Wrong answers of each model that a pilot may well have missed; chosen likewise."""
 LEARNT_DIGITS = 9

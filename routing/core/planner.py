@@ -11,6 +11,7 @@ import numpy as np
 
 from routing.core.bounds import Evidence
 from routing.core.exact import percent, plain
+from routing.core.messages import Message, say, sentences
 from routing.core.plan import Plan, validate
 from routing.core.rules import split_fixed_sequence
 from routing.core.targets import counted
@@ -37,7 +38,7 @@ class Outlook:
         Whether the number of errors decides; else it is a forecast, as if they came evenly along the draw.
     certifiable : bool
         Whether the expected number of labels suffices.
-    sentence : str
+    said : messages
         The same in plain words.
     """
 
@@ -48,7 +49,12 @@ class Outlook:
     allowed_mean_loss: float | None
     exact: bool
     certifiable: bool
-    sentence: str
+    said: tuple[Message, ...]
+
+    @property
+    def sentence(self) -> str:
+        """In English."""
+        return sentences(self.said)
 
 
 def labels_at_least(plan: Plan, *, unanswered: Fraction) -> Decimal:
@@ -169,30 +175,28 @@ def outlook(plan: Plan, *, chains: int = 1) -> Outlook:
         allowed_mean_loss=mean,
         exact=exact,
         certifiable=allowed >= 0,
-        sentence=_sentence(plan, first, tested, least, allowed, exact),
+        said=_said(plan, first, tested, least, allowed, exact),
     )
 
 
-def _sentence(plan: Plan, first: int, tested: int, least: int, allowed: int, exact: bool) -> str:
+def _said(plan: Plan, first: int, tested: int, least: int, allowed: int, exact: bool) -> tuple[Message, ...]:
     loss = plan.loss_function()
-    wanted = percent(plan.epsilon) if loss.binary else f"a mean loss of {plain(plan.epsilon)}"
-    chance = f"p = {plain(plan.p)}" if plan.constant_p else f"p = {plain(plan.p)} on average"
-    labels = f"About {first + tested} of {plan.m} drawn items go to people ({chance})"
+    wanted = {"share": percent(plan.epsilon)} if loss.binary else {"epsilon": plain(plan.epsilon)}
+    chance = plain(plan.p) if plan.constant_p else say("outlook.p_on_average", p=plain(plan.p))
+    labels = {"labels": first + tested, "drawn": plan.m, "p": chance}
+    taught = ""
     if first:
-        labels += f": the first {first} teach the order of the steps, {tested} test it"
+        taught = "_taught"
+        labels |= {"first": first, "tested": tested}
     if allowed < 0:
-        more = (
-            f"at least {least} labels are needed"
-            if least <= plan.pool_size
-            else "no draw of this pool would do"
-        )
-        nothing = "the models differ from people on none" if loss.binary else "none shows a loss"
-        link = ", which is" if first else ":"
-        return f"{labels}{link} too few to certify {wanted} even if {nothing}; {more}."
-    about = "" if exact and not first else "about "
-    if loss.binary:
-        most = f"differ from people on at most {about}{allowed} of these"
+        mean = "" if loss.binary else "_mean"
+        if least > plan.pool_size:
+            return (Message(f"outlook.no_draw{mean}{taught}", labels | wanted),)
+        return (Message(f"outlook.too_few{mean}{taught}", labels | wanted | {"least": least}),)
+    if not loss.binary:
+        most = say("outlook.allowed_mean", mean=f"{allowed * loss.bound / max(tested, 1):.3g}", **wanted)
+    elif exact and not first:
+        most = say("outlook.allowed", errors=allowed, **wanted)
     else:
-        mean = allowed * loss.bound / max(tested, 1)
-        most = f"show a mean loss of at most {about}{mean:.3g} among these"
-    return f"{labels}. Thresholds with which the models {most} can be certified at {wanted}."
+        most = say("outlook.allowed_about", errors=allowed, **wanted)
+    return Message(f"outlook.labels{taught}", labels), most

@@ -6,51 +6,43 @@ people give, blind.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 
-PERSON = "the label that a person gave or would have given"
-NOT_COUNTED = "People's own mistakes are not counted."
-RIGHT = "What counts as right is the label that a person gave, blind, or would have given."
-MEANING = (
+from routing.core.messages import Message, gettext_noop, sentences
+
+NOT_COUNTED = "not_counted"
+"""Code of the sentence that people's own mistakes are not counted."""
+SAYS_WHAT_IS_RIGHT = 3
+"""First version of the certificates that hold that sentence."""
+RIGHT = gettext_noop("What counts as right is the label that a person gave, blind, or would have given.")
+MEANING = gettext_noop(
     "What counts as right is the label that a person gave, blind, or would have given. People's own mistakes "
     "are not counted, and would be further errors."
 )
 """The long form, beside a short one."""
 
 
-def beside(sentence: str) -> str:
-    """What a promise leaves open, without what it says itself."""
-    return RIGHT if NOT_COUNTED in sentence else MEANING
+def beside(*, certified: bool, version: int = SAYS_WHAT_IS_RIGHT) -> str:
+    """What a certificate of this version leaves open, without what it says itself."""
+    return RIGHT if certified and version >= SAYS_WHAT_IS_RIGHT else MEANING
 
 
-def differ(loss: str) -> str:
-    """What labels do that a loss of 0 or 1 counts."""
-    return f"differ from {PERSON}" if loss == "zero_one" else f"differ, by the loss '{loss}', from {PERSON}"
-
-
-def differs(loss: str) -> str:
-    """The same of one label."""
-    return differ(loss).replace("differ", "differs", 1)
-
-
-def against(loss: str) -> str:
-    """A mean loss that is no count, and what it is measured against."""
-    return f"loss '{loss}' against {PERSON}"
-
-
+_PERSON = "the label that a person gave or would have given"
 _BEFORE = (
-    (re.compile(rf" differ(?:, by the loss '[^']+',)? from {PERSON}"), " are wrong"),
-    (
-        re.compile(rf"a label that differs(?:, by the loss '[^']+',)? from {PERSON}"),
-        "a wrong label",
-    ),
-    (re.compile(rf" against {PERSON}"), ""),
-    (re.compile(f" {re.escape(NOT_COUNTED)}"), ""),
+    (f" differ from {_PERSON}", " are wrong"),
+    (f" differ, by the loss '%(loss)s', from {_PERSON}", " are wrong"),
+    (f"a label that differs from {_PERSON}", "a wrong label"),
+    (f"a label that differs, by the loss '%(loss)s', from {_PERSON}", "a wrong label"),
+    (f" against {_PERSON}", ""),
 )
 
 
-def before_version_3(sentence: str) -> str:
-    """The sentence as certificates of versions 1 and 2 have it, which did not say what counts as right."""
+def before_version_3(said: Iterable[Message]) -> str:
+    """What certificates of versions 1 and 2 say instead, which did not say what counts as right."""
+    return sentences((message for message in said if message.code != NOT_COUNTED), _template_before_version_3)
+
+
+def _template_before_version_3(template: str) -> str:
     for words, earlier in _BEFORE:
-        sentence = words.sub(earlier, sentence)
-    return sentence
+        template = template.replace(words, earlier)
+    return template

@@ -26,7 +26,7 @@ from typing import Any
 
 from routing.core.calibration import Calibration, CalibrationError, CalibrationRow
 from routing.core.certificate import certificate_document
-from routing.core.certify import DEARER, certify
+from routing.core.certify import DEARER, Certification, certify
 from routing.core.console import unread_output
 from routing.core.documents import (
     DocumentError,
@@ -37,8 +37,9 @@ from routing.core.documents import (
     parse_slices,
 )
 from routing.core.losses import imported_paths
+from routing.core.messages import say
 from routing.core.plan import Plan, validate
-from routing.core.right import before_version_3
+from routing.core.right import SAYS_WHAT_IS_RIGHT, before_version_3
 from routing.core.rules import split_fixed_sequence
 from routing.core.sampling import draw_calibration, make_salt, tie_breaks
 
@@ -99,11 +100,11 @@ def verify(certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] 
     except ValueError as error:
         return [*differences, f"certificate: nothing could be tested: {error}"]
     again = certificate_document(plan, calibration, certification, provenance=provenance, slices=slices)
-    if document["version"] < 3:
+    if document["version"] < SAYS_WHAT_IS_RIGHT:
         again["version"] = document["version"]
-        again["result"]["sentence"] = before_version_3(again["result"]["sentence"])
+        again["result"]["sentence"] = before_version_3(certification.said)
     if document["version"] == 1:
-        _as_version_1(document, again)
+        _as_version_1(document, again, certification)
     return [*differences, *_differences(document, again, "")]
 
 
@@ -116,7 +117,7 @@ def _refuse_imports(plan: Plan, allowed: Collection[str]) -> None:
             )
 
 
-def _as_version_1(stated: dict[str, Any], again: dict[str, Any]) -> None:
+def _as_version_1(stated: dict[str, Any], again: dict[str, Any], found: Certification) -> None:
     """Take as stated what version 1 computed in another way, and what nothing rests on.
 
     These are the expected costs, and beside items that nobody could label the bound that is shown.
@@ -129,9 +130,10 @@ def _as_version_1(stated: dict[str, Any], again: dict[str, Any]) -> None:
         names.append("pointwise_upper_bound")
     for name in names:
         result[name] = before.get(name, result[name])
-    sentence = before.get("sentence")
-    if isinstance(sentence, str) and sentence.removesuffix(DEARER) == result["sentence"].removesuffix(DEARER):
-        result["sentence"] = sentence
+    said = [message for message in found.said if message.code != DEARER]
+    either = (before_version_3(said), before_version_3([*said, say(DEARER)]))
+    if before.get("sentence") in either:
+        result["sentence"] = before["sentence"]
 
 
 def _provenance(document: dict[str, Any]) -> tuple[int, dict[str, Any]]:

@@ -61,7 +61,8 @@ def card(
     """Markdown. Names that people typed stand in code spans, so that they are text and nothing else.
     `writers` have written the rows; `since` and `filters` say which part of all items these are.
     """
-    result = json.loads(run.certificate.document)["result"]
+    document = json.loads(run.certificate.document)
+    result = document["result"]
     lines = [f"# {_code(run.project.name)}, run {run.number}", ""]
     if run.invalid_reason:
         lines += ["**This run is marked invalid; its certificate no longer holds:**", ""]
@@ -82,7 +83,7 @@ def card(
     lines += [
         str(result["sentence"]),
         "",
-        beside(result["sentence"]),
+        beside(certified=result["certified"], version=document["version"]),
         "",
         f"- Certificate: {run.certificate.sha256}",
         f"- Rows: {counts.rows}",

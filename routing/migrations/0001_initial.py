@@ -579,6 +579,14 @@ class Migration(migrations.Migration):
                         help_text="What pages show beside it: comparisons, region, risk along the chain.",
                     ),
                 ),
+                (
+                    "messages",
+                    models.JSONField(
+                        default=dict,
+                        help_text="What its sentences say, by code and parameters, of which pages make them in a "
+                        'language: "sentence", "reason" and, beside the figures, "comparisons".',
+                    ),
+                ),
                 ("sha256", models.CharField(max_length=64)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (

@@ -35,7 +35,7 @@ from routing.runs.chains import chains_from_json, thresholds_to_json
 from routing.runs.plan import plan_of
 from routing.selectors.ledger import ledger
 from routing.services.answers import table_of_answers
-from routing.services.figures import Analysis, figures
+from routing.services.figures import Analysis, figures, messages_of
 from routing.services.run_events import run_analysed
 from routing.services.states import State, move
 
@@ -130,6 +130,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     )
     analysis = Analysis(plan, calibration, certification, chains, slices, own_scores)
     shown = _figures_of(run, analysis)
+    messages = messages_of(certification, shown)
     with context.chunk():
         certificate = Certificate.objects.create(
             run=run,
@@ -138,6 +139,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
             document=document.decode(),
             draw_lines="".join(draw_line(row) + "\n" for row in calibration.rows),
             figures=shown,
+            messages=messages,
             sha256=hashlib.sha256(document).hexdigest(),
         )
         move(

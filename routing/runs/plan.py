@@ -14,6 +14,8 @@ from routing.core import plan as core_plan
 from routing.core import planner
 from routing.core.chain import number_of_chains
 from routing.core.exact import plain
+from routing.core.right import MEANING
+from routing.core_language import in_words
 from routing.models import Run, Source
 from routing.models.runs import people_per_item, price_per_item
 from routing.runs.budget import checked_budget
@@ -112,6 +114,20 @@ class Outlook:
         """What the plan can promise, or why the first source gives it nothing to promise with."""
         if self.scored:
             return self.statistics.sentence
+        return self._without_score
+
+    @property
+    def sentence_in_words(self) -> str:
+        """The same in the language of the reader."""
+        return in_words(self.statistics.said) if self.scored else self._without_score
+
+    @property
+    def beside(self) -> str:
+        """What the sentence leaves open, in English."""
+        return MEANING
+
+    @property
+    def _without_score(self) -> str:
         return _(
             "No answer of the first source has a usable score, by which answers are routed: none "
             "of them can be kept. %(then)s Name a column that holds one, or put another source first."

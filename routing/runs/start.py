@@ -21,7 +21,7 @@ from routing.models import DrawItem, PilotItem, PoolItem, Run, RunSource, Spend
 from routing.runs.budget import checked_budget
 from routing.runs.chains import fix_chains
 from routing.runs.draw import AT_ONCE, freeze, freeze_missing
-from routing.runs.plan import build_plan, outlook, score_for, sources_of
+from routing.runs.plan import Outlook, build_plan, outlook, score_for, sources_of
 from routing.runs.plan_fields import PlanFields
 from routing.runs.predict import PendingItems, predict_missing
 from routing.runs.score import fill_keys, score_missing, score_of
@@ -41,20 +41,30 @@ def start_run(
     user: User | None,
     entropy: int | None = None,
     budget: Decimal | None = None,
-    accept_unusable: bool = False,
+    allow_uncertifiable: bool = True,
+    accept_unusable: bool | None = None,
     **fields: Any,
 ) -> Run:
     """Freeze the pool, draw pilot and calibration set, store all of it, and let the models begin (job
     "prepare_run", which freezes a large pool before anything else). `fields` are those of `PlanFields`.
     `budget` is the most that the models may cost; it is no part of the plan and may be changed later
-    (`budget.set_budget`). Where many answers of a model cannot be used, the run stops before people are
-    asked, unless `accept_unusable` (`run_usability`).
+    (`budget.set_budget`).
+
+    A plan that can certify nothing is refused unless `allow_uncertifiable`. Where many answers of a model
+    cannot be used, the run stops before people are asked, unless `accept_unusable` (`run_usability`); where
+    that is False and not None, it is not even started if that is known before.
 
     `entropy` seeds the draw; leave it out except where a run has to be repeated, in tests and
     demonstrations. Nothing that comes from a browser may set it.
 
     Raises InputError, whose `where` names the field, and ConflictError where another run is under way.
     """
+    if not allow_uncertifiable or accept_unusable is False:
+        _refuse_unseen(
+            outlook(project=project, budget=budget, **fields),
+            allow_uncertifiable=allow_uncertifiable,
+            accept_unusable=accept_unusable is not False,
+        )
     wanted = PlanFields(**fields)
     budget = checked_budget(budget)
     sources = sources_of(project)
@@ -99,7 +109,7 @@ def start_run(
                     overlap_share=project.overlap_share,
                     consensus=project.consensus,
                     budget=budget,
-                    accepts_unusable=accept_unusable,
+                    accepts_unusable=bool(accept_unusable),
                     pool_size=plan.pool_size,
                     entropy=str(seed),
                     salt=sampling.make_salt(seed),
@@ -160,16 +170,11 @@ def start_run(
     return run
 
 
-def start_run_knowingly(
-    *, project: Project, user: User, anyway: bool = False, accept_unusable: bool = False, **fields: Any
-) -> Run:
-    """As `start_run`, for programs: a run that can certify nothing starts only where `anyway` says so, one
-    with a source of which many answers cannot be used only where `accept_unusable` does.
-
-    Raises InputError, its `where` "anyway" or "accept_unusable", as well.
+def _refuse_unseen(seen: Outlook, *, allow_uncertifiable: bool, accept_unusable: bool) -> None:
+    """Raises InputError, its `where` "anyway" or "accept_unusable", where a run with this outlook is not what
+    whoever starts it has said that it may be.
     """
-    seen = outlook(project=project, **fields)
-    if not anyway and not seen.statistics.certifiable:
+    if not allow_uncertifiable and not seen.statistics.certifiable:
         raise InputError(
             _(
                 "With this plan too few labels come together to certify anything: people would label every "
@@ -184,7 +189,6 @@ def start_run_knowingly(
             "the start takes, or --accept-unusable on the command line."
         )
         raise InputError(f"{question(seen.looked.asking)} {then}", where="accept_unusable")
-    return start_run(project=project, user=user, accept_unusable=accept_unusable, **fields)
 
 
 def _refuse_while_busy(project: Project) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from annotation.models import Job, Project
+from routing.core_language import stored_in_words
 from routing.delivery.card import part_words
 from routing.models import Delivery, DeliveryFile
 from routing.selectors.delivery_limits import FormatLimits, format_limits
@@ -25,6 +26,7 @@ class DeliveryReport:
     files: Sequence[DeliveryFile]
     certified: bool
     sentence: str
+    sentence_in_words: str
     certificate_id: str
     broken_by: list[str]
     reasons: list[tuple[str, int]] | None
@@ -64,11 +66,13 @@ def delivery_reports(project: Project, deliveries: Iterable[Delivery]) -> list[D
 
 def _report(delivery: Delivery, result: dict[str, object]) -> DeliveryReport:
     run = delivery.run
+    sentence = str(json.loads(run.certificate.document)["result"]["sentence"])
     return DeliveryReport(
         delivery=delivery,
         files=list(delivery.files.all()),
         certified=run.certificate.certified,
-        sentence=str(json.loads(run.certificate.document)["result"]["sentence"]),
+        sentence=sentence,
+        sentence_in_words=stored_in_words(run.certificate.messages.get("sentence", []), sentence),
         certificate_id=run.certificate.sha256,
         broken_by=[reason for reason in run.invalid_reason.split("\n") if reason],
         reasons=_counted(result.get("by_reason")),

@@ -16,7 +16,7 @@ from annotation.permissions import Access
 from annotation.selectors.label_values import in_words
 from annotation.values import Value
 from routing.core.scores import SCORES
-from routing.core_words import said
+from routing.core_language import translated
 from routing.models import Delivery, ItemScore, Prediction, PromptVersion, Route, Run, RunSource
 from routing.selectors.items_table import neighbours
 from routing.selectors.visibility import Sight, hidden_columns, sight_of
@@ -226,7 +226,7 @@ def _predictions(item: Item, names: Mapping[str, str]) -> list[PredictionView]:
     scores: dict[int, list[ScoreView]] = {}
     for score in _newest(ItemScore.objects.filter(prediction__item=item), 10 * limits.LISTED):
         kind, _, digest = score.name.partition("#")
-        title = said(SCORES.get(kind).title) if kind in SCORES else kind
+        title = translated(SCORES.get(kind).title) if kind in SCORES else kind
         view = ScoreView(f"{title} ({digest[:6]})" if digest else title, score.value, score.reason)
         scores.setdefault(score.prediction_id, []).append(view)
     runs: dict[tuple[int, str], list[int]] = {}

@@ -13,7 +13,7 @@ from routing.core.choices import DEFAULT_TARGET, Choice, choices
 from routing.core.losses import LOSSES
 from routing.core.rules import RULES
 from routing.core.targets import TARGETS
-from routing.core_words import said
+from routing.core_language import translated
 from routing.models import Source
 from routing.runs.plan_losses import loss_of, loss_refusal, losses_of_project
 from routing.services.opened import open_source
@@ -93,7 +93,7 @@ def loss_title(name: str) -> str:
 
 def _option(choice: Choice) -> Option:
     refusal = f"{choice.refusal}." if choice.refusal else ""
-    return Option(choice.name, said(choice.title), said(choice.summary), refusal, choice.default)
+    return Option(choice.name, translated(choice.title), translated(choice.summary), refusal, choice.default)
 
 
 def _loss(name: str, *, recommended: bool) -> Option:
@@ -101,12 +101,17 @@ def _loss(name: str, *, recommended: bool) -> Option:
         return Option(name, name, _("A loss of this installation."))
     kind = LOSSES.get(name)
     return Option(
-        name, loss_title(name), said(kind.summary), loss_refusal(name), recommended, _said_of(kind.parameters)
+        name,
+        loss_title(name),
+        translated(kind.summary),
+        loss_refusal(name),
+        recommended,
+        _translated(kind.parameters),
     )
 
 
-def _said_of(parameters: Mapping[str, str]) -> dict[str, str]:
-    return {name: said(words) for name, words in parameters.items()}
+def _translated(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {name: translated(words) for name, words in parameters.items()}
 
 
 def _scores(project: Project) -> tuple[Option, ...]:
@@ -121,11 +126,11 @@ def _scores(project: Project) -> tuple[Option, ...]:
     return tuple(
         Option(
             entry.kind.name,
-            said(entry.kind.title),
-            said(entry.kind.summary),
+            translated(entry.kind.title),
+            translated(entry.kind.summary),
             entry.refusal,
             entry.kind.name == own,
-            _said_of(entry.kind.parameters),
+            _translated(entry.kind.parameters),
         )
         for entry in offered
     )

@@ -4,7 +4,7 @@ from django.utils.translation import gettext as _
 
 from annotation.templatetags.hypac import percent
 from routing.core.right import MEANING
-from routing.core_words import said
+from routing.core_language import translated
 from routing.models import Run
 
 
@@ -18,7 +18,7 @@ def limits_of(run: Run) -> list[str]:
         ),
     }[Run.Target(run.target)]
     return [
-        said(MEANING),
+        translated(MEANING),
         _("It may be wrong by bad luck of the draw, but at most with probability %(alpha)s (alpha).")
         % {"alpha": percent(run.alpha, 4)},
         _(

@@ -12,10 +12,11 @@ from annotation.queue import BatchProgress
 from annotation.templatetags.hypac import money
 from routing.core.bounds import BOUNDS
 from routing.core.exact import percent, plain
+from routing.core.right import beside
 from routing.core.rules import RULES, split_fixed_sequence
 from routing.core.savings import expected_routing_saving
 from routing.core.scores import SCORES
-from routing.core_words import said
+from routing.core_language import stored_in_words, translated
 from routing.models import Certificate, Run
 from routing.runs.counts import SourceCount, blanks, labels_by_source
 from routing.selectors.ledger import LedgerEntry, ledger
@@ -130,6 +131,10 @@ class RunReport:
     certified: bool | None = None
     sentence: str = ""
     reason: str = ""
+    # The same in the language of the reader, and what the sentence leaves open, in English.
+    sentence_in_words: str = ""
+    reason_in_words: str = ""
+    beside: str = ""
     thresholds: list[Threshold] = field(default_factory=list)
     allowed_errors: int | None = None
     required_errors: int | None = None
@@ -203,7 +208,7 @@ def run_report(run: Run) -> RunReport:
     if certificate is None:
         return RunReport(**base)
     document = json.loads(certificate.document)
-    result, figures = document["result"], certificate.figures
+    result, figures, messages = document["result"], certificate.figures, certificate.messages
     rows = list(run.run_sources.order_by("position").values_list("source__name", "cost_per_label"))
     names, costs = [name for name, _cost in rows], [float(cost) for _name, cost in rows]
     prices = [*costs, float(run.cost_per_item)]
@@ -216,6 +221,9 @@ def run_report(run: Run) -> RunReport:
         certified=certificate.certified,
         sentence=result["sentence"],
         reason=result["reason"],
+        sentence_in_words=stored_in_words(messages.get("sentence", []), result["sentence"]),
+        reason_in_words=stored_in_words(messages.get("reason", []), result["reason"]),
+        beside=beside(certified=result["certified"], version=document["version"]),
         thresholds=_thresholds(names, certificate.thresholds),
         allowed_errors=result["allowed_errors"],
         required_errors=result["required_errors"],
@@ -227,7 +235,7 @@ def run_report(run: Run) -> RunReport:
         expected_routing_saving=result["expected_routing_saving"],
         expected_net_saving=result["expected_net_saving"],
         counts=labels_by_source(run),
-        comparisons=[_comparison(names, titles, row) for row in figures.get("comparisons", [])],
+        comparisons=_comparisons(names, titles, figures, messages),
         region=Region(**region) if region else None,
         chain_name=chain_title(chain["name"]),
         chain=[
@@ -251,7 +259,7 @@ def run_report(run: Run) -> RunReport:
 
 def rule_titles() -> dict[str, str]:
     """The names of rules and baselines in words."""
-    return {rule.name: said(rule.title) or rule.name for rule in RULES} | {
+    return {rule.name: translated(rule.title) or rule.name for rule in RULES} | {
         "pac_labeling_1": _("PAC labeling with the first model"),
         "pac_labeling_2": _("PAC labeling with the second model"),
         "cse": _("Cascaded selective evaluation"),
@@ -275,7 +283,17 @@ def chain_title(name: str) -> str:
     return f"{words} ({name})" if words else name
 
 
-def _comparison(names: list[str], titles: dict[str, str], row: dict[str, Any]) -> Comparison:
+def _comparisons(
+    names: list[str], titles: dict[str, str], figures: dict[str, Any], messages: dict[str, Any]
+) -> list[Comparison]:
+    rows: list[dict[str, Any]] = figures.get("comparisons", [])
+    said: list[dict[str, Any]] = messages.get("comparisons") or [{}] * len(rows)
+    return [_comparison(names, titles, row, words) for row, words in zip(rows, said, strict=True)]
+
+
+def _comparison(
+    names: list[str], titles: dict[str, str], row: dict[str, Any], said: dict[str, Any]
+) -> Comparison:
     limits = row["thresholds"] or [None] * len(names)
     everything = names[row["everything"] - 1] if row.get("everything") else ""
     return Comparison(
@@ -283,6 +301,8 @@ def _comparison(names: list[str], titles: dict[str, str], row: dict[str, Any]) -
             **row,
             "thresholds": _thresholds(names, limits),
             "title": titles.get(row["rule"], row["rule"]),
+            "sentence": stored_in_words(said.get("sentence", []), row["sentence"]),
+            "refusal": stored_in_words(said.get("refusal", []), row.get("refusal", "")),
             "everything": everything,
         }
     )
@@ -302,7 +322,7 @@ def _plan_in_words(run: Run) -> list[tuple[str, str]]:
         if run.p_min is not None
         else plain(run.p)
     )
-    score_title = said(SCORES.get(run.score).title) if run.score in SCORES else run.score
+    score_title = translated(SCORES.get(run.score).title) if run.score in SCORES else run.score
     terms = [
         (_("At most so many labels may differ from people's (epsilon)"), percent(run.epsilon)),
         (_("How often that may be missed (alpha)"), percent(run.alpha)),
@@ -313,7 +333,7 @@ def _plan_in_words(run: Run) -> list[tuple[str, str]]:
         (_("How thresholds are chosen (rule)"), f"{rule_titles().get(run.rule, run.rule)} ({run.rule})"),
         (
             _("Bound"),
-            f"{said(BOUNDS.get(run.bound).title)} ({run.bound})" if run.bound in BOUNDS else run.bound,
+            f"{translated(BOUNDS.get(run.bound).title)} ({run.bound})" if run.bound in BOUNDS else run.bound,
         ),
         (_("What counts as an error (loss)"), _in_words(loss_title(run.loss), run.loss, run.loss_params)),
         (_("Uncertainty score"), _in_words(score_title, run.score, run.score_params)),

@@ -19,6 +19,7 @@ from routing.core.chain import Chain
 from routing.core.compare import compare_losses
 from routing.core.experiment.reliability import reliability
 from routing.core.grid import score_grid
+from routing.core.messages import to_json
 from routing.core.plan import Plan
 from routing.core.region import feasible_region
 from routing.core.savings import expected
@@ -50,13 +51,23 @@ class Analysis:
     own_scores: Floats
 
 
+def messages_of(certification: Certification, shown: dict[str, Any]) -> dict[str, Any]:
+    """What the certificate and its figures say in messages, as plain JSON; they are taken out of `shown`."""
+    reason = certification.why_nothing
+    return {
+        "sentence": to_json(certification.said),
+        "reason": to_json([reason] if reason else []),
+        "comparisons": [row.pop("messages") for row in shown.get("comparisons", [])],
+    }
+
+
 def figures(analysis: Analysis) -> dict[str, Any]:
     """Plain JSON, no NaN. `region` is None but for two models and people.
 
     - `binary`: whether the loss counts errors
     - `comparisons`: rule, bound, thresholds, routing_saving, observed_errors, upper_bound, holds_level,
-      sentence, refusal; `own_scores` where a later model is limited on its own score, `everything` the place
-      of a model that takes whatever is left
+      sentence, refusal, messages; `own_scores` where a later model is limited on its own score, `everything`
+      the place of a model that takes whatever is left
     - `region`: u1, u2 (g,), feasible, errors, cost (g, g), None below the diagonal
     - `chain`, the chosen one or the first: name, chosen, and of some of its policies index, thresholds,
       counts, expected_cost, observed_errors, estimate, upper_bound, certified
@@ -87,6 +98,7 @@ def _papers_rules(plan: Plan, calibration: Calibration, losses: ObservedLosses) 
             "upper_bound": row.upper_bound,
             "holds_level": row.holds_level,
             "sentence": row.sentence,
+            "messages": {"sentence": to_json(row.said)},
         }
         for row in compare_losses(plan, calibration.u, losses)
     ]
@@ -106,6 +118,10 @@ def _baselines(sample: Sample) -> list[dict[str, Any]]:
             "holds_level": row.holds_level,
             "sentence": row.sentence,
             "refusal": row.refusal,
+            "messages": {
+                "sentence": to_json(row.said),
+                "refusal": to_json([row.refused] if row.refused else []),
+            },
         }
         for row in compare_baselines(sample)
     ]

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.views.access import ProjectRequest, needs, told
-from routing.core_words import said
+from routing.core_language import translated
 from routing.models import ModelPrice
 from routing.services.model_prices import MOST_CHARACTERS, delete_price, save_price
 from routing.views.source_forms import charged, counted, price_text_field
@@ -34,7 +34,7 @@ class PriceForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["cost_function"].choices = [(cost.name, said(cost.title)) for cost in counted()]  # type: ignore[attr-defined]
+        self.fields["cost_function"].choices = [(cost.name, translated(cost.title)) for cost in counted()]  # type: ignore[attr-defined]
         for cost in counted():
             for price in cost.prices:
                 self.fields[price.name] = price_text_field(price)
@@ -51,8 +51,8 @@ class PriceForm(forms.Form):
         return [
             {
                 "name": cost.name,
-                "title": said(cost.title),
-                "summary": said(cost.summary),
+                "title": translated(cost.title),
+                "summary": translated(cost.summary),
                 "fields": [self[price.name] for price in cost.prices],
             }
             for cost in counted()

@@ -33,7 +33,7 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
                 run = start_run(
                     project=project,
                     user=request.user,
-                    accept_unusable=form.cleaned_data["accept_unusable"],
+                    accept_unusable=form.cleaned_data["accept_unusable"] or None,
                     **values,
                 )
                 return redirect("run", project.slug, run.number)

@@ -17,7 +17,7 @@ from annotation.models import Project
 from routing.backends import TaskSpec, backend_classes
 from routing.backends.params import Part, Text
 from routing.core.costs import COSTS, Cost, Price
-from routing.core_words import said
+from routing.core_language import translated
 from routing.models import ModelPrice, Source
 from routing.services.opened import task_spec
 from routing.views.source_fields import SourceField, SourceFields, likely_backend
@@ -29,10 +29,10 @@ def price_text_field(price: Price) -> forms.CharField:
         "" if price.default is None else " " + _("Left empty: %(price)s.") % {"price": f"{price.default:f}"}
     )
     return forms.CharField(
-        label=capfirst(said(price.title)),
+        label=capfirst(translated(price.title)),
         required=False,
         max_length=40,
-        help_text=said(price.summary) + default,
+        help_text=translated(price.summary) + default,
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
 
@@ -60,7 +60,7 @@ class SourceForm(forms.Form):
     )
     cost_function = forms.ChoiceField(
         label=_("How its labels are charged"),
-        choices=lambda: [(cost.name, said(cost.title)) for cost in COSTS],
+        choices=lambda: [(cost.name, translated(cost.title)) for cost in COSTS],
         initial="flat",
         required=False,
         widget=forms.Select(attrs={"data-shows": "cost_function"}),
@@ -144,7 +144,7 @@ class SourceForm(forms.Form):
         """Each way of counting in words, with the fields of its prices."""
         for cost in COSTS:
             # Not the cost itself: it can be called, and templates call what they can.
-            words = {"name": cost.name, "title": said(cost.title), "summary": said(cost.summary)}
+            words = {"name": cost.name, "title": translated(cost.title), "summary": translated(cost.summary)}
             yield {
                 **words,
                 "fields": [self[price.name] for price in cost.prices if price.name in self.fields],
@@ -198,12 +198,12 @@ def charged(source: Source | ModelPrice) -> str:
     if cost is None:
         return source.cost_function
     given = {
-        said(price.title): source.prices.get(price.name, price.default)
+        translated(price.title): source.prices.get(price.name, price.default)
         for price in cost.prices
         if cost.name != "flat"
     }
     told = [f"{title} {Decimal(value):,f}" for title, value in given.items() if value is not None]
-    return f"{said(cost.title)}: {', '.join(told)}" if told else said(cost.title)
+    return f"{translated(cost.title)}: {', '.join(told)}" if told else translated(cost.title)
 
 
 def counted(name: str | None = None) -> list[Cost]:

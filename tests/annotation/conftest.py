@@ -9,7 +9,7 @@ from django.utils import timezone
 from annotation import jobs, queue
 from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem
 from annotation.queue import Task
-from tests.factories import add_member, make_items, make_project
+from testbed.factories import add_member, make_items, make_project
 
 
 @dataclass

@@ -200,7 +200,7 @@ def wrong_leases() -> list[str]:
 
 def prepare(items: int, workers: int) -> tuple[Any, list[str]]:
     from annotation import queue
-    from tests.factories import add_member, make_items, make_project, make_user
+    from testbed.factories import add_member, make_items, make_project, make_user
 
     project = make_project(make_user("owner"))
     rows = [item.pk for item in make_items(project, items)]

@@ -17,8 +17,8 @@ def prepare() -> None:
     from annotation.models import Job
     from annotation.services.files import store_file
     from annotation.services.project_deletion import delete_project
-    from tests.factories import make_image_items, make_items, make_project
-    from tests.routing.worlds import make_world
+    from testbed.factories import make_image_items, make_items, make_project
+    from testbed.worlds import make_world
 
     make_items(make_project(name="kept"), 7)
     world = make_world(ITEMS)

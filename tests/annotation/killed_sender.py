@@ -11,7 +11,7 @@ import django
 def prepare(url: str) -> None:
     from annotation.services import events
     from annotation.services.webhooks import create_webhook
-    from tests.factories import make_project
+    from testbed.factories import make_project
 
     project = make_project()
     webhook, secret = create_webhook(

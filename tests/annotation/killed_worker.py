@@ -15,7 +15,7 @@ ROWS = 3000
 def prepare() -> None:
     from annotation.services.files import store_file
     from annotation.services.imports import Mapping, start_import
-    from tests.factories import make_project
+    from testbed.factories import make_project
 
     project = make_project()
     # Every tenth row has no text, every hundredth the text of another one.

@@ -7,7 +7,7 @@ from annotation import queue
 from annotation.models import Item, Label, Settlement, User, WorkBatch
 from annotation.selectors.settled import disagreements, has_record, record_values
 from annotation.values import Value
-from tests.factories import add_member, make_items, make_project
+from testbed.factories import add_member, make_items, make_project
 
 
 class SeveralDesk:

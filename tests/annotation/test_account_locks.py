@@ -12,7 +12,7 @@ from django.utils import timezone
 from annotation.errors import InputError
 from annotation.models import AuditEvent, Project, User
 from annotation.services import audit, invitations, members, password_links, tokens
-from tests.factories import invited_unchosen, made_account, make_project
+from testbed.factories import invited_unchosen, made_account, make_project
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -15,7 +15,7 @@ from annotation.services.invitations import accept, create_invitation, revoke_in
 from annotation.services.own_passwords import OwnPasswordError
 from annotation.services.project_life import archive_project, duplicate_project
 from annotation.services.projects import create_project
-from tests.factories import add_member, invited_unchosen, made_account, make_project, make_user
+from testbed.factories import add_member, invited_unchosen, made_account, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 

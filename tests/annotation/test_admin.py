@@ -29,7 +29,7 @@ from annotation.models import (
 )
 from annotation.services.tokens import make_token
 from annotation.services.webhooks import create_webhook, send_test
-from tests.factories import make_image_items, make_items, make_project, make_user, remove_deleted
+from testbed.factories import make_image_items, make_items, make_project, make_user, remove_deleted
 
 # Choices are shown inside the page of their project.
 MODELS = [model for model in apps.get_app_config("annotation").get_models() if model is not Choice]

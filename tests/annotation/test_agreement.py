@@ -18,7 +18,7 @@ from annotation.services import agreement as measures
 from annotation.services import consensus
 from annotation.services.agreement import answers_of
 from annotation.services.consensus import dawid_skene
-from tests.factories import add_member, make_items, make_project
+from testbed.factories import add_member, make_items, make_project
 
 # K. Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011: four observers, twelve units.
 KRIPPENDORFF = ("123321412...", "1233224125.3", ".3332342251.", "12332441251.")

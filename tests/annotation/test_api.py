@@ -8,8 +8,8 @@ from django.test import Client
 from annotation import queue
 from annotation.models import Job, Label, Project, Skip, User
 from annotation.permissions import ROLES_BY_ACTION
+from testbed.factories import add_member, make_image_items, make_items, make_project, make_user
 from tests.annotation.apis import Api, problem
-from tests.factories import add_member, make_image_items, make_items, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 

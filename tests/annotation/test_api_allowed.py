@@ -9,8 +9,8 @@ from rest_framework import serializers
 from annotation.api.allowed import name_choices
 from annotation.models import Membership, Project
 from annotation.services.events import EVENTS
+from testbed.factories import make_project
 from tests.annotation.apis import NDJSON, Api, problem
-from tests.factories import make_project
 
 pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.org/"

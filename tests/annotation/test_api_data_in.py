@@ -13,9 +13,9 @@ from annotation.api import uploads
 from annotation.models import Job, Project, StoredFile
 from annotation.ports import routing_port
 from routing.models import Source
+from testbed.factories import add_member, make_items, make_project
 from tests.annotation.apis import Api, problem
 from tests.annotation.test_import_excel import changed, workbook
-from tests.factories import add_member, make_items, make_project
 
 pytestmark = pytest.mark.django_db
 

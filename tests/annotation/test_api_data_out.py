@@ -11,8 +11,8 @@ from annotation import queue
 from annotation.models import Item, Label, Project
 from annotation.ports import routing_port
 from annotation.selectors import data_out
+from testbed.factories import add_member, make_image_items, make_items, make_project
 from tests.annotation.apis import Api, problem
-from tests.factories import add_member, make_image_items, make_items, make_project
 
 pytestmark = pytest.mark.django_db
 

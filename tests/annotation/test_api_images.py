@@ -13,8 +13,8 @@ from annotation.models import Item, Project, User
 from annotation.services.files import store_file
 from annotation.services.project_life import archive_project
 from annotation.services.tokens import make_token
+from testbed.factories import add_member, make_image, make_image_items, make_project
 from tests.annotation.apis import problem
-from tests.factories import add_member, make_image, make_image_items, make_project
 
 pytestmark = pytest.mark.django_db
 

@@ -7,9 +7,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from annotation import jobs
 from annotation.models import Job, Label, Project
+from testbed.factories import make_project
 from tests.annotation.apis import Api
 from tests.annotation.test_imports import storage
-from tests.factories import make_project
 from tests.label_studio_story import CONFIG, MODEL, results
 
 __all__ = ["storage"]

@@ -6,8 +6,8 @@ import pytest
 
 from annotation.models import Invitation, Membership, Project
 from annotation.services.invitations import accept
+from testbed.factories import add_member, make_project, make_user
 from tests.annotation.apis import Api, problem
-from tests.factories import add_member, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 

@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 
 from annotation.models import AuditEvent, Job, Project
+from testbed.factories import add_member, make_items, make_project, make_user, remove_deleted
 from tests.annotation.apis import Api, problem
-from tests.factories import add_member, make_items, make_project, make_user, remove_deleted
 
 pytestmark = pytest.mark.django_db
 

@@ -5,9 +5,9 @@ import pytest
 from annotation import queue
 from annotation.models import Settlement, WorkItem
 from annotation.services.comments import add_comment
+from testbed.factories import add_member, make_project
 from tests.annotation.apis import Api, problem
 from tests.annotation.several import SeveralDesk
-from tests.factories import add_member, make_project
 
 pytestmark = pytest.mark.django_db
 

@@ -105,7 +105,7 @@ def _at(schema: Any, ref: str) -> Any:
 
 @pytest.mark.django_db
 def test_the_schema_is_made_once_and_named_at_the_root(client, monkeypatch) -> None:
-    from tests.factories import make_user
+    from testbed.factories import make_user
 
     client.force_login(make_user())
     links = client.get("/api/v1/").json()

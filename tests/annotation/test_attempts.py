@@ -14,7 +14,7 @@ from annotation.addresses import network_of
 from annotation.models import AttemptBucket
 from annotation.services import attempts
 from annotation.services.attempts import Limit, ServerBusyError, TooManyAttemptsError
-from tests.factories import make_user
+from testbed.factories import make_user
 
 NOW = 1_800_000_000.0
 

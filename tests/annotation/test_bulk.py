@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from annotation.models import Item, Project, StoredFile
 from annotation.services.bulk import _with_fractions, copy_rows
-from tests.factories import make_project
+from testbed.factories import make_project
 
 pytestmark = pytest.mark.django_db
 FIELDS = ("project", "external_id", "position", "text", "data", "content_hash")

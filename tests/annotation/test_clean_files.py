@@ -17,7 +17,7 @@ from annotation.models import Project
 from annotation.services.files import open_file, put_content, store_file
 from annotation.services.stored_files import clean_files
 from annotation.storage import UNFINISHED, StorageError
-from tests.factories import make_project
+from testbed.factories import make_project
 
 pytestmark = pytest.mark.django_db
 

@@ -6,7 +6,7 @@ from django.utils.translation import gettext, override
 from annotation import failures, jobs
 from annotation.errors import HypacError, JobFailedError
 from annotation.models import Job
-from tests.factories import make_project
+from testbed.factories import make_project
 
 SPILLED = failures.Failure("spilled", lambda params: gettext("Log out") + f" {params['litres']}")
 

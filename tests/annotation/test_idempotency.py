@@ -18,7 +18,7 @@ from annotation.models import ApiToken, KeyedRequest, Project, StoredFile, User
 from annotation.services import idempotency
 from annotation.services.idempotency import forget_old
 from annotation.services.tokens import make_token
-from tests.factories import make_project, make_user
+from testbed.factories import make_project, make_user
 
 PROJECTS = "/api/v1/projects/"
 BODY = {"name": "Reviews", "choices": [{"name": "good"}, {"name": "bad"}]}

@@ -9,9 +9,9 @@ from annotation.errors import ConflictError, InputError
 from annotation.models import Item, Job, Project
 from annotation.services.import_check import check_import
 from annotation.services.imports import Mapping, start_import
+from testbed.factories import make_project
 from tests.annotation.test_import_parquet import table
 from tests.annotation.test_imports import CSV, counts, import_file, result, storage, store
-from tests.factories import make_project
 
 __all__ = ["storage"]
 pytestmark = pytest.mark.django_db

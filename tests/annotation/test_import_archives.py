@@ -17,8 +17,8 @@ from annotation.importers.base import GivenLabel, Problem, Row
 from annotation.importers.detect import detect_in
 from annotation.importers.registry import IMPORTERS
 from annotation.importers.reserved import model_output
+from testbed.factories import make_image
 from tests.annotation.test_importers import count_of, make_zip, read
-from tests.factories import make_image
 
 
 def kind(entries: dict[str, bytes | str]) -> str:

@@ -27,12 +27,12 @@ from annotation.services.import_check import check_import
 from annotation.services.import_formats import format_for
 from annotation.services.import_undo import undo_objection
 from annotation.services.imports import Mapping, preview, start_import
+from testbed.factories import make_project
 from tests.annotation.test_import_excel import changed, workbook
 from tests.annotation.test_import_hugging_face import data_set, stream
 from tests.annotation.test_import_parquet import table
 from tests.annotation.test_importers import make_zip
 from tests.annotation.test_imports import import_file, storage, store
-from tests.factories import make_project
 
 __all__ = ["storage"]
 

@@ -6,9 +6,9 @@ from annotation.models import Item, Job, Project, StoredFile
 from annotation.services import import_check
 from annotation.services.import_check import check_import
 from annotation.services.imports import Mapping
+from testbed.factories import make_image, make_project
 from tests.annotation.test_importers import make_zip
 from tests.annotation.test_imports import BY_TEXT, CSV, counts, import_file, storage, store
-from tests.factories import make_image, make_project
 
 __all__ = ["storage"]
 pytestmark = pytest.mark.django_db

@@ -18,11 +18,11 @@ from annotation.importers.label_studio import prediction_values
 from annotation.importers.limits import BudgetError
 from annotation.models import Project
 from annotation.services.import_reading import reading
+from testbed.factories import make_project
 from tests.annotation.test_import_hugging_face import data_set, stream
 from tests.annotation.test_import_parquet import table
 from tests.annotation.test_importers import make_zip
 from tests.annotation.test_imports import storage, store
-from tests.factories import make_project
 
 __all__ = ["storage"]
 

@@ -18,9 +18,9 @@ from annotation.importers.detect import detect
 from annotation.importers.registry import IMPORTERS
 from annotation.models import Project
 from annotation.services.imports import Mapping, preview, start_import
+from testbed.factories import make_project
 from tests.annotation.test_importers import count_of, read
 from tests.annotation.test_imports import counts, import_file, result, storage, store
-from tests.factories import make_project
 
 __all__ = ["storage"]
 

@@ -9,8 +9,8 @@ from annotation.ports import routing_port
 from annotation.services.import_columns import Column, read_columns
 from annotation.services.imports import Mapping, preview, start_import
 from annotation.services.items import fields_hash, fields_text, text_hash
+from testbed.factories import make_project
 from tests.annotation.test_imports import counts, import_file, problems_of, result, storage, store
-from tests.factories import make_project
 
 __all__ = ["storage"]
 pytestmark = pytest.mark.django_db

@@ -18,9 +18,9 @@ from annotation.importers.base import GivenLabel, Problem, Row
 from annotation.importers.detect import detect_in
 from annotation.importers.registry import IMPORTERS
 from annotation.services.imports import Mapping
+from testbed.factories import make_image, make_project
 from tests.annotation.test_importers import count_of, make_zip, read
 from tests.annotation.test_imports import counts, import_file, result, storage, store
-from tests.factories import make_image, make_project
 
 __all__ = ["storage"]
 

@@ -18,9 +18,9 @@ from annotation.importers.detect import detect
 from annotation.importers.registry import IMPORTERS
 from annotation.models import Project
 from annotation.services.imports import Mapping, preview
+from testbed.factories import make_image, make_project
 from tests.annotation.test_importers import count_of, make_zip, read
 from tests.annotation.test_imports import BY_TEXT, CSV, counts, import_file, result, storage, store
-from tests.factories import make_image, make_project
 
 __all__ = ["storage"]
 

@@ -13,10 +13,10 @@ from annotation.importers.base import Row
 from annotation.importers.detect import detect
 from annotation.importers.registry import IMPORTERS
 from annotation.services.imports import Mapping
+from testbed.factories import make_project
 from tests.annotation.test_import_hugging_face import saved
 from tests.annotation.test_importers import read
 from tests.annotation.test_imports import counts, import_file, result, storage, store
-from tests.factories import make_project
 
 __all__ = ["storage"]
 

@@ -11,9 +11,9 @@ from annotation.services import import_check, import_job
 from annotation.services.import_check import check_import
 from annotation.services.import_rows import candidate_of, known_to
 from annotation.services.imports import Mapping, start_import
+from testbed.factories import make_project
 from tests.annotation.test_importers import read
 from tests.annotation.test_imports import BY_TEXT, counts, import_file, problems_of, result, storage, store
-from tests.factories import make_project
 
 __all__ = ["storage"]
 pytestmark = pytest.mark.django_db

@@ -8,9 +8,9 @@ from annotation.models import AuditEvent, Comment, Job, Project
 from annotation.services import import_job, import_undo
 from annotation.services.import_undo import start_undo, undo_objection
 from annotation.services.imports import Mapping, start_import
+from testbed.factories import make_project
+from testbed.worlds import make_world
 from tests.annotation.test_imports import BY_TEXT, CSV, counts, import_file, result, storage, store
-from tests.factories import make_project
-from tests.routing.worlds import make_world
 
 __all__ = ["storage"]
 pytestmark = pytest.mark.django_db

@@ -17,8 +17,8 @@ from annotation.services.import_undo import start_undo, undo_objection
 from annotation.services.imported_labels import outside_name
 from annotation.services.imports import Mapping, start_import
 from routing.runs.pool import data_set_size, pool_of, size_of_pool
+from testbed.factories import add_member, make_project, make_user
 from tests.annotation.test_imports import problems_of, storage, store
-from tests.factories import add_member, make_project, make_user
 
 __all__ = ["storage"]
 pytestmark = pytest.mark.django_db

@@ -14,7 +14,7 @@ from annotation.importers.base import Importer, Problem, Record, Row
 from annotation.importers.detect import detect_in
 from annotation.importers.registry import IMPORTERS
 from annotation.importers.text import without_marks
-from tests.factories import make_image
+from testbed.factories import make_image
 
 
 def read(name: str, content: str | bytes, **options: int) -> list[Record]:

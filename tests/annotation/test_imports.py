@@ -14,8 +14,8 @@ from annotation.models import Item, Job, Project, StoredFile
 from annotation.services import import_job, import_rows
 from annotation.services.files import open_file, store_file
 from annotation.services.imports import Mapping, preview, start_import
+from testbed.factories import make_image, make_project
 from tests.annotation.test_importers import make_zip
-from tests.factories import make_image, make_project
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ from annotation.models import AuditEvent, Invitation, Membership, Project, User
 from annotation.permissions import access_to
 from annotation.services import invitations, members
 from annotation.services.project_life import archive_project
-from tests.factories import add_member, make_project, make_user
+from testbed.factories import add_member, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 GOOD = "a-long-enough-4711"

@@ -11,8 +11,8 @@ from annotation import job_context, jobs
 from annotation.errors import ConflictError, HypacError, InputError, JobFailedError
 from annotation.models import Job, JobProblem, WebhookDelivery
 from annotation.services.webhooks import create_webhook
+from testbed.factories import make_project
 from tests.annotation.jobs_at_work import silence, state
-from tests.factories import make_project
 
 pytestmark = pytest.mark.django_db
 

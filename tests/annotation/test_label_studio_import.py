@@ -14,9 +14,9 @@ from annotation.importers.label_studio import LabelStudio
 from annotation.importers.registry import IMPORTERS
 from annotation.importers.reserved import model_output
 from annotation.services.imports import Mapping, preview, start_import
+from testbed.factories import make_project
 from tests.annotation.test_importers import count_of
 from tests.annotation.test_imports import storage, store
-from tests.factories import make_project
 
 __all__ = ["storage"]
 

@@ -12,7 +12,7 @@ from annotation.labelling_config.results import results_of
 from annotation.projects.task_types import TASK_TYPES
 from annotation.services.choices import ChoiceSpec
 from annotation.services.projects import create_project, set_choices
-from tests.factories import make_user
+from testbed.factories import make_user
 
 CHOICES = """<?xml version="1.0" encoding="utf-8"?>
 <!-- ours --><View><Style>.a {}</Style><Header value="Which?"/><Text name="txt" value="$review"/>

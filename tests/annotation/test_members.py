@@ -8,7 +8,7 @@ from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.models import AuditEvent, Label, Membership, Project, User, WorkItem
 from annotation.permissions import EVERYBODY, ROLES_BY_ACTION, access_to
 from annotation.services import members
-from tests.factories import add_member, make_project, make_user
+from testbed.factories import add_member, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 

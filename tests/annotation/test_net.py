@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from annotation.net import GuardedClient, NetError
+from testbed.scripted_server import Reply, ScriptedServer
+from testbed.servers import dead_port
 from tests.annotation.net_requests import url_of
 from tests.raw_server import RawServer, ok, request_of, says
-from tests.scripted_server import Reply, ScriptedServer
-from tests.servers import dead_port
 
 
 @pytest.fixture(autouse=True)

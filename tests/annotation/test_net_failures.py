@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from annotation.net import GuardedClient, NetError
+from testbed.scripted_server import Reply, ScriptedServer
 from tests.annotation.net_requests import SHORT, refusal, url_of
 from tests.raw_server import RawServer, ok, request_of, says, silent
-from tests.scripted_server import Reply, ScriptedServer
 
 
 @pytest.fixture(autouse=True)

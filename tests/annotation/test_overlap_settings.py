@@ -6,7 +6,7 @@ import pytest
 
 from annotation.errors import InputError
 from annotation.services.projects import update_project
-from tests.factories import make_project
+from testbed.factories import make_project
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from annotation.models import AuditEvent, Membership, Project, User
 from annotation.services import password_links
 from annotation.services.members import join, remove_member
 from annotation.services.project_deletion import delete_project
-from tests.factories import add_member, made_account, make_project, make_user, remove_deleted
+from testbed.factories import add_member, made_account, make_project, make_user, remove_deleted
 
 pytestmark = pytest.mark.django_db
 

@@ -24,8 +24,8 @@ from annotation.services.project_life import archive_project
 from annotation.services.webhooks import create_webhook
 from annotation.webhooks import sending
 from routing.models import Prediction, Run
-from tests.factories import add_member, make_items, make_project, make_user, remove_deleted
-from tests.routing.worlds import make_world
+from testbed.factories import add_member, make_items, make_project, make_user, remove_deleted
+from testbed.worlds import make_world
 from tests.support import child_environment
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from annotation.models import AuditEvent, Choice, Membership, Project
 from annotation.selectors.projects import projects_of
 from annotation.services.choices import PALETTE, ChoiceSpec, complete
 from annotation.services.projects import create_project, set_choices, update_project
-from tests.factories import add_member, make_items, make_project, make_user
+from testbed.factories import add_member, make_items, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ from annotation.models import AuditEvent, Draft, Label, Skip, WorkItem
 from annotation.queue import leases
 from annotation.selectors.work import waiting_for
 from annotation.services.members import change_role, remove_member
-from tests.factories import add_member, make_items, make_project, make_user
+from testbed.factories import add_member, make_items, make_project, make_user
 
 State = WorkItem.State
 

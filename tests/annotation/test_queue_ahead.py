@@ -14,7 +14,7 @@ from annotation.queue.finding import free
 from annotation.selectors import work
 from annotation.selectors.objections import why_not_mine
 from annotation.selectors.work import annotator_pace, waiting_for
-from tests.factories import make_items
+from testbed.factories import make_items
 
 State = WorkItem.State
 

@@ -10,7 +10,7 @@ from annotation.models import Draft, Item, Label, Project, User
 from annotation.projects.task_types import TASK_TYPES
 from annotation.selectors.label_values import in_words, with_choice
 from annotation.services.projects import ChoiceSpec, create_project, set_choices, update_project
-from tests.factories import add_member, make_items, make_project, make_user
+from testbed.factories import add_member, make_items, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 OTHERS = [value for value in TASK_TYPES if not value.endswith("_choice")]

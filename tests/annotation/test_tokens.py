@@ -13,7 +13,7 @@ from annotation.models import ApiToken, AuditEvent, Membership, Project, User
 from annotation.services.invitations import accept
 from annotation.services.members import remove_member
 from annotation.services.tokens import forget_ended, make_token, revoke_token
-from tests.factories import PASSWORD, add_member, make_project, make_user
+from testbed.factories import PASSWORD, add_member, make_project, make_user
 
 PROJECTS = "/api/v1/projects/"
 pytestmark = pytest.mark.django_db

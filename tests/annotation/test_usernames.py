@@ -13,7 +13,7 @@ from annotation.errors import InputError
 from annotation.models import User
 from annotation.services.invitations import accept_with_new_account, create_invitation
 from annotation.services.members import create_account, new_account
-from tests.factories import PASSWORD, make_project, make_user
+from testbed.factories import PASSWORD, make_project, make_user
 from tests.routing.test_script_commands import ended
 
 pytestmark = pytest.mark.django_db

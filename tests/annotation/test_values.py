@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from annotation.projects.task_types import TASK_TYPES
 from annotation.values import MISSING, ValueReader, as_text, reader_of
-from tests.factories import ChoiceSpec, make_project
+from testbed.factories import ChoiceSpec, make_project
 
 KEYS = {"a": "a", "b": "b", "Cat": "a", "A, B": "both", "both": "both", "x; y, z": "xyz", "10": "10"}
 ONE, SEVERAL = ValueReader("single_choice", KEYS), ValueReader("multiple_choice", KEYS)

@@ -15,7 +15,7 @@ from annotation.services import withdrawal
 from routing.models import Run
 from routing.runs.cancel import cancel_run
 from routing.services.states import State
-from tests.routing.worlds import World, make_world
+from testbed.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 OPEN, WITHDRAWN = WorkItem.State.OPEN, WorkItem.State.WITHDRAWN

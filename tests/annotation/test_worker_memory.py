@@ -17,8 +17,8 @@ from annotation.importers import excel
 from annotation.job_context import out_of_memory
 from annotation.models import Job, Project
 from hypac_site import worker_memory
+from testbed.factories import make_project
 from tests.annotation import greedy_jobs  # noqa: F401 - makes its kinds known here, too
-from tests.factories import make_project
 from tests.support import child_environment
 
 MEGABYTES = 900

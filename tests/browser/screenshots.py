@@ -52,9 +52,9 @@ def projects() -> Iterator[Shot]:
     from annotation import queue
     from routing.runs.certify import analyse
     from routing.services.deliveries import deliver
-    from tests.factories import add_member, make_image, make_image_items, make_project, make_user
+    from testbed.factories import add_member, make_image, make_image_items, make_project, make_user
+    from testbed.worlds import NUMBERS, SETS, World, make_world
     from tests.pages import test_access
-    from tests.routing.worlds import NUMBERS, SETS, World, make_world
 
     def message(index: int, row: dict[str, str]) -> None:
         row["text"] = MESSAGES[index % len(MESSAGES)]

@@ -20,9 +20,9 @@ from annotation.models import Project, User
 from annotation.services.invitations import create_invitation
 from annotation.services.password_links import reset_link
 from routing.runs.certify import analyse
-from tests.factories import add_member, made_account, make_image_items, make_project, make_user
+from testbed.factories import add_member, made_account, make_image_items, make_project, make_user
+from testbed.worlds import NUMBERS, SETS, World, make_world
 from tests.pages import test_access
-from tests.routing.worlds import NUMBERS, SETS, World, make_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -12,8 +12,8 @@ from annotation.models import ApiToken, Connection, Webhook, WebhookDelivery
 from annotation.secrets import decrypt, encrypt
 from annotation.services.tokens import make_token
 from annotation.services.webhooks import create_webhook, send_test
+from testbed.factories import make_project
 from tests.browser.sessions import log_in
-from tests.factories import make_project
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REFUSED = "Nobody accepts connections at hooks.example.org: is the server running, and is it the right port?"

@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from annotation.models import Project
+from testbed.factories import add_member, make_image_items, make_items, make_project
+from testbed.worlds import make_world
 from tests.browser.sessions import log_in
 from tests.browser.test_labelling import ask, ready
-from tests.factories import add_member, make_image_items, make_items, make_project
-from tests.routing.worlds import make_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

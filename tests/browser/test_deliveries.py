@@ -7,9 +7,9 @@ from pytest_django.live_server_helper import LiveServer
 
 from routing.models import Delivery
 from routing.services.deliveries import deliver
+from testbed.worlds import World, make_world
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.sessions import log_in
-from tests.routing.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SIDEWAYS = "box => box.scrollWidth - box.clientWidth"

@@ -17,10 +17,10 @@ from annotation.services.comments import add_comment
 from annotation.services.files import store_file
 from annotation.services.invitations import create_invitation
 from routing.models import ModelPrice, Prediction, Run, Source, SourceTry
+from testbed.factories import add_member
+from testbed.worlds import World
 from tests.browser.sessions import log_in
-from tests.factories import add_member
 from tests.pages import test_access
-from tests.routing.worlds import World
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

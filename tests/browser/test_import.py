@@ -8,8 +8,8 @@ from playwright.sync_api import Page, expect
 from annotation import jobs
 from annotation.models import Job, Project
 from routing.services.deliveries import deliver
-from tests.factories import PASSWORD, make_project
-from tests.routing.worlds import make_world
+from testbed.factories import PASSWORD, make_project
+from testbed.worlds import make_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 ROWS = "id,subject,body,label\n" + "".join(

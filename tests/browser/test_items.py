@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from annotation.models import Comment, Project
+from testbed.factories import make_items, make_project
 from tests.browser.sessions import log_in
-from tests.factories import make_items, make_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

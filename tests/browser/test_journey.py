@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotation import jobs
-from tests.factories import PASSWORD
-from tests.routing.worlds import make_world
+from testbed.factories import PASSWORD
+from testbed.worlds import make_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -11,13 +11,13 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from annotation.models import Item, Label, Project
 from annotation.values import Value
+from testbed.factories import make_image_items
+from testbed.scripted_server import ScriptedServer
+from testbed.worlds import LONG, NUMBERS, ONE_OF_THREE, SETS, Answers, World, make_world
 from tests.browser.sessions import log_in
 from tests.browser.test_labelling import ready
-from tests.factories import make_image_items
 from tests.routing.test_deliveries import delivered, lines_of
 from tests.routing.test_task_types import letters
-from tests.routing.worlds import LONG, NUMBERS, ONE_OF_THREE, SETS, Answers, World, make_world
-from tests.scripted_server import ScriptedServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

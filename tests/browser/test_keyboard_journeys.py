@@ -12,9 +12,9 @@ from playwright.sync_api import Page, expect
 from annotation import jobs, queue
 from annotation.models import Job, Label, Project
 from routing.models import Run
+from testbed.factories import PASSWORD, add_member, make_items, make_project, make_user
 from tests.browser.keyboard import Keyboard
 from tests.browser.test_roles import away_from
-from tests.factories import PASSWORD, add_member, make_items, make_project, make_user
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

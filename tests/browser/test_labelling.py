@@ -12,9 +12,9 @@ from playwright.sync_api import APIResponse, BrowserContext, Page, Route, expect
 
 from annotation import queue
 from annotation.models import Label, Project, Skip, User
+from testbed.factories import PASSWORD, add_member, make_image_items, make_items, make_project
 from tests.browser.sessions import log_in
 from tests.browser.waiting import wait_until
-from tests.factories import PASSWORD, add_member, make_image_items, make_items, make_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

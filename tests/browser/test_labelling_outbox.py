@@ -7,8 +7,8 @@ from playwright.sync_api import Page, Route, expect
 
 from annotation import queue
 from annotation.models import Choice, Draft, Label, Membership, Skip, WorkItem
+from testbed.factories import add_member, make_items
 from tests.browser.test_labelling import annotator, ask, open_page, project, ready, shown
-from tests.factories import add_member, make_items
 
 __all__ = ["annotator", "open_page", "project"]
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -3,10 +3,10 @@
 import pytest
 from playwright.sync_api import expect
 
+from testbed.factories import make_items
 from tests.browser.test_labelling import annotator, ask, open_page, project, ready
 from tests.browser.test_labelling_outbox import held
 from tests.browser.waiting import wait_until
-from tests.factories import make_items
 
 __all__ = ["annotator", "open_page", "project"]
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -6,9 +6,9 @@ from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from annotation import queue
 from annotation.models import Draft, Label, Skip, WorkItem
+from testbed.factories import PASSWORD, add_member, make_items
 from tests.browser.test_labelling import annotator, ask, open_page, project, ready, shown
 from tests.browser.test_labelling_outbox import give, held, nothing_kept
-from tests.factories import PASSWORD, add_member, make_items
 
 __all__ = ["annotator", "open_page", "project"]
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -6,10 +6,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotation.models import Comment, Label, User, WorkItem
+from testbed.factories import add_member, make_image, make_image_items, make_items, make_project
 from tests.browser.test_labelling import annotator, ask, open_page, project, ready, shown
 from tests.browser.test_labelling_outbox import held, nothing_kept
 from tests.browser.waiting import wait_until
-from tests.factories import add_member, make_image, make_image_items, make_items, make_project
 
 __all__ = ["annotator", "open_page", "project"]
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, expect
 from pytest_django.live_server_helper import LiveServer
 
 from annotation import queue
-from tests.factories import PASSWORD, add_member, make_items, make_project
+from testbed.factories import PASSWORD, add_member, make_items, make_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

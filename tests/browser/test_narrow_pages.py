@@ -7,9 +7,9 @@ from playwright.sync_api import Page, expect
 from annotation.models import Project
 from routing.services.deliveries import deliver
 from routing.services.sources import save_source
+from testbed.factories import make_items, make_project
+from testbed.worlds import make_world
 from tests.browser.sessions import log_in
-from tests.factories import make_items, make_project
-from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SIDEWAYS = "box => box.scrollWidth - box.clientWidth"

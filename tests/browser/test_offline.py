@@ -13,11 +13,11 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from annotation.models import Draft, Label, Project, User, WorkItem
+from testbed.factories import PASSWORD, add_member, make_items, make_project
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.sessions import log_in
 from tests.browser.test_labelling import annotator, ask, ready, shown
 from tests.browser.test_labelling_outbox import give, held, nothing_kept
-from tests.factories import PASSWORD, add_member, make_items, make_project
 
 __all__ = ["annotator"]
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

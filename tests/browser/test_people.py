@@ -6,8 +6,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from annotation.models import User
+from testbed.factories import PASSWORD, made_account, make_project
 from tests.browser.conftest import TIMEOUT_MS
-from tests.factories import PASSWORD, made_account, make_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 GOOD = "a-long-enough-4711"

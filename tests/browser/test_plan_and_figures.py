@@ -7,10 +7,10 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from annotation.models import Item
+from testbed.factories import PASSWORD
+from testbed.worlds import World, make_world
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.waiting import wait_until
-from tests.factories import PASSWORD
-from tests.routing.worlds import World, make_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -8,8 +8,8 @@ from pytest_django.live_server_helper import LiveServer
 
 from annotation import queue
 from annotation.models import Project, Settlement
+from testbed.factories import add_member, make_items, make_project
 from tests.browser.sessions import log_in
-from tests.factories import add_member, make_items, make_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

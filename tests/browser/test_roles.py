@@ -15,12 +15,12 @@ from annotation.models import AuditEvent, Comment, Item, Label, Project, Settlem
 from annotation.services.comments import add_comment
 from annotation.services.projects import update_project
 from routing.models import Run
+from testbed.factories import add_member, make_items, make_project
+from testbed.worlds import World, make_world
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.sessions import log_in
 from tests.browser.test_labelling import ask, ready, shown
-from tests.factories import add_member, make_items, make_project
 from tests.pages import test_access
-from tests.routing.worlds import World, make_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -8,9 +8,9 @@ from pytest_django.live_server_helper import LiveServer
 
 from annotation import jobs
 from annotation.models import Project
+from testbed.factories import make_items, make_project
+from testbed.scripted_server import ScriptedServer
 from tests.browser.test_plan_and_figures import sign_in
-from tests.factories import make_items, make_project
-from tests.scripted_server import ScriptedServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

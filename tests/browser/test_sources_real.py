@@ -8,8 +8,8 @@ from playwright.sync_api import Page, expect
 
 from annotation import jobs
 from routing.models import Source
+from testbed.factories import make_items, make_project
 from tests.browser.test_plan_and_figures import sign_in
-from tests.factories import make_items, make_project
 from tests.llm import MODELS, VllmServer, llm_python
 from tests.support import missing
 

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotation.models import Label, Project, Skip
+from testbed.factories import add_member, make_items, make_project
 from tests.browser.test_labelling import ask, open_page, ready
-from tests.factories import add_member, make_items, make_project
 
 __all__ = ["open_page"]
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

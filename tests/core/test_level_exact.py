@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from benchmarks.enumeration import draws_of, enumerate_cell, false_share, place, tiny_plan
+from testbed.enumeration import draws_of, enumerate_cell, false_share, place, tiny_plan
 from tests.core.worlds import policies
 
 RULES = ("fixed_sequence", "multi_chain", "split_fixed_sequence")

@@ -11,10 +11,9 @@ import os
 
 import pytest
 
-from benchmarks.validity import SECOND_SEED, Cell, Count, Job, certifying_cells, run_job
-from benchmarks.validity_report import failed, limit
-from benchmarks.worlds import SETTINGS
 from routing.core.rules import RULES
+from testbed.known_truth import SETTINGS
+from testbed.level import SECOND_SEED, Cell, Count, Job, certifying_cells, failed, limit, run_job
 
 SEED = 2024
 # Draws a world of the slow test; 10,000 take a quarter of an hour each.

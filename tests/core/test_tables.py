@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.draws import Draw
-from benchmarks.worlds import DATA, SETTINGS, Table, available
+from testbed.draws import Draw
+from testbed.known_truth import DATA, SETTINGS, Table, available
 
 LEAST = {"ImageNet": 0.39, "MATH-L5": 0.14, "GSM8K": 0.63}
 """Least mean net saving over the draws below, target "dataset"."""

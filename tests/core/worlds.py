@@ -1,14 +1,14 @@
-"""Small helpers that the tests of the core share; the worlds are those of the benchmarks."""
+"""Small helpers that the tests of the core share; its worlds are those of testbed.known_truth."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.worlds import World, make_world, plan_of, risk
 from routing.core.calibration import Calibration, CalibrationRow
 from routing.core.chain import Chain, Policy
 from routing.core.keys import V_MAX, Key, Thresholds
 from routing.core.plan import Plan
+from testbed.known_truth import World, make_world, plan_of, risk
 
 __all__ = ["World", "at", "calibration_of", "make_world", "plan_of", "policies", "risk"]
 

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from annotation.models import Project, User
-from tests.factories import add_member, make_items, make_project
+from testbed.factories import add_member, make_items, make_project
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from annotation.services.invitations import create_invitation
 from annotation.services.tokens import make_token
 from annotation.services.webhooks import create_webhook, send_test
 from routing.models import Delivery, DeliveryFile, ModelPrice
-from tests.factories import PASSWORD, add_member, made_account, make_image_items, make_project, make_user
-from tests.routing.worlds import World, make_world
+from testbed.factories import PASSWORD, add_member, made_account, make_image_items, make_project, make_user
+from testbed.worlds import World, make_world
 
 ROLES = ("owner", "manager", "reviewer", "annotator", "viewer")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")

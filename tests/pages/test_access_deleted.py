@@ -8,11 +8,11 @@ from annotation.models import Project
 from annotation.services.invitations import create_invitation
 from annotation.services.project_deletion import delete_project
 from annotation.services.tokens import make_token
-from tests.factories import add_member
+from testbed.factories import add_member
+from testbed.worlds import World
 from tests.pages.test_access import API, PAGES, ROLES, address
 from tests.pages.test_access import arguments as arguments
 from tests.pages.test_access import world as world
-from tests.routing.worlds import World
 
 pytestmark = pytest.mark.django_db
 

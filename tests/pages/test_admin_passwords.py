@@ -5,7 +5,7 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import AttemptBucket, AuditEvent, User
-from tests.factories import make_user
+from testbed.factories import make_user
 
 pytestmark = pytest.mark.django_db
 NEW = "a quite new pass-phrase"

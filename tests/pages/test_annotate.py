@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from annotation import queue
 from annotation.models import Draft, Label, Skip, WorkItem
-from tests.factories import add_member
+from testbed.factories import add_member
 
 pytestmark = pytest.mark.django_db
 PART = {"HX-Request": "true"}

@@ -10,7 +10,7 @@ from django.urls import reverse
 from annotation import queue
 from annotation.models import AuditEvent, Comment, Label, Skip, WorkItem
 from annotation.ports import routing_port
-from tests.factories import add_member, make_image_items, make_items, make_project
+from testbed.factories import add_member, make_image_items, make_items, make_project
 from tests.pages.test_annotate import PART, fields
 
 pytestmark = pytest.mark.django_db

@@ -15,7 +15,7 @@ from annotation.models import AttemptBucket
 from annotation.services.invitations import create_invitation
 from annotation.services.members import create_account
 from annotation.services.password_links import reset_link
-from tests.factories import PASSWORD, make_project, make_user
+from testbed.factories import PASSWORD, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 NEW = "a quite new pass-phrase"

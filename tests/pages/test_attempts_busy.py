@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from annotation.services.attempts import ServerBusyError
 from annotation.services.invitations import create_invitation
-from tests.factories import PASSWORD, make_project, make_user
+from testbed.factories import PASSWORD, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 NEW = "a quite new pass-phrase"

@@ -14,8 +14,8 @@ from annotation.models import Membership
 from annotation.services.files import store_file
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
-from tests.factories import add_member, make_items
-from tests.routing.worlds import World, make_world
+from testbed.factories import add_member, make_items
+from testbed.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 ROLES = Membership.Role.values

@@ -27,8 +27,8 @@ from routing.models import Delivery, ModelPrice, Prediction, PromptVersion, Run
 from routing.selectors.item_history import item_history
 from routing.services.model_prices import save_price
 from routing.services.sources import save_source
-from tests.factories import make_items, make_project, make_user
-from tests.routing.worlds import make_world
+from testbed.factories import make_items, make_project, make_user
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

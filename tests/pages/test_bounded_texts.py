@@ -13,7 +13,7 @@ from annotation.errors import InputError
 from annotation.markdown import render, render_kept
 from annotation.models import Item, Project
 from annotation.services.projects import update_project
-from tests.factories import make_items, make_project
+from testbed.factories import make_items, make_project
 
 pytestmark = pytest.mark.django_db
 TOO_LONG = "**word** " * (5_000_000 // 9)

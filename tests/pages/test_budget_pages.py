@@ -8,7 +8,7 @@ from django.urls import reverse
 from annotation import jobs
 from annotation.models import Job
 from routing.backends.recorded import Recorded
-from tests.routing.worlds import make_world
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ from django.urls import reverse
 from routing.models import Run
 from routing.selectors.run_words import limits_of
 from routing.selectors.runs import run_report
-from tests.routing.worlds import make_world
+from testbed.worlds import make_world
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.django_db

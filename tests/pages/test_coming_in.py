@@ -7,7 +7,7 @@ from django.urls import reverse
 from annotation.models import Invitation, Project, User
 from annotation.services.addressed import invite_person
 from annotation.services.invitations import create_invitation
-from tests.factories import PASSWORD, invited_unchosen, made_account, make_project, make_user
+from testbed.factories import PASSWORD, invited_unchosen, made_account, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 

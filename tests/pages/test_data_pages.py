@@ -12,9 +12,9 @@ from annotation.models import Item, Job, JobProblem, Project, StoredFile
 from annotation.services import audit
 from annotation.services.files import store_file
 from routing.models import ItemScore
+from testbed.factories import make_image, make_image_items, make_items
+from testbed.worlds import make_world
 from tests.annotation.test_importers import make_zip
-from tests.factories import make_image, make_image_items, make_items
-from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7|add:7 }}"

@@ -20,8 +20,8 @@ from routing.models import Delivery, Run
 from routing.services.deliveries import deliver
 from routing.services.validity import mark_invalid
 from routing.views.deliveries import FILES
-from tests.factories import add_member, make_items
-from tests.routing.worlds import World, make_world
+from testbed.factories import add_member, make_items
+from testbed.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 SEERS = ("owner", "manager", "viewer")

@@ -10,8 +10,8 @@ import pytest
 from django.urls import reverse
 
 from routing.models import Delivery
+from testbed.worlds import World, make_world
 from tests.pages.test_delivery_pages import delivered, page_of
-from tests.routing.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from annotation.models import Project
 from routing.services.sources import save_source
-from tests.factories import add_member, make_items, make_project, make_user
+from testbed.factories import add_member, make_items, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 

@@ -9,11 +9,11 @@ from django.urls import reverse
 
 from annotation import jobs, queue
 from annotation.models import Job, Project
+from testbed.factories import add_member, make_image, make_project
 from tests.annotation.test_import_archives import argilla
 from tests.annotation.test_import_excel import workbook
 from tests.annotation.test_import_parquet import table
 from tests.annotation.test_importers import make_zip
-from tests.factories import add_member, make_image, make_project
 from tests.pages.test_data_pages import HOSTILE
 
 pytestmark = pytest.mark.django_db

@@ -10,9 +10,9 @@ from annotation import jobs, queue
 from annotation.models import AuditEvent, Comment, Item, Job, Label, WorkBatch, WorkItem
 from annotation.services.comments import add_comment
 from routing.services.item_changes import CHANGES
-from tests.factories import make_items, make_project
+from testbed.factories import make_items, make_project
+from testbed.worlds import make_world
 from tests.pages.test_items_pages import client_as, main_of, names, routed, table
-from tests.routing.worlds import make_world
 
 __all__ = ["routed"]
 pytestmark = pytest.mark.django_db

@@ -11,8 +11,8 @@ from annotation import queue
 from annotation.models import Comment, Item, Label
 from annotation.services.comments import add_comment
 from routing.runs.cancel import cancel_run
-from tests.factories import add_member, make_items, make_project
-from tests.routing.worlds import World, make_world
+from testbed.factories import add_member, make_items, make_project
+from testbed.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 HOSTILE = '<img src=x onerror=alert(1)><b hx-get="/x">'

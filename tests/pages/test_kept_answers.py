@@ -4,10 +4,10 @@ import pytest
 from django.test import Client
 
 from annotation.services.tokens import make_token
+from testbed.worlds import World
 from tests.pages.test_access import API, METHODS, PUBLIC, SIGNED_IN, address
 from tests.pages.test_access import arguments as arguments
 from tests.pages.test_access import world as world
-from tests.routing.worlds import World
 
 KEPT_NOWHERE = "private, no-store"
 FOR_PROGRAMS = sorted({*API, *(name for name in (*SIGNED_IN, *PUBLIC) if name.startswith("api_")), "metrics"})

@@ -9,7 +9,7 @@ from django.test import Client
 
 from annotation.models import User
 from annotation.views.attempts import COOKIE
-from tests.factories import PASSWORD, make_user
+from testbed.factories import PASSWORD, make_user
 
 pytestmark = pytest.mark.django_db
 LIMIT = 4

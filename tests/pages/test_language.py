@@ -18,8 +18,8 @@ from annotation.models import Job
 from annotation.queue.values import validate_value
 from annotation.selectors.work import annotator_pace
 from hypac_site.middleware import ZONE_COOKIE, ReaderMiddleware
-from tests.factories import make_items
-from tests.routing.worlds import make_world
+from testbed.factories import make_items
+from testbed.worlds import make_world
 
 
 @pytest.fixture(autouse=True)

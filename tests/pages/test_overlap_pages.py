@@ -8,9 +8,9 @@ from django.urls import reverse
 from annotation import queue
 from annotation.models import Settlement, WorkItem
 from annotation.services.projects import update_project
+from testbed.factories import make_project
+from testbed.worlds import make_world
 from tests.annotation.several import SeveralDesk
-from tests.factories import make_project
-from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 SETTINGS = {

@@ -10,7 +10,7 @@ from annotation import queue
 from annotation.markdown import render
 from annotation.models import Project, User
 from annotation.services.files import store_file
-from tests.factories import add_member, make_items, make_project, make_user
+from testbed.factories import add_member, make_items, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7|add:7 }}"

@@ -17,7 +17,7 @@ from annotation.selectors.people import labels_per_day, latest_labels, people
 from annotation.services.invitations import create_invitation
 from annotation.views.throttle import LinkThrottle
 from hypac_site.logs import HideTokens
-from tests.factories import PASSWORD, add_member, made_account, make_items, make_project, make_user
+from testbed.factories import PASSWORD, add_member, made_account, make_items, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 GOOD = "a-long-enough-4711"

@@ -10,8 +10,8 @@ from annotation import queue
 from annotation.models import Choice, Item
 from routing.models import Run
 from routing.views.plan_form import PlanForm
-from tests.factories import make_items, make_project
-from tests.routing.worlds import World, make_world
+from testbed.factories import make_items, make_project
+from testbed.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 PLAN = {"epsilon": "0.1", "alpha": "0.1", "target": "dataset", "m": "60", "p": "0.9"}

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from annotation import jobs
 from routing.models import SentAnswer, Source
-from tests.factories import make_items, make_project
+from testbed.factories import make_items, make_project
 
 pytestmark = pytest.mark.django_db
 

@@ -27,8 +27,15 @@ from routing.models import ModelPrice, Source
 from routing.services.deliveries import deliver
 from routing.services.prompts import add_version
 from routing.services.sources import save_source
-from tests.factories import add_member, make_image_items, make_items, make_project, make_user, remove_deleted
-from tests.routing.worlds import make_world
+from testbed.factories import (
+    add_member,
+    make_image_items,
+    make_items,
+    make_project,
+    make_user,
+    remove_deleted,
+)
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 from annotation import queue
 from annotation.models import Comment, Item, Project, Settlement, User, WorkBatch, WorkItem
 from annotation.services.comments import add_comment
-from tests.factories import add_member, make_items, make_project
+from testbed.factories import add_member, make_items, make_project
 
 pytestmark = pytest.mark.django_db
 PART = {"HX-Request": "true"}

@@ -11,8 +11,8 @@ from annotation import queue
 from annotation.models import User, WorkItem
 from annotation.services.comments import add_comment
 from routing.runs.certify import analyse
-from tests.factories import add_member
-from tests.routing.worlds import World, make_world
+from testbed.factories import add_member
+from testbed.worlds import World, make_world
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from annotation.services.files import store_file
 from annotation.templatetags.hypac import code_spans, percent
 from routing.models import Delivery, DeliveryFile
 from routing.selectors.runs import run_report
-from tests.factories import add_member
-from tests.routing.worlds import make_world
+from testbed.factories import add_member
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

@@ -14,9 +14,9 @@ from routing.backends import BACKENDS, SourceContext, backend_class
 from routing.backends.params import Secret
 from routing.models import ModelPrice, RunSource, Source
 from routing.views.source_fields import SourceFields
-from tests.factories import make_items, make_project
-from tests.routing.worlds import make_world
-from tests.scripted_server import Reply, ScriptedServer
+from testbed.factories import make_items, make_project
+from testbed.scripted_server import Reply, ScriptedServer
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 KEY = "sk-very-secret-0123456789"

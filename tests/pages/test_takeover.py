@@ -12,7 +12,7 @@ from django.urls import reverse
 from annotation.models import AuditEvent, Project, User
 from annotation.services.addressed import invite_person
 from annotation.services.tokens import make_token
-from tests.factories import PASSWORD, invited_unchosen, made_account, make_project, make_user
+from testbed.factories import PASSWORD, invited_unchosen, made_account, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 GOOD = "a-long-enough-4711"

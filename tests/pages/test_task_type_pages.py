@@ -12,7 +12,7 @@ from django.urls import reverse
 from annotation import queue
 from annotation.models import Draft, Label, Project
 from annotation.projects.task_types import TASK_TYPES
-from tests.factories import add_member, make_items, make_project, make_user
+from testbed.factories import add_member, make_items, make_project, make_user
 from tests.pages.test_annotate import PART, fields
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,7 @@ from django.urls import reverse
 from annotation.projects.task_types import TASK_TYPES
 from routing.models import Run
 from routing.runs.plan_losses import NO_EMBEDDINGS
-from tests.routing.worlds import LONG, NUMBERS, SETS, Answers, make_world
+from testbed.worlds import LONG, NUMBERS, SETS, Answers, make_world
 
 pytestmark = pytest.mark.django_db
 CODE = Answers("code", (), LONG.true, LONG.right, LONG.wrong)

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
+from testbed.scripted_server import Reply
 from tests.pages.test_source_pages import add, client, do, fields, page, project, server, url_of
-from tests.scripted_server import Reply
 
 __all__ = ["client", "project", "server"]
 pytestmark = pytest.mark.django_db

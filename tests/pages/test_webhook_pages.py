@@ -12,7 +12,7 @@ from annotation.secrets import decrypt
 from annotation.services.project_life import archive_project, duplicate_project
 from annotation.services.webhooks import create_webhook, send_test
 from annotation.webhooks.sending import switch_off
-from tests.factories import make_project
+from testbed.factories import make_project
 
 URL = "https://example.org/hook?key=4711"
 

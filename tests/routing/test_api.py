@@ -8,8 +8,8 @@ from django.contrib import admin
 from django.urls import reverse
 
 from routing.models import Run
-from tests.factories import add_member, make_user
-from tests.routing.worlds import make_world
+from testbed.factories import add_member, make_user
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

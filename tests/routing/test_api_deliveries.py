@@ -12,8 +12,8 @@ from annotation import jobs
 from routing.management.runs import run_content
 from routing.models import Delivery, Run
 from routing.services.validity import mark_invalid
-from tests.factories import make_project
-from tests.routing.worlds import make_world
+from testbed.factories import make_project
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

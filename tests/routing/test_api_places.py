@@ -8,9 +8,9 @@ import pytest
 
 from annotation.api.root import OnceGenerator
 from annotation.services.webhooks import create_webhook
+from testbed.factories import make_items, make_project
+from testbed.worlds import make_world
 from tests.annotation.apis import Api, problem
-from tests.factories import make_items, make_project
-from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 MADE_UP = (

@@ -7,7 +7,7 @@ import pytest
 from django.urls import reverse
 
 from routing.models import Run
-from tests.routing.worlds import make_world
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 PLAN = {"epsilon": "0.1", "alpha": "0.1", "m": 60, "p": "0.9"}

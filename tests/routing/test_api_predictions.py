@@ -14,8 +14,8 @@ from annotation.api import uploads
 from annotation.services.tokens import make_token
 from routing.models import SentAnswer
 from routing.services.sources import save_source
-from tests.factories import add_member, make_items, make_project
-from tests.routing.worlds import make_world
+from testbed.factories import add_member, make_items, make_project
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 NDJSON = "application/x-ndjson"

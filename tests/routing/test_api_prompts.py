@@ -7,8 +7,8 @@ from django.urls import reverse
 
 from annotation import jobs
 from routing.models import ModelPrice
-from tests.factories import add_member, make_items, make_project
-from tests.scripted_server import ScriptedServer
+from testbed.factories import add_member, make_items, make_project
+from testbed.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"

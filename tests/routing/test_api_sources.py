@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 from django.urls import reverse
 
-from tests.factories import add_member
-from tests.routing.worlds import make_world
+from testbed.factories import add_member
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"

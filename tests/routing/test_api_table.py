@@ -7,8 +7,8 @@ from django.urls import reverse
 
 from annotation import jobs
 from annotation.models import Comment
-from tests.factories import add_member, make_project
-from tests.routing.worlds import make_world
+from testbed.factories import add_member, make_project
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

@@ -20,9 +20,9 @@ from routing.runs.cancel import cancel_run
 from routing.selectors.item_history import item_history
 from routing.selectors.items_table import item_rows
 from routing.selectors.visibility import sight_of
+from testbed.factories import add_member, make_items
+from testbed.worlds import World, make_world, rows_of
 from tests.annotation.apis import Api
-from tests.factories import add_member, make_items
-from tests.routing.worlds import World, make_world, rows_of
 
 pytestmark = pytest.mark.django_db
 GIVEN = 10

@@ -19,7 +19,7 @@ from annotation.models import Item
 from routing.backends import BackendError, open_backend, predict_all
 from routing.backends.sklearn import available_models
 from routing.core.scores import make_score
-from tests.factories import make_image_items, make_items, make_project
+from testbed.factories import make_image_items, make_items, make_project
 
 pytestmark = pytest.mark.django_db
 

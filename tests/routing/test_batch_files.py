@@ -14,8 +14,8 @@ from routing.backends.openai_batch.store import ResultStore
 from routing.services.batch_files import read_answers
 from routing.services.opened import open_source
 from routing.services.sources import save_source
-from tests.factories import make_image_items, make_items
-from tests.scripted_replies import completion
+from testbed.factories import make_image_items, make_items
+from testbed.scripted_replies import completion
 
 pytestmark = pytest.mark.django_db
 

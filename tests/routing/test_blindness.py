@@ -17,8 +17,8 @@ from routing.runs.certify import analyse
 from routing.selectors.item_history import item_history
 from routing.selectors.items_table import item_rows
 from routing.selectors.runs import run_report
-from tests.factories import add_member, make_user
-from tests.routing.worlds import make_world
+from testbed.factories import add_member, make_user
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

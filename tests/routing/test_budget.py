@@ -25,8 +25,8 @@ from routing.runs.cancel import cancel_run
 from routing.runs.plan import outlook
 from routing.selectors.model_money import model_money
 from routing.services.charging import Charge
-from tests.factories import add_member
-from tests.routing.worlds import World, make_world
+from testbed.factories import add_member
+from testbed.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 State = Reservation.State

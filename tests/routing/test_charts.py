@@ -8,7 +8,7 @@ from routing.selectors.runs import RunReport, run_report
 from routing.views.charts import Axis, Figure, Point, Series, as_number, in_percent
 from routing.views.figure import region_figure
 from routing.views.run_charts import run_charts
-from tests.routing.worlds import make_world
+from testbed.worlds import make_world
 
 
 def figure_of(*series: Series) -> Figure:

@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError
 
 from routing.models import Draw, PoolItem, Run, RunSource, Source, Spend
-from tests.factories import make_items, make_project
+from testbed.factories import make_items, make_project
 
 pytestmark = pytest.mark.django_db
 

@@ -17,8 +17,8 @@ from routing.runs.cancel import cancel_run
 from routing.runs.route import route
 from routing.selectors.runs import run_report
 from routing.services.deliveries import deliver
-from tests.factories import make_items
-from tests.routing.worlds import World, files_of, make_world
+from testbed.factories import make_items
+from testbed.worlds import World, files_of, make_world
 from tests.routing.written import files_written
 
 pytestmark = pytest.mark.django_db

@@ -17,10 +17,10 @@ from routing.models import Run
 from routing.services.deliveries import deliver
 from routing.services.delivery_parts import bases_of, newest_base
 from routing.services.new_items import undelivered_run
+from testbed.worlds import World, make_world
 from tests.annotation.test_imported_labels import choice
 from tests.annotation.test_imports import store
 from tests.routing.test_delivery_parts import add_items, lines_of, made, new_in
-from tests.routing.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 

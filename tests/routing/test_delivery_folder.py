@@ -9,10 +9,10 @@ import pytest
 
 from routing.models import Delivery, Run
 from routing.services import delivery_folder, folder_record
+from testbed.worlds import World, make_world
 from tests.routing.test_delivery_parts import Lines, lines_of, made, told
 from tests.routing.test_script_commands import ended
 from tests.routing.test_script_commands import run as run_command
-from tests.routing.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 RECORD = folder_record.NAME

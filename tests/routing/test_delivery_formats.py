@@ -17,8 +17,8 @@ from annotation.values import as_text
 from routing.delivery import FORMATS
 from routing.delivery.row import ADDED, About, Row
 from routing.services.deliveries import deliver
+from testbed.worlds import SETS, World, make_world
 from tests.routing.test_deliveries import delivered, files_of
-from tests.routing.worlds import SETS, World, make_world
 from tests.routing.written import files_written, kinds_of
 
 COLUMNS = ["text", "a,b", "label"]

@@ -18,10 +18,10 @@ from routing.models import Delivery, Run
 from routing.selectors.item_filters import HiddenError
 from routing.services.deliveries import deliver
 from routing.services.delivery_parts import newest_base
-from tests.factories import make_items
+from testbed.factories import make_items
+from testbed.worlds import NUMBERS, SETS, World, files_of, make_world
 from tests.routing.test_script_commands import ended
 from tests.routing.test_script_commands import run as run_command
-from tests.routing.worlds import NUMBERS, SETS, World, files_of, make_world
 
 pytestmark = pytest.mark.django_db
 Lines = dict[str, dict[str, Any]]

@@ -13,7 +13,7 @@ from routing.delivery import rows
 from routing.delivery.rows import delivery_of
 from routing.models import Delivery, Run
 from routing.services.deliveries import deliver
-from tests.routing.worlds import World, make_world, rows_of
+from testbed.worlds import World, make_world, rows_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -14,7 +14,7 @@ from routing.core.verify import main as verify
 from routing.models import Certificate, Run
 from routing.selectors.runs import run_report
 from routing.services.deliveries import deliver
-from tests.routing.worlds import World, make_world
+from testbed.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 OWN = "tests.routing.own_loss:HALF"

@@ -9,8 +9,8 @@ from django.urls import reverse
 
 from annotation import append_only
 from routing.models import PoolItem, Run, RunSource
-from tests.factories import make_user
-from tests.routing.worlds import World, make_world
+from testbed.factories import make_user
+from testbed.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 

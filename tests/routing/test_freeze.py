@@ -15,8 +15,8 @@ from routing.runs.cancel import cancel_run
 from routing.runs.plan import outlook
 from routing.runs.start import start_run
 from routing.services.sources import save_source
-from tests.factories import make_items, make_project
-from tests.routing.worlds import make_world
+from testbed.factories import make_items, make_project
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

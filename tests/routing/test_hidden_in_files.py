@@ -12,11 +12,11 @@ from annotation.models import Job, Project, StoredFile
 from annotation.selectors.answer_columns import answer_columns
 from annotation.services.import_formats import SAMPLE
 from annotation.services.imports import Mapping, preview, start_import
+from testbed.factories import add_member, make_project
 from tests.annotation.apis import Api
 from tests.annotation.test_import_undo import undo
 from tests.annotation.test_importers import make_zip
 from tests.annotation.test_imports import import_file, storage, store
-from tests.factories import add_member, make_project
 from tests.routing.test_shown_columns import recorded
 
 __all__ = ["storage"]

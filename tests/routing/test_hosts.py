@@ -14,7 +14,7 @@ from annotation.checks import host_findings
 from annotation.secrets import encrypt
 from hypac_site import celery
 from routing.models import Source
-from tests.routing.worlds import make_world
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 OURS, THEIRS = "b3VyIGtleSBvdXIga2V5IG91ciBrZXkgb3VyIGtleSE=", "dGhlaXIga2V5IHRoZWlyIGtleSB0aGVpciBrZXkgISE="

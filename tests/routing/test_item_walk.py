@@ -12,8 +12,8 @@ from routing.selectors import item_walk
 from routing.selectors.item_counts import Total, table_total
 from routing.selectors.items_table import item_rows
 from routing.selectors.visibility import sight_of
-from tests.factories import make_items, make_project
-from tests.routing.worlds import make_world
+from testbed.factories import make_items, make_project
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

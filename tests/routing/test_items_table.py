@@ -15,8 +15,8 @@ from routing.selectors.item_filters import FILTERS, HiddenError
 from routing.selectors.item_sorts import NAMES
 from routing.selectors.items_table import in_the_way, item_rows, neighbours
 from routing.selectors.visibility import sight_of
-from tests.factories import add_member, make_items, make_project
-from tests.routing.worlds import NUMBERS, SETS, make_world, rows_of
+from testbed.factories import add_member, make_items, make_project
+from testbed.worlds import NUMBERS, SETS, make_world, rows_of
 
 pytestmark = pytest.mark.django_db
 

@@ -28,10 +28,10 @@ from routing.delivery.label_studio import LabelStudioWriter
 from routing.delivery.row import About, Page
 from routing.delivery.row import Row as DeliveredRow
 from routing.services.suggested_sources import suggested_sources
+from testbed.factories import add_member, make_project, make_user
 from tests import label_studio_story
 from tests.annotation.test_imports import import_file, storage, store
 from tests.annotation.test_label_studio_import import read
-from tests.factories import add_member, make_project, make_user
 from tests.label_studio_story import CONFIG, MODEL, brought, delivered, labelled, results, tasks
 from tests.routing.written import files_written, kinds_of
 

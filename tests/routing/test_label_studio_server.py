@@ -17,8 +17,8 @@ from annotation.models import ApiToken, Item, Project, User
 from annotation.services.tokens import make_token
 from routing.label_studio_ml_server.matching import items_of
 from routing.models import Run
-from tests.factories import add_member, make_image_items, make_items, make_project
-from tests.routing.worlds import NUMBERS, SETS, World, make_world
+from testbed.factories import add_member, make_image_items, make_items, make_project
+from testbed.worlds import NUMBERS, SETS, World, make_world
 
 CONFIG = """<View><Header value="Look"/><Text name="t" value="$text"/>
 <Choices name="sound" toName="t"><Choice value="loud"/></Choices>
@@ -201,7 +201,7 @@ class TestWho:
         assert {answer.status_code for answer in answers} == {401}
 
     def test_passwords_of_accounts_open_nothing(self, world: World, routed: Run) -> None:
-        from tests.factories import PASSWORD
+        from testbed.factories import PASSWORD
 
         given = f"{world.manager.username}:{PASSWORD}".encode()
         headers = {"Authorization": "Basic " + base64.b64encode(given).decode()}

@@ -7,7 +7,7 @@ import pytest
 from annotation.models import Item
 from routing.models import PoolItem, Run
 from routing.selectors.ledger import ledger
-from tests.factories import make_items, make_project
+from testbed.factories import make_items, make_project
 
 pytestmark = pytest.mark.django_db
 

@@ -12,7 +12,7 @@ from annotation.models import AuditEvent
 from routing.models import ModelPrice, Source
 from routing.services.model_prices import delete_price, save_price
 from routing.services.sources import save_source
-from tests.routing.worlds import World, make_world
+from testbed.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 PRICES = {"input": "0.15", "output": "0.60"}

@@ -10,7 +10,7 @@ from annotation.management import scripts
 from annotation.models import Job
 from routing.models import Delivery, Run
 from routing.runs.cancel import cancel_run
-from tests.factories import make_items
+from testbed.factories import make_items
 from tests.routing.test_script_commands import PLAN, ended, run, slug_and_user, world
 
 __all__ = ["world"]

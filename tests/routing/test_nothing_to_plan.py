@@ -8,10 +8,10 @@ from annotation.errors import InputError
 from annotation.models import Project
 from routing.runs.plan import outlook
 from routing.services.sources import save_source
+from testbed.factories import make_project
+from testbed.worlds import make_world
 from tests.annotation.test_imported_labels import bring, choice, task
 from tests.annotation.test_imports import storage
-from tests.factories import make_project
-from tests.routing.worlds import make_world
 
 __all__ = ["storage"]
 pytestmark = pytest.mark.django_db

@@ -24,9 +24,9 @@ from routing.runs.pool import pool_of
 from routing.runs.route import route
 from routing.selectors.money import paid_by, savings
 from routing.selectors.runs import run_report
-from tests.factories import add_member
+from testbed.factories import add_member
+from testbed.worlds import CHOICES, World, make_world
 from tests.routing.test_pipeline import delivered
-from tests.routing.worlds import CHOICES, World, make_world
 
 pytestmark = pytest.mark.django_db
 State = WorkItem.State

@@ -13,8 +13,8 @@ from annotation.services import events
 from annotation.services.webhooks import create_webhook
 from routing.models import Run
 from routing.runs.certify import analyse
+from testbed.worlds import CHOICES
 from tests.routing.test_overlap import PLAN, label, make_crowd
-from tests.routing.worlds import CHOICES
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -17,8 +17,8 @@ from routing.runs.route import route
 from routing.selectors.items_table import item_rows
 from routing.selectors.overview import overview
 from routing.services.deliveries import deliver
-from tests.factories import add_member, make_items, make_project
-from tests.routing.worlds import make_world
+from testbed.factories import add_member, make_items, make_project
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

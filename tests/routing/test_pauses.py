@@ -18,7 +18,7 @@ from routing.backends.recorded import Recorded
 from routing.jobs import queue_of_run
 from routing.models import Prediction, Reservation, Run
 from routing.runs.route import route
-from tests.routing.worlds import World, make_world
+from testbed.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 

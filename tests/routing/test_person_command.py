@@ -11,7 +11,7 @@ import pytest
 
 from annotation.models import AuditEvent, Membership, User
 from annotation.services.members import set_active
-from tests.factories import add_member, make_project, make_user
+from testbed.factories import add_member, make_project, make_user
 from tests.routing.test_script_commands import ended, run
 
 pytestmark = pytest.mark.django_db

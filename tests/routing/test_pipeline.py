@@ -16,7 +16,7 @@ from routing.runs.chains import thresholds_from_json
 from routing.runs.route import route
 from routing.selectors.runs import run_report
 from routing.services.deliveries import deliver
-from tests.routing.worlds import World, files_of, make_world
+from testbed.worlds import World, files_of, make_world
 
 pytestmark = pytest.mark.django_db
 

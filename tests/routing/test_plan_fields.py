@@ -14,7 +14,7 @@ from routing.models import DrawItem, Run
 from routing.runs.plan import outlook, plan_of
 from routing.runs.plan_fields import PlanFields, columns_of_probabilities
 from routing.selectors.plan_options import plan_options
-from tests.routing.worlds import World, make_world
+from testbed.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 

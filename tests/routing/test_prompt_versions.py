@@ -22,9 +22,9 @@ from routing.services.prompts import HIDDEN, shown_to_model
 from routing.services.source_warnings import warnings_of
 from routing.services.sources import delete_source, save_prompt, save_source
 from routing.services.tries import start_try, try_source
-from tests.factories import make_image_items, make_items, make_project
-from tests.routing.worlds import World, make_world
-from tests.scripted_server import ScriptedServer
+from testbed.factories import make_image_items, make_items, make_project
+from testbed.scripted_server import ScriptedServer
+from testbed.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 

@@ -17,7 +17,7 @@ from routing.runs.predict import ReservedItems
 from routing.runs.route import route
 from routing.services import deliveries
 from routing.services.deliveries import deliver
-from tests.routing.worlds import make_world
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

@@ -16,8 +16,8 @@ from annotation.services.files import store_file
 from annotation.services.imports import Mapping, start_import
 from annotation.services.items import text_hash
 from routing.services.deliveries import deliver
-from tests.factories import make_project
-from tests.routing.worlds import World, files_of, make_world
+from testbed.factories import make_project
+from testbed.worlds import World, files_of, make_world
 
 pytestmark = pytest.mark.django_db
 

@@ -20,7 +20,7 @@ from annotation.webhooks import announcing
 from routing.runs.certify import analyse
 from routing.runs.route import route
 from routing.services.deliveries import deliver
-from tests.routing.worlds import World, make_world
+from testbed.worlds import World, make_world
 
 
 @pytest.fixture(autouse=True)

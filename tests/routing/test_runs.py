@@ -16,7 +16,7 @@ from routing.selectors.ledger import ledger
 from routing.selectors.money import paid_by, savings
 from routing.selectors.runs import run_report
 from routing.services.deliveries import deliver
-from tests.routing.worlds import make_world
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

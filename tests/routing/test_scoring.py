@@ -12,7 +12,7 @@ from routing.runs.cancel import cancel_run
 from routing.runs.score import resolve_score
 from routing.services.score_fields import offered_scores
 from routing.services.sources import save_source
-from tests.routing.worlds import NUMBERS, make_world
+from testbed.worlds import NUMBERS, make_world
 
 pytestmark = pytest.mark.django_db
 COLUMNS = {

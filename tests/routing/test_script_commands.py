@@ -19,9 +19,9 @@ from routing.models import Delivery, Run
 from routing.services.delivery_folder import write_delivery
 from routing.services.sources import save_source
 from routing.services.validity import mark_invalid
+from testbed.factories import add_member, make_project, make_user
+from testbed.worlds import World, make_world
 from tests.annotation.test_import_excel import workbook
-from tests.factories import add_member, make_project, make_user
-from tests.routing.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 PLAN = ("--epsilon", "0.1", "--alpha", "0.1", "--m", "40", "--p", "0.9")

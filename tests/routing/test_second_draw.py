@@ -9,7 +9,7 @@ import pytest
 from annotation.models import Label
 from routing.core.verify import verify
 from routing.runs.plan import outlook, plan_of
-from tests.routing.worlds import make_world
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

@@ -19,9 +19,9 @@ from routing.services.sent_answers import send_answers, store_answers_file
 from routing.services.source_warnings import warnings_of
 from routing.services.sources import save_source
 from routing.services.tries import start_try
-from tests.factories import make_items, make_project
+from testbed.factories import make_items, make_project
+from testbed.worlds import make_world
 from tests.routing.sending import counts, problems, sent, uploaded
-from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

@@ -13,9 +13,9 @@ from routing.runs import start
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
 from routing.services.sent_answers import send_answers, store_answers_file
-from tests.factories import make_items
+from testbed.factories import make_items
+from testbed.worlds import World, make_world
 from tests.routing.sending import counts, problems, sent, uploaded
-from tests.routing.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 

@@ -11,10 +11,10 @@ from annotation.selectors.shown_columns import shown_columns
 from annotation.services.imports import Mapping, preview
 from routing.models import Source
 from routing.services.sources import save_source
+from testbed.factories import make_project
+from testbed.worlds import make_world
 from tests.annotation.test_import_undo import undo
 from tests.annotation.test_imports import import_file, storage, store
-from tests.factories import make_project
-from tests.routing.worlds import make_world
 
 __all__ = ["storage"]
 pytestmark = pytest.mark.django_db

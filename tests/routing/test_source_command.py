@@ -9,7 +9,7 @@ import pytest
 from annotation.models import AuditEvent
 from annotation.secrets import decrypt
 from routing.models import Source
-from tests.factories import add_member, make_project
+from testbed.factories import add_member, make_project
 from tests.routing.test_script_commands import ended, run
 
 pytestmark = pytest.mark.django_db

@@ -7,7 +7,7 @@ import pytest
 from annotation.errors import InputError
 from routing.models import Prediction, Spend
 from routing.services.sources import save_source
-from tests.routing.worlds import make_world
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 USAGE = {"tokens_in_column": "read", "tokens_out_column": "written", "seconds_column": "seconds"}

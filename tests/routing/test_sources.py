@@ -14,9 +14,9 @@ from routing.runs.cancel import cancel_run
 from routing.runs.route import route
 from routing.services.run_sources import change_of
 from routing.services.sources import delete_source, move_source, save_source
-from tests.routing.worlds import make_world
-from tests.scripted_replies import model_list
-from tests.scripted_server import ScriptedServer
+from testbed.scripted_replies import model_list
+from testbed.scripted_server import ScriptedServer
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

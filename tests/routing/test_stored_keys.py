@@ -23,8 +23,8 @@ from routing.runs.route import route
 from routing.services.deliveries import deliver
 from routing.services.opened import context_of, open_source
 from routing.services.stored_keys import rotate_stored_keys
-from tests.factories import make_user
-from tests.routing.worlds import make_world
+from testbed.factories import make_user
+from testbed.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

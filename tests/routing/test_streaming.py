@@ -14,7 +14,7 @@ from routing.backends import Answer, BackendError
 from routing.backends.base import Answered
 from routing.backends.recorded import Recorded
 from routing.models import ItemScore, Prediction, Reservation, Run, Spend
-from tests.routing.worlds import World, make_world
+from testbed.worlds import World, make_world
 
 pytestmark = pytest.mark.django_db
 State = Reservation.State

@@ -8,7 +8,7 @@ from django.urls import reverse
 from annotation.errors import InputError
 from annotation.models import Project
 from routing.services.suggested_sources import add_suggested, suggested_sources
-from tests.factories import make_items, make_project
+from testbed.factories import make_items, make_project
 
 pytestmark = pytest.mark.django_db
 

@@ -28,10 +28,10 @@ from routing.selectors.items_table import item_rows
 from routing.selectors.plan_options import plan_options
 from routing.services.source_warnings import recorded_warnings
 from routing.services.sources import save_source
-from tests.factories import add_member, make_project
+from testbed.factories import add_member, make_project
+from testbed.scripted_server import Reply, Request, ScriptedServer
+from testbed.worlds import LONG, NUMBERS, SETS, World, make_world
 from tests.routing.test_deliveries import delivered, lines_of, rows_of
-from tests.routing.worlds import LONG, NUMBERS, SETS, World, make_world
-from tests.scripted_server import Reply, Request, ScriptedServer
 
 pytestmark = pytest.mark.django_db
 

@@ -21,10 +21,10 @@ from routing.services.run_usability import accept_unusable
 from routing.services.sources import save_source
 from routing.services.unusable import kind_of, known_labels
 from routing.services.usability import look_at, look_at_one
-from tests.factories import make_items, make_project
+from testbed.factories import make_items, make_project
+from testbed.worlds import make_world
 from tests.pages.conftest import client_of  # noqa: F401 - a fixture
 from tests.routing.test_script_commands import ended, run
-from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 PLAN = {"epsilon": "0.1", "alpha": "0.1", "target": "dataset", "m": "150", "p": "0.9"}

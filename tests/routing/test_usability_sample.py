@@ -17,10 +17,10 @@ from routing.runs.plan import outlook
 from routing.services import usability
 from routing.services.usability import look_at, look_at_one
 from routing.services.usability_words import in_words
-from tests.factories import add_member, make_items
+from testbed.factories import add_member, make_items
+from testbed.worlds import make_world
 from tests.pages.conftest import client_of  # noqa: F401 - a fixture
 from tests.routing.test_usability import PLAN, source_of
-from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 import redis
 
-from tests.object_store import Bucket, ObjectStoreServer
-from tests.servers import PostgresServer, RedisServer, create_database, drop_database
+from testbed.object_store import Bucket, ObjectStoreServer
+from testbed.servers import PostgresServer, RedisServer, create_database, drop_database
 from tests.support import missing
 from tests.template_database import copy_postgres
 

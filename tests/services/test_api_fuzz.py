@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from annotation.services.tokens import make_token
-from tests.factories import add_member, make_items, make_project
+from testbed.factories import add_member, make_items, make_project
 from tests.pages.test_access import arguments, world  # noqa: F401 - fixtures
 from tests.support import child_environment
 

@@ -10,7 +10,7 @@ from annotation import jobs
 from annotation.errors import ConflictError
 from annotation.models import Job, Project
 from annotation.services.project_life import archive_project
-from tests.factories import make_project
+from testbed.factories import make_project
 
 def import_of(project):
     return jobs.enqueue(project=project, kind_name="import", params={})
@@ -79,7 +79,7 @@ from annotation.models import Job
 from annotation.services.files import store_file
 from annotation.services.import_undo import start_undo
 from annotation.services.imports import Mapping, start_import
-from tests.factories import make_project
+from testbed.factories import make_project
 
 project = make_project()
 

@@ -19,9 +19,9 @@ from annotation.services.files import open_file, store_file
 from hypac_site import environment
 from hypac_site.backup.making import make_backup
 from hypac_site.backup.restoring import check_backup, put_files
-from tests.factories import make_project
-from tests.object_store import ObjectStoreServer
-from tests.servers import create_database, drop_database
+from testbed.factories import make_project
+from testbed.object_store import ObjectStoreServer
+from testbed.servers import create_database, drop_database
 from tests.services.conftest import ROOT, Site
 from tests.template_database import copy_sqlite
 
@@ -34,7 +34,7 @@ from django.db import transaction
 from annotation.models import Item
 from annotation.services.files import store_file
 from routing.services.deliveries import deliver
-from tests.routing.worlds import make_world
+from testbed.worlds import make_world
 world = make_world(200)
 finish = world.finish
 def in_a_transaction():

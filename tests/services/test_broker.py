@@ -16,7 +16,7 @@ import redis
 from kombu.transport import redis as redis_transport
 
 from hypac_site import redis_broker
-from tests.servers import RedisServer
+from testbed.servers import RedisServer
 from tests.services.conftest import ROOT, Site
 
 ROWS = 500

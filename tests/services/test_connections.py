@@ -29,9 +29,9 @@ from annotation.services.fetching import fetch
 from annotation.services.imports import Mapping
 from routing.services.deliveries import deliver
 from routing.services.delivery_exports import export_delivery
-from tests.factories import make_image, make_project, make_user
-from tests.object_store import ACCESS, SECRET, Bucket
-from tests.routing.worlds import World, files_of, make_world
+from testbed.factories import make_image, make_project, make_user
+from testbed.object_store import ACCESS, SECRET, Bucket
+from testbed.worlds import World, files_of, make_world
 
 pytestmark = pytest.mark.django_db
 CSV = "id,text\n" + "".join(f"t{number},text {number} ü\n" for number in range(40))

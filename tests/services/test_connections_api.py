@@ -8,10 +8,10 @@ from annotation.models import AuditEvent, Connection, Job
 from annotation.secrets import decrypt
 from routing.services.deliveries import deliver
 from routing.services.stored_keys import rotate_stored_keys
+from testbed.factories import add_member, make_project, make_user
+from testbed.object_store import ACCESS, SECRET, Bucket
+from testbed.worlds import make_world
 from tests.annotation.apis import Api
-from tests.factories import add_member, make_project, make_user
-from tests.object_store import ACCESS, SECRET, Bucket
-from tests.routing.worlds import make_world
 
 pytestmark = pytest.mark.django_db
 ROWS = "id,text\n" + "".join(f"t{number},text {number}\n" for number in range(9))

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.servers import free_port
+from testbed.servers import free_port
 from tests.template_database import copy_sqlite
 
 ROOT = Path(__file__).resolve().parents[2]

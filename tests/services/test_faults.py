@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.servers import PostgresServer, RedisServer
+from testbed.servers import PostgresServer, RedisServer
 from tests.services.conftest import ROOT
 from tests.support import missing
 

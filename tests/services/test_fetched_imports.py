@@ -10,8 +10,8 @@ from annotation.models import Job, Project, StoredFile
 from annotation.services.fetching import fetch
 from annotation.services.files import store_file
 from annotation.services.imports import Mapping, start_import
-from tests.factories import make_project
-from tests.object_store import Bucket
+from testbed.factories import make_project
+from testbed.object_store import Bucket
 from tests.services.test_connections import CSV, connected, done
 
 pytestmark = pytest.mark.django_db

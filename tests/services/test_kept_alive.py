@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import Client
 
 from annotation.models import StoredFile, User
-from tests.factories import make_image_items, make_project, make_user
+from testbed.factories import make_image_items, make_project, make_user
 from tests.services.web_process import serving
 from tests.support import child_environment
 

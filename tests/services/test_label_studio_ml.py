@@ -10,7 +10,7 @@ import pytest
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.backends import SourceContext, TaskSpec, open_backend, predict_all
-from tests.servers import free_port
+from testbed.servers import free_port
 
 PYTHON = os.environ.get("HYPAC_TEST_LABEL_STUDIO_ML", "")
 PETS = TaskSpec("single_choice", (("c1", "cat"), ("d1", "dog")))

@@ -12,7 +12,7 @@ from threading import Condition
 
 import pytest
 
-from tests.scripted_server import Request, ScriptedServer
+from testbed.scripted_server import Request, ScriptedServer
 from tests.services.test_embedded import Site, until
 from tests.template_database import copy_sqlite
 
@@ -29,7 +29,7 @@ from annotation.models import User
 from annotation.services.projects import ChoiceSpec, create_project
 from routing.runs.start import start_run
 from routing.services.sources import save_source
-from tests.factories import make_items
+from testbed.factories import make_items
 user = User.objects.create_user("manager")
 project = create_project(user=user, name="Calls", choices=[ChoiceSpec("cat"), ChoiceSpec("dog")])
 make_items(project, [f"text number {{number}}" for number in range({ITEMS})])

@@ -32,11 +32,11 @@ from annotation.storage import StorageError
 from hypac_site import environment
 from routing.backends.openai_batch.store import ResultStore
 from routing.services.deliveries import deliver
+from testbed.factories import make_image, make_project, remove_deleted
+from testbed.object_store import Bucket, ObjectStoreServer
+from testbed.servers import dead_port
+from testbed.worlds import make_world
 from tests.annotation.test_importers import make_zip
-from tests.factories import make_image, make_project, remove_deleted
-from tests.object_store import Bucket, ObjectStoreServer
-from tests.routing.worlds import make_world
-from tests.servers import dead_port
 
 pytestmark = pytest.mark.django_db
 ROWS = "id,text\n" + "".join(f"t{number},text {number}\n" for number in range(40))

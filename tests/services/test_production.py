@@ -19,7 +19,7 @@ import psycopg
 import pytest
 import yaml
 
-from tests.servers import free_port
+from testbed.servers import free_port
 from tests.services.conftest import ROOT
 
 HOST = "labels.test"

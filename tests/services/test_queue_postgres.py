@@ -37,7 +37,7 @@ from datetime import timedelta
 from unittest.mock import patch
 from django.utils import timezone
 from annotation import queue
-from tests.factories import add_member, make_items, make_project
+from testbed.factories import add_member, make_items, make_project
 project = make_project()
 ann, ben = add_member(project), add_member(project)
 ids = [item.pk for item in make_items(project, 1)]

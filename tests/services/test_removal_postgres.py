@@ -16,7 +16,7 @@ def test_a_removal_goes_on_where_its_worker_was_killed(migrated_url: str, tmp_pa
 MAKE = """
 from annotation import jobs
 from annotation.models import Job, Project
-from tests.factories import make_items, make_project
+from testbed.factories import make_items, make_project
 project = make_project(name="Reviews")
 make_items(project, 5)
 jobs.enqueue(project=project, kind_name="import", params={})

@@ -6,7 +6,7 @@ from tests.services.conftest import Site
 SEARCH = """
 from django.db import connection
 from annotation.models import Item
-from tests.factories import make_project
+from testbed.factories import make_project
 project = make_project()
 from routing.selectors.item_filters import conditions
 from routing.selectors.visibility import sight_of

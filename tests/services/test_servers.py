@@ -3,7 +3,7 @@
 import psycopg
 import redis
 
-from tests.servers import PostgresServer, RedisServer
+from testbed.servers import PostgresServer, RedisServer
 from tests.services.conftest import Site
 
 

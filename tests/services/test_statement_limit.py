@@ -22,7 +22,7 @@ import os, psycopg
 from django.test import Client
 from django.urls import reverse
 from annotation.selectors.snapshot import in_snapshot
-from tests.factories import make_items, make_project
+from testbed.factories import make_items, make_project
 project = make_project()
 make_items(project, 3)
 client = Client(headers={"host": "localhost"})

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts import Host
-from tests.hosts_story import Story
-from tests.object_store import Bucket, ObjectStoreServer
-from tests.servers import free_port
+from testbed.hosts import Host
+from testbed.hosts_story import Story
+from testbed.object_store import Bucket, ObjectStoreServer
+from testbed.servers import free_port
 
 ROWS = 4_000
 KEY = "YSBrZXkgdGhhdCBhbGwgaG9zdHMgaGF2ZSBpbiBjb20="

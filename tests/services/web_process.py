@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 
 from hypac_site.supervisor import BEHIND_PROXY, web_command
-from tests.servers import free_port
+from testbed.servers import free_port
 from tests.services.conftest import ROOT
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from annotation.models import Project
-from tests.factories import make_project
+from testbed.factories import make_project
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from hypac_site.cache import SoftRedisCache
-from tests.servers import dead_port
+from testbed.servers import dead_port
 
 
 @pytest.fixture

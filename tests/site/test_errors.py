@@ -11,8 +11,8 @@ from annotation.api.root import Root
 from annotation.services.tokens import make_token
 from annotation.views import projects
 from hypac_site.errors import permission_denied
+from testbed.factories import make_project, make_user
 from tests.annotation.apis import problem
-from tests.factories import make_project, make_user
 
 pytestmark = pytest.mark.django_db
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PURGE")

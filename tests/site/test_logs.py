@@ -17,7 +17,7 @@ from annotation.log_context import logged
 from annotation.models import Job
 from annotation.views import projects
 from hypac_site.logs import JsonFormatter, TextFormatter
-from tests.factories import add_member, make_project
+from testbed.factories import add_member, make_project
 
 TOKEN = "abcdefghijklmnopqrstuvwxyz0123456789"
 

@@ -17,8 +17,8 @@ from annotation import jobs, queue
 from annotation.models import Job, WorkItem
 from hypac_site.metrics import models, work
 from routing.models import Prediction, Spend
-from tests.factories import make_items, make_user
-from tests.routing.worlds import World, make_world
+from testbed.factories import make_items, make_user
+from testbed.worlds import World, make_world
 
 TOKEN = "a-token-of-the-tests"
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

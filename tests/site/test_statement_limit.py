@@ -8,7 +8,7 @@ from django.test import Client
 
 from hypac_site import statement_limit
 from hypac_site.statement_limit import was_ended
-from tests.factories import make_project
+from testbed.factories import make_project
 
 pytestmark = [
     pytest.mark.django_db,

@@ -10,7 +10,7 @@ from annotation.models import ApiToken, KeyedRequest
 from annotation.services.tokens import make_token
 from annotation.tasks import reconcile_jobs
 from hypac_site import supervisor
-from tests.factories import make_user
+from testbed.factories import make_user
 
 
 def by_serve() -> None:

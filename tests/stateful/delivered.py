@@ -6,7 +6,7 @@ from typing import Any
 from routing.core.verify import verify
 from routing.models import Delivery, Route, Run
 from routing.services.deliveries import deliver
-from tests.routing.worlds import files_of
+from testbed.worlds import files_of
 from tests.stateful.invariants import Invariants
 
 

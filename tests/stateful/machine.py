@@ -28,7 +28,7 @@ from routing.runs.route import route
 from routing.runs.start import start_run
 from routing.services.deliveries import deliver
 from routing.services.sources import save_source
-from tests.factories import add_member, make_project
+from testbed.factories import add_member, make_project
 from tests.stateful.delivered import Deliveries
 from tests.stateful.kills import killed_before
 from tests.stateful.labelling import CHOICES, PEOPLE, Held, Labelling, people

@@ -20,7 +20,7 @@ from annotation.models import Job, Label, User, WorkItem
 from routing.models import Prediction, Route, Run
 from routing.runs.certify import analyse
 from routing.runs.route import route
-from tests.routing.worlds import World, make_world
+from testbed.worlds import World, make_world
 from tests.stateful.kills import killed_before
 
 pytestmark = pytest.mark.django_db

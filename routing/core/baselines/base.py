@@ -7,6 +7,7 @@ from typing import Protocol
 
 from routing.core.arrays import Bools, Floats
 from routing.core.cascade import Decision
+from routing.core.messages import Message
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,12 @@ class Baseline(Protocol):
         """Whether the error of what is delivered exceeds epsilon with probability at most alpha, by proof."""
 
     @property
-    def summary(self) -> str:
+    def summary(self) -> Message:
         """One plain sentence."""
 
-    def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> str:
+    def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> Message | None:
         """Why it cannot work with K models, of which those marked in ``scored`` (K,) have a score of their
-        own; '' if it can.
+        own; None if it can.
         """
 
     def decide(self, sample: Labelled, *, epsilon: float, alpha: float) -> Decision:

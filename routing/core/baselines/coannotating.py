@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from routing.core.arrays import Floats, Ints
 from routing.core.baselines.base import Labelled
 from routing.core.calibration import cumulative
 from routing.core.cascade import Decision, Stage
+from routing.core.messages import Message, say
 
 PLACES = 60
 """With three models or more, at most so many scores are tried for each threshold but the last."""
@@ -27,10 +29,10 @@ class CoAnnotating:
     name: str = "coannotating"
     bound: str = ""
     holds_level: bool = False
-    summary: str = "The cheapest thresholds whose observed error is at most epsilon, without any bound."
+    summary: ClassVar[Message] = say("baseline.coannotating")
 
-    def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> str:
-        return ""
+    def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> Message | None:
+        return None
 
     def decide(self, sample: Labelled, *, epsilon: float, alpha: float) -> Decision:
         order = np.argsort(sample.u[:, 0], kind="stable")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log, log1p
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -11,6 +12,7 @@ from scipy import special
 from routing.core.arrays import Floats
 from routing.core.baselines.base import Labelled
 from routing.core.cascade import Decision, Stage
+from routing.core.messages import Message, say
 
 
 @dataclass(frozen=True)
@@ -28,20 +30,16 @@ class CascadedSelectiveEvaluation:
     name: str = "cse"
     bound: str = "binomial"
     holds_level: bool = False
-    summary: str = "Each model labels what it is sure enough of by its own score; people label the rest."
+    summary: ClassVar[Message] = say("baseline.cse")
 
-    def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> str:
+    def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> Message | None:
         if not all(scored):
-            missing = scored.index(False) + 1
-            return (
-                f"'{self.name}' needs a score of every model itself, and model {missing} has none "
-                f"(a column conf{missing} or u{missing})"
-            )
+            return say("baseline.score_missing", baseline=self.name, model=scored.index(False) + 1)
         if not binary:
-            return f"'{self.name}' uses the exact binomial test, which needs a loss of 0 or 1"
+            return say("baseline.needs_binary", baseline=self.name)
         if not constant_p:
-            return f"'{self.name}' uses the exact binomial test, which needs one probability of asking"
-        return ""
+            return say("baseline.needs_constant_p", baseline=self.name)
+        return None
 
     def decide(self, sample: Labelled, *, epsilon: float, alpha: float) -> Decision:
         level = alpha / max(sample.models, 1)

@@ -14,6 +14,7 @@ from routing.core.baselines import BASELINES, Baseline, Labelled
 from routing.core.bounds import BOUNDS, Evidence
 from routing.core.calibration import Calibration, CalibrationRow, losses_of_answers
 from routing.core.cascade import Decision
+from routing.core.messages import Message, say, sentences
 from routing.core.plan import Plan
 
 
@@ -38,8 +39,8 @@ class Observed:
     upper_bound : float or None
         Its own bound of its choice, as if this were the only one looked at.
     holds_level : bool
-    sentence : str
-    refusal : str
+    said : messages
+    refused : message or None
         Why it cannot be computed here; everything else is then empty.
     """
 
@@ -52,8 +53,18 @@ class Observed:
     observed_errors: float = 0.0
     upper_bound: float | None = None
     holds_level: bool = False
-    sentence: str = ""
-    refusal: str = ""
+    said: tuple[Message, ...] = ()
+    refused: Message | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What it promises, in English."""
+        return sentences(self.said)
+
+    @property
+    def refusal(self) -> str:
+        """Why it cannot be computed, in English, or ''."""
+        return "" if self.refused is None else str(self.refused)
 
 
 @dataclass(frozen=True)
@@ -110,21 +121,16 @@ class Sample:
         )
         return cls(plan, labelled, calibration.v[kept], usable, scored, partly)
 
-    def refusal(self, baseline: Baseline) -> str:
-        """Why the baseline cannot be computed on this sample, in words of a run; '' if it can."""
+    def refusal(self, baseline: Baseline) -> Message | None:
+        """Why the baseline cannot be computed on this sample, in words of a run; None if it can."""
         every = (True,) * len(self.scored)
         known = {"binary": self.labelled.binary, "constant_p": self.plan.constant_p}
         if refusal := baseline.refusal(scored=every, **known):
             return refusal
         if baseline.refusal(scored=self.scored, **known):
-            if any(self.partly[1:]):
-                return (
-                    "it needs an own score of a later model on every item that it looks at, and where the "
-                    "probabilities of asking vary, later models answered only for the drawn items that "
-                    "people were asked about"
-                )
-            return "it needs an own score of a later model on every item that it looks at, and there is none"
-        return ""
+            in_part = any(self.partly[1:])
+            return say("baseline.run_score_in_part" if in_part else "baseline.run_score_missing")
+        return None
 
     def decide(self, baseline: Baseline, epsilon: Decimal) -> Decision:
         return baseline.decide(self.labelled, epsilon=float(epsilon), alpha=float(self.plan.alpha))
@@ -151,7 +157,7 @@ def compare_baselines(sample: Sample) -> Iterator[Observed]:
     """Every baseline of the registry on ``sample``, at the epsilon and alpha of its plan."""
     for baseline in BASELINES:
         if refusal := sample.refusal(baseline):
-            yield Observed(baseline.name, baseline.bound, refusal=refusal)
+            yield Observed(baseline.name, baseline.bound, refused=refusal)
             continue
         decision = sample.decide(baseline, sample.plan.epsilon)
         losses, saving = sample.outcome(decision)
@@ -167,8 +173,7 @@ def compare_baselines(sample: Sample) -> Iterator[Observed]:
             observed_errors=float(losses.sum()),
             upper_bound=0.0 if holds else _upper(sample, baseline.bound, losses),
             holds_level=holds,
-            sentence=baseline.summary
-            + ("" if holds else " It does not hold the stated level for the error of what is delivered."),
+            said=(baseline.summary, *([] if holds else [say("baseline.not_held")])),
         )
 
 

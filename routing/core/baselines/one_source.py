@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from routing.core.baselines.base import Labelled
 from routing.core.cascade import Decision, Stage
+from routing.core.messages import Message, say
 
 
 @dataclass(frozen=True)
@@ -17,10 +19,10 @@ class PeopleOnly:
     name: str = "people_only"
     bound: str = ""
     holds_level: bool = True
-    summary: str = "People label everything."
+    summary: ClassVar[Message] = say("baseline.people_only")
 
-    def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> str:
-        return ""
+    def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> Message | None:
+        return None
 
     def decide(self, sample: Labelled, *, epsilon: float, alpha: float) -> Decision:
         return Decision((), ())
@@ -33,10 +35,10 @@ class BestSingleModel:
     name: str = "best_single_model"
     bound: str = ""
     holds_level: bool = False
-    summary: str = "The model with the fewest errors on the asked items labels everything."
+    summary: ClassVar[Message] = say("baseline.best_single_model")
 
-    def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> str:
-        return "" if scored else "'best_single_model' needs a model"
+    def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> Message | None:
+        return None if scored else say("baseline.needs_a_model")
 
     def decide(self, sample: Labelled, *, epsilon: float, alpha: float) -> Decision:
         weighted = np.where(sample.asked[:, None], sample.alone / sample.p[:, None], 0.0)

@@ -10,6 +10,7 @@ import numpy as np
 from routing.core.baselines.base import Labelled
 from routing.core.bounds import BOUNDS, Evidence
 from routing.core.cascade import NO_TIES, Decision, Stage
+from routing.core.messages import Message, say
 
 
 @dataclass(frozen=True)
@@ -27,18 +28,15 @@ class PacLabeling:
     holds_level: bool = False
 
     @property
-    def summary(self) -> str:
-        return f"Model {self.model + 1} labels where its own score is below one threshold, else people."
+    def summary(self) -> Message:
+        return say("baseline.pac_labeling", model=self.model + 1)
 
-    def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> str:
+    def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> Message | None:
         if self.model >= len(scored):
-            return f"'{self.name}' needs {self.model + 1} models; the table has {len(scored)}"
+            return say("baseline.needs_models", baseline=self.name, models=self.model + 1, there=len(scored))
         if not scored[self.model]:
-            return (
-                f"'{self.name}' needs a score of model {self.model + 1} itself, and the table has none "
-                f"(a column conf{self.model + 1} or u{self.model + 1})"
-            )
-        return ""
+            return say("baseline.own_score_missing", baseline=self.name, model=self.model + 1)
+        return None
 
     def decide(self, sample: Labelled, *, epsilon: float, alpha: float) -> Decision:
         score = sample.u[:, self.model]

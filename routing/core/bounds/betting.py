@@ -12,6 +12,7 @@ import numpy as np
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array, evenly, recommended
 from routing.core.bounds.wealth import Path
+from routing.core.messages import gettext_noop
 
 FETCHED = 1 << 20
 """Losses asked from `Evidence.rows` at a time: bounds the memory."""
@@ -125,8 +126,8 @@ class BettingUpper(Betting):
     """
 
     name: ClassVar[str] = "betting_upper"
-    title: ClassVar[str] = "Betting bound"
-    summary: ClassVar[str] = (
+    title: ClassVar[str] = gettext_noop("Betting bound")
+    summary: ClassVar[str] = gettext_noop(
         "The usual choice where a label can be more or less wrong, as with a distance between numbers."
     )
     certifies: ClassVar[bool] = True
@@ -158,8 +159,10 @@ class PaperBetting(Betting):
     """
 
     name: ClassVar[str] = "betting"
-    title: ClassVar[str] = "Two-sided betting bound of the paper"
-    summary: ClassVar[str] = "For reproducing the paper only; the one-sided betting bound needs fewer labels."
+    title: ClassVar[str] = gettext_noop("Two-sided betting bound of the paper")
+    summary: ClassVar[str] = gettext_noop(
+        "For reproducing the paper only; the one-sided betting bound needs fewer labels."
+    )
     certifies: ClassVar[bool] = False
     hedges: ClassVar[int] = 2
 

@@ -11,6 +11,7 @@ from scipy import special
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array, recommended
+from routing.core.messages import gettext_noop
 
 
 class Binomial(Bound):
@@ -21,8 +22,8 @@ class Binomial(Bound):
     """
 
     name: ClassVar[str] = "binomial"
-    title: ClassVar[str] = "Exact count for new items"
-    summary: ClassVar[str] = (
+    title: ClassVar[str] = gettext_noop("Exact count for new items")
+    summary: ClassVar[str] = gettext_noop(
         "Exact, with the fewest labels, where a label is right or wrong and new items will follow."
     )
     certifies: ClassVar[bool] = True

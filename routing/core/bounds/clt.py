@@ -12,6 +12,7 @@ from scipy import special
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array, recommended
+from routing.core.messages import gettext_noop
 
 
 class CentralLimit(Bound):
@@ -23,8 +24,8 @@ class CentralLimit(Bound):
     """
 
     name: ClassVar[str] = "clt"
-    title: ClassVar[str] = "Normal approximation of the paper"
-    summary: ClassVar[str] = (
+    title: ClassVar[str] = gettext_noop("Normal approximation of the paper")
+    summary: ClassVar[str] = gettext_noop(
         "For comparison with the paper only: it passes bad thresholds more often than it says."
     )
     certifies: ClassVar[bool] = False

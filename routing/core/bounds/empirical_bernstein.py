@@ -8,6 +8,7 @@ import numpy as np
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array, recommended
+from routing.core.messages import gettext_noop
 
 
 class EmpiricalBernstein(Bound):
@@ -19,8 +20,8 @@ class EmpiricalBernstein(Bound):
     """
 
     name: ClassVar[str] = "empirical_bernstein"
-    title: ClassVar[str] = "Empirical Bernstein bound"
-    summary: ClassVar[str] = (
+    title: ClassVar[str] = gettext_noop("Empirical Bernstein bound")
+    summary: ClassVar[str] = gettext_noop(
         "Safe for new items and every loss, but it needs more labels than the betting bound."
     )
     certifies: ClassVar[bool] = True

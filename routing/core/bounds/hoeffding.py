@@ -10,6 +10,7 @@ import numpy as np
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array
+from routing.core.messages import gettext_noop
 
 
 class Hoeffding(Bound):
@@ -23,8 +24,10 @@ class Hoeffding(Bound):
     """
 
     name: ClassVar[str] = "hoeffding"
-    title: ClassVar[str] = "Hoeffding's bound"
-    summary: ClassVar[str] = "Safe for everything and simple to explain, but it needs the most labels."
+    title: ClassVar[str] = gettext_noop("Hoeffding's bound")
+    summary: ClassVar[str] = gettext_noop(
+        "Safe for everything and simple to explain, but it needs the most labels."
+    )
     certifies: ClassVar[bool] = True
     mean_only: ClassVar[bool] = True
 

@@ -9,6 +9,7 @@ from scipy import special
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array
+from routing.core.messages import gettext_noop
 
 ROUNDING = 1e-9
 """Taken off the summed loss before it is rounded up: a whole number may have come out a little too large."""
@@ -26,8 +27,8 @@ class HoeffdingBentkus(Bound):
     """
 
     name: ClassVar[str] = "hoeffding_bentkus"
-    title: ClassVar[str] = "Hoeffding-Bentkus bound"
-    summary: ClassVar[str] = (
+    title: ClassVar[str] = gettext_noop("Hoeffding-Bentkus bound")
+    summary: ClassVar[str] = gettext_noop(
         "Safe for every loss; best with few labels, or where some items are asked about more often."
     )
     certifies: ClassVar[bool] = True

@@ -13,6 +13,7 @@ import numpy as np
 from routing.core.arrays import Bools, Floats, Ints
 from routing.core.bounds.base import Bound, Evidence, Risk, recommended
 from routing.core.bounds.tails import tail
+from routing.core.messages import gettext_noop
 
 SECTIONS = 32
 """Parts into which one step of a search cuts its interval: one call of `tail` costs little more for many."""
@@ -70,8 +71,8 @@ class Hypergeometric(Bound):
     """
 
     name: ClassVar[str] = "hypergeometric"
-    title: ClassVar[str] = "Exact count in a finite pool"
-    summary: ClassVar[str] = (
+    title: ClassVar[str] = gettext_noop("Exact count in a finite pool")
+    summary: ClassVar[str] = gettext_noop(
         "Exact, with the fewest labels, where a label is right or wrong and one finished set is delivered."
     )
     certifies: ClassVar[bool] = True

@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from routing.core.costs.base import TOKENS_IN, TOKENS_OUT, Price, price_of, used
+from routing.core.messages import gettext_noop
 
-PRICE_IN = Price("input", "price of the input tokens", "For as many tokens as stated below.")
-PRICE_OUT = Price("output", "price of the output tokens", "For as many tokens as stated below.")
+PRICE_IN = Price(
+    "input", gettext_noop("price of the input tokens"), gettext_noop("For as many tokens as stated below.")
+)
+PRICE_OUT = Price(
+    "output", gettext_noop("price of the output tokens"), gettext_noop("For as many tokens as stated below.")
+)
 PER = Price(
     "per_tokens",
-    "number of tokens that the prices are for",
-    "1000000 for prices per million tokens, 1000 for prices per thousand.",
+    gettext_noop("number of tokens that the prices are for"),
+    gettext_noop("1000000 for prices per million tokens, 1000 for prices per thousand."),
     default=Decimal(1_000_000),
     above_zero=True,
 )
@@ -24,8 +29,8 @@ class ApiPrice:
     """(``input`` * n_in + ``output`` * n_out) / ``per_tokens`` (the paper, experiments, cost functions)."""
 
     name: str = "api_price"
-    title: str = "Price list of an API"
-    summary: str = (
+    title: str = gettext_noop("Price list of an API")
+    summary: str = gettext_noop(
         "Tokens that are read and tokens that are generated each have a price, as API providers charge."
     )
     prices: tuple[Price, ...] = (PRICE_IN, PRICE_OUT, PER)

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from routing.core.costs.base import Price, price_of
+from routing.core.messages import gettext_noop
 
-PER_LABEL = Price("per_label", "price per label", "What every label costs, short or long.")
+PER_LABEL = Price(
+    "per_label", gettext_noop("price per label"), gettext_noop("What every label costs, short or long.")
+)
 
 
 @dataclass(frozen=True)
@@ -16,8 +19,8 @@ class Flat:
     """``per_label``, whatever was used."""
 
     name: str = "flat"
-    title: str = "One price per label"
-    summary: str = "Every label costs the same."
+    title: str = gettext_noop("One price per label")
+    summary: str = gettext_noop("Every label costs the same.")
     prices: tuple[Price, ...] = (PER_LABEL,)
     needs: tuple[str, ...] = ()
 

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from routing.core.costs.base import SECONDS, Price, price_of, used
+from routing.core.messages import gettext_noop
 
 PER_HOUR = Price(
-    "per_hour", "price of an hour", "What the GPU or machine costs while it works: its hourly rate."
+    "per_hour",
+    gettext_noop("price of an hour"),
+    gettext_noop("What the GPU or machine costs while it works: its hourly rate."),
 )
 HOUR = Decimal(3_600)
 
@@ -19,8 +22,8 @@ class Time:
     """``per_hour`` * seconds / 3,600."""
 
     name: str = "time"
-    title: str = "Time of a GPU, by the hour"
-    summary: str = (
+    title: str = gettext_noop("Time of a GPU, by the hour")
+    summary: str = gettext_noop(
         "The time that the machine was busy with an answer, at an hourly rate: a GPU of your own, or rented."
     )
     prices: tuple[Price, ...] = (PER_HOUR,)

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from routing.core.costs.base import TOKENS_OUT, Price, price_of, used
+from routing.core.messages import gettext_noop
 
 PEOPLE_TOKENS = 32_768
 """What a label by a person costs in the paper: the largest number of new tokens that is allowed."""
 PER_TOKEN = Price(
-    "per_token", "price of a token", "1 counts in tokens, as the paper does.", default=Decimal(1)
+    "per_token",
+    gettext_noop("price of a token"),
+    gettext_noop("1 counts in tokens, as the paper does."),
+    default=Decimal(1),
 )
 
 
@@ -22,8 +26,10 @@ class Tokens:
     """
 
     name: str = "tokens"
-    title: str = "Generated tokens"
-    summary: str = "Each token that the model generates counts, as in the paper; what it reads is free."
+    title: str = gettext_noop("Generated tokens")
+    summary: str = gettext_noop(
+        "Each token that the model generates counts, as in the paper; what it reads is free."
+    )
     prices: tuple[Price, ...] = (PER_TOKEN,)
     needs: tuple[str, ...] = (TOKENS_OUT,)
 

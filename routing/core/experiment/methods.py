@@ -140,7 +140,8 @@ class FromLiterature:
         return (self.baseline.bound,)
 
     def refusal(self, table: Table, plan: Plan) -> str:
-        return self.baseline.refusal(scored=table.scored, binary=table.binary, constant_p=table.p is None)
+        refusal = self.baseline.refusal(scored=table.scored, binary=table.binary, constant_p=table.p is None)
+        return "" if refusal is None else str(refusal)
 
     def decide(self, split: Split, plan: Plan) -> Decision:
         sample = split.once("labelled", lambda: _labelled(split))

@@ -14,6 +14,7 @@ import numpy as np
 from routing.core.arrays import Floats
 from routing.core.losses.base import Loss, LossError, LossUnavailableError, known_parameters, short
 from routing.core.losses.imports import load
+from routing.core.messages import gettext_noop
 
 BATCH = 256
 """Most texts that an embedder is given at once, and pairs that are compared at once."""
@@ -106,13 +107,17 @@ class CosineDistanceKind:
     """`CosineDistance` with its embedder."""
 
     name: str = "cosine_distance"
-    summary: str = (
+    summary: str = gettext_noop(
         "A text costs as much as its meaning, by an embedding model, is away from that of the label."
     )
     parameters: Mapping[str, str] = field(
         default_factory=lambda: {
-            "embedder": "'package.module:function', from a list of texts to one vector per text (required)",
-            "model": "name of a model, which the function is then called with: f(texts, model=...)",
+            "embedder": gettext_noop(
+                "'package.module:function', from a list of texts to one vector per text (required)"
+            ),
+            "model": gettext_noop(
+                "name of a model, which the function is then called with: f(texts, model=...)"
+            ),
         }
     )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routing.core.losses.base import Loss, flag, known_parameters
+from routing.core.messages import gettext_noop
 
 ARTICLES = re.compile(r"\b(?:a|an|the)\b", re.IGNORECASE)
 
@@ -50,12 +51,14 @@ class ExactMatchKind:
     """`ExactMatch` with its three switches."""
 
     name: str = "exact_match"
-    summary: str = "A text is right or wrong, whatever its capitals and spaces."
+    summary: str = gettext_noop("A text is right or wrong, whatever its capitals and spaces.")
     parameters: Mapping[str, str] = field(
         default_factory=lambda: {
-            "ignore_case": "whether capitals make no difference (default true)",
-            "ignore_punctuation": "whether punctuation makes none, a minus sign included (default false)",
-            "ignore_articles": "whether the words a, an and the make none (default false)",
+            "ignore_case": gettext_noop("whether capitals make no difference (default true)"),
+            "ignore_punctuation": gettext_noop(
+                "whether punctuation makes none, a minus sign included (default false)"
+            ),
+            "ignore_articles": gettext_noop("whether the words a, an and the make none (default false)"),
         }
     )
 

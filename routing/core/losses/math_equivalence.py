@@ -22,6 +22,7 @@ from threading import Event, Lock, Timer
 from typing import Any
 
 from routing.core.losses.base import Loss, LossError, flag, known_parameters, short, whole
+from routing.core.messages import gettext_noop
 
 SCRIPT = Path(__file__).with_name("math_worker.py")
 ATTEMPTS = 2
@@ -169,12 +170,16 @@ class MathEquivalenceKind:
     """`MathEquivalence` with what math-verify can be told."""
 
     name: str = "math_equivalence"
-    summary: str = "A formula or number is right if it is mathematically the same as the label: 1/2 is 0.5."
+    summary: str = gettext_noop(
+        "A formula or number is right if it is mathematically the same as the label: 1/2 is 0.5."
+    )
     parameters: Mapping[str, str] = field(
         default_factory=lambda: {
-            "decimals": "decimal places to which numbers must agree (default 6)",
-            "strict": "whether x + 1 and y + 1, (1, 2) and {1, 2} differ (default true)",
-            "seconds": "time after which a comparison is given up and counts as wrong (default 10)",
+            "decimals": gettext_noop("decimal places to which numbers must agree (default 6)"),
+            "strict": gettext_noop("whether x + 1 and y + 1, (1, 2) and {1, 2} differ (default true)"),
+            "seconds": gettext_noop(
+                "time after which a comparison is given up and counts as wrong (default 10)"
+            ),
         }
     )
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from routing.core.losses.base import Loss, LossError, amount, known_parameters, short
+from routing.core.messages import gettext_noop
 
 NUMBER = re.compile(
     r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
@@ -66,11 +67,13 @@ class NumericKind:
     """`Numeric` with its two tolerances."""
 
     name: str = "numeric"
-    summary: str = "A number is right if it is close enough to the label, however it is written."
+    summary: str = gettext_noop(
+        "A number is right if it is close enough to the label, however it is written."
+    )
     parameters: Mapping[str, str] = field(
         default_factory=lambda: {
-            "absolute": "largest difference that still counts as right (default 0)",
-            "relative": "the same as a share of the label: 0.01 is 1 % (default 0)",
+            "absolute": gettext_noop("largest difference that still counts as right (default 0)"),
+            "relative": gettext_noop("the same as a share of the label: 0.01 is 1 % (default 0)"),
         }
     )
 

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routing.core.losses.base import Loss, LossError, known_parameters, short
+from routing.core.messages import gettext_noop
 
 SEPARATOR: Mapping[str, str] = {
-    "separator": 'sign between the labels of a plain text, such as "|"; without one a value is a JSON list'
+    "separator": gettext_noop(
+        'sign between the labels of a plain text, such as "|"; without one a value is a JSON list'
+    )
 }
 
 
@@ -85,7 +88,7 @@ class SetEqualKind:
     """`SetEqual` with its separator."""
 
     name: str = "set_equal"
-    summary: str = "Several labels per item: right only if all of them agree."
+    summary: str = gettext_noop("Several labels per item: right only if all of them agree.")
     parameters: Mapping[str, str] = field(default_factory=lambda: SEPARATOR)
 
     def make(self, params: Mapping[str, Any]) -> Loss:
@@ -98,7 +101,7 @@ class JaccardKind:
     """`Jaccard` with its separator."""
 
     name: str = "jaccard"
-    summary: str = "Several labels per item: the share of labels in which the two do not agree."
+    summary: str = gettext_noop("Several labels per item: the share of labels in which the two do not agree.")
     parameters: Mapping[str, str] = field(default_factory=lambda: SEPARATOR)
 
     def make(self, params: Mapping[str, Any]) -> Loss:

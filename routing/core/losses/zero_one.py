@@ -10,6 +10,7 @@ import numpy as np
 
 from routing.core.arrays import Floats
 from routing.core.losses.base import Loss, known_parameters
+from routing.core.messages import gettext_noop
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,9 @@ class ZeroOneKind:
     """`ZeroOne`; it takes no parameters."""
 
     name: str = "zero_one"
-    summary: str = "A label is right or wrong: the two must be the same, character by character."
+    summary: str = gettext_noop(
+        "A label is right or wrong: the two must be the same, character by character."
+    )
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     def make(self, params: Mapping[str, Any]) -> Loss:

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from routing.core.arrays import Bools, Floats
+from routing.core.messages import gettext_noop
 from routing.core.rules.base import Rule
 
 RULE = Rule(
     name="fixed_sequence",
-    title="One chain",
+    title=gettext_noop("One chain"),
     holds_level=True,
     description=(
         "Steps that are each a little cheaper and riskier, fixed without the draw, are tested in order up to "

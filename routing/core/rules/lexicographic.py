@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from routing.core.arrays import Floats, Ints
+from routing.core.messages import gettext_noop
 from routing.core.rules.base import Rule
 
 RULE = Rule(
     name="lexicographic",
-    title="The rule of the paper's proof: largest thresholds",
+    title=gettext_noop("The rule of the paper's proof: largest thresholds"),
     holds_level=False,
     description=(
         "the largest u_2, then the largest u_1, among all pairs whose own bound is at most epsilon; "

@@ -6,11 +6,12 @@ so any of them may be chosen.
 
 from __future__ import annotations
 
+from routing.core.messages import gettext_noop
 from routing.core.rules.base import Rule
 
 RULE = Rule(
     name="multi_chain",
-    title="Several chains",
+    title=gettext_noop("Several chains"),
     holds_level=True,
     description=(
         "Several chains are tested, each at its share of the level, and the cheapest certified step of all "

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from routing.core.arrays import Floats, Ints
+from routing.core.messages import gettext_noop
 from routing.core.rules.base import Rule
 
 RULE = Rule(
     name="pointwise_argmin",
-    title="The paper's rule: cheapest feasible pair",
+    title=gettext_noop("The paper's rule: cheapest feasible pair"),
     holds_level=False,
     description=(
         "the cheapest among all tuples of thresholds whose own bound is at most epsilon, uncorrected for "

@@ -11,11 +11,12 @@ from decimal import Decimal
 from fractions import Fraction
 from math import floor
 
+from routing.core.messages import gettext_noop
 from routing.core.rules.base import Rule
 
 RULE = Rule(
     name="split_fixed_sequence",
-    title="Chain learnt from labels",
+    title=gettext_noop("Chain learnt from labels"),
     holds_level=True,
     description=(
         "The first part of the calibration labels teaches the order of the steps, the rest tests it: good "

@@ -16,6 +16,7 @@ import scipy  # whose parts are read when they are used: `optimize` takes half a
 from scipy import special
 
 from routing.core.arrays import Bools, Floats, Ints
+from routing.core.messages import gettext_noop
 from routing.core.scores.base import (
     Example,
     Examples,
@@ -70,16 +71,18 @@ class Calibrated:
 
     make_part: Callable[[str, Mapping[str, Any]], Score]
     name: str = "calibrated"
-    title: str = "Fitted on other labels"
-    summary: str = (
+    title: str = gettext_noop("Fitted on other labels")
+    summary: str = gettext_noop(
         "The chance that the answer is wrong, learnt from labelled items outside the run: it puts several "
         "scores, and which label was given, on one scale."
     )
     reads: tuple[str, ...] = ()
     parameters: ClassVar[Mapping[str, str]] = {
-        "scores": "The scores that it is learnt from: a list of names.",
-        "by_label": "Whether each label of a list has a level of its own (true unless told otherwise).",
-        "fitted": "What was learnt; filled in when a run starts.",
+        "scores": gettext_noop("The scores that it is learnt from: a list of names."),
+        "by_label": gettext_noop(
+            "Whether each label of a list has a level of its own (true unless told otherwise)."
+        ),
+        "fitted": gettext_noop("What was learnt; filled in when a run starts."),
     }
 
     def parts(self, params: Mapping[str, Any]) -> list[Part]:

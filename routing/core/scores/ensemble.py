@@ -9,6 +9,7 @@ from math import fsum, log
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from routing.core.messages import gettext_noop
 from routing.core.scores.base import (
     ItemScore,
     Score,
@@ -54,12 +55,14 @@ class Ensemble:
     """
 
     name: str = "ensemble"
-    title: str = "Disagreement of samples"
-    summary: str = "How much several answers of the same model to the same item disagree."
+    title: str = gettext_noop("Disagreement of samples")
+    summary: str = gettext_noop("How much several answers of the same model to the same item disagree.")
     reads: tuple[str, ...] = ("samples",)
     parameters: ClassVar[Mapping[str, str]] = {
-        "measure": "'answer' (share of samples that differ from the answer), 'majority' (1 minus the "
-        "share of the most frequent sample) or 'entropy'."
+        "measure": gettext_noop(
+            "'answer' (share of samples that differ from the answer), 'majority' (1 minus the "
+            "share of the most frequent sample) or 'entropy'."
+        )
     }
 
     def make(self, params: Mapping[str, Any]) -> Score:

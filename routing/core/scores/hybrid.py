@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any, ClassVar
 
+from routing.core.messages import gettext_noop
 from routing.core.scores.base import Examples, ItemScore, Part, Score, ScoreError, refuse_unknown, unusable
 from routing.core.scores.composite import read_parts
 
@@ -22,11 +23,13 @@ class Hybrid:
     make_part: Callable[[str, Mapping[str, Any]], Score]
     fit_part: Callable[[str, Mapping[str, Any], Examples], dict[str, Any]]
     name: str = "hybrid"
-    title: str = "Weighted mean of scores"
-    summary: str = "A weighted mean of other scores, steadier than each of them."
+    title: str = gettext_noop("Weighted mean of scores")
+    summary: str = gettext_noop("A weighted mean of other scores, steadier than each of them.")
     reads: tuple[str, ...] = ()
     parameters: ClassVar[Mapping[str, str]] = {
-        "scores": "The scores and their weights: [{'score': name, 'params': {...}, 'weight': 1}, ...]."
+        "scores": gettext_noop(
+            "The scores and their weights: [{'score': name, 'params': {...}, 'weight': 1}, ...]."
+        )
     }
 
     def parts(self, params: Mapping[str, Any]) -> list[Part]:

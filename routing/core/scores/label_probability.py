@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from routing.core.messages import gettext_noop
 from routing.core.scores.base import (
     ItemScore,
     Score,
@@ -27,8 +28,10 @@ class LabelProbability:
     """
 
     name: str = "label_probability"
-    title: str = "Probability of the answer"
-    summary: str = "1 minus the probability of the given answer, renormalised among the allowed labels."
+    title: str = gettext_noop("Probability of the answer")
+    summary: str = gettext_noop(
+        "1 minus the probability of the given answer, renormalised among the allowed labels."
+    )
     reads: tuple[str, ...] = ("probabilities", "label_logprobs")
     parameters: ClassVar[Mapping[str, str]] = {}
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import exp, fsum
 from typing import Any, ClassVar
 
+from routing.core.messages import gettext_noop
 from routing.core.scores.base import (
     ROUNDING,
     ItemScore,
@@ -27,8 +28,8 @@ class Logits:
     """
 
     name: str = "logits"
-    title: str = "Mean token probability"
-    summary: str = "1 minus the mean probability of the tokens that a language model generated."
+    title: str = gettext_noop("Mean token probability")
+    summary: str = gettext_noop("1 minus the mean probability of the tokens that a language model generated.")
     reads: tuple[str, ...] = ("token_probabilities", "token_logprobs")
     parameters: ClassVar[Mapping[str, str]] = {}
 

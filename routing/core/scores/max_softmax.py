@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from routing.core.messages import gettext_noop
 from routing.core.scores.base import (
     ItemScore,
     Score,
@@ -24,8 +25,8 @@ class MaxSoftmax:
     """U = 1 - max_k p_k from ``probabilities``: one number per class, or a mapping from class to number."""
 
     name: str = "max_softmax"
-    title: str = "Largest class probability"
-    summary: str = "1 minus the largest probability that a classifier gives to any class."
+    title: str = gettext_noop("Largest class probability")
+    summary: str = gettext_noop("1 minus the largest probability that a classifier gives to any class.")
     reads: tuple[str, ...] = ("probabilities",)
     parameters: ClassVar[Mapping[str, str]] = {}
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from routing.core.messages import gettext_noop
 from routing.core.scores.base import ItemScore, Score, number_or_reason, refuse_unknown, unusable
 
 
@@ -14,8 +15,10 @@ class Recorded:
     """The recorded ``uncertainty``, else 1 - the recorded ``confidence``; both in [0, 1]."""
 
     name: str = "recorded"
-    title: str = "Recorded confidence"
-    summary: str = "The uncertainty that came with the data, or 1 minus the confidence that did."
+    title: str = gettext_noop("Recorded confidence")
+    summary: str = gettext_noop(
+        "The uncertainty that came with the data, or 1 minus the confidence that did."
+    )
     reads: tuple[str, ...] = ("uncertainty", "confidence")
     parameters: ClassVar[Mapping[str, str]] = {}
 

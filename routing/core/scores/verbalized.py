@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any, ClassVar
 
+from routing.core.messages import gettext_noop
 from routing.core.scores.base import (
     ItemScore,
     Score,
@@ -84,11 +85,13 @@ class Verbalized:
     """
 
     name: str = "verbalized"
-    title: str = "Stated confidence"
-    summary: str = "1 minus the mean confidence that the model states when asked, ten times in the paper."
+    title: str = gettext_noop("Stated confidence")
+    summary: str = gettext_noop(
+        "1 minus the mean confidence that the model states when asked, ten times in the paper."
+    )
     reads: tuple[str, ...] = ("verbalized",)
     parameters: ClassVar[Mapping[str, str]] = {
-        "least_replies": "How many replies must be readable (1 unless told otherwise)."
+        "least_replies": gettext_noop("How many replies must be readable (1 unless told otherwise).")
     }
 
     def make(self, params: Mapping[str, Any]) -> Score:

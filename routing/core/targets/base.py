@@ -4,7 +4,7 @@ words.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -15,6 +15,7 @@ import numpy as np
 from routing.core.arrays import Bools, Floats
 from routing.core.bounds.base import Bound, Evidence, full_losses, recommended
 from routing.core.exact import percent, plain
+from routing.core.messages import Message, say
 from routing.core.right import NOT_COUNTED
 from routing.core.rules.fixed_sequence import Verdict, prefix
 
@@ -189,22 +190,34 @@ class Target(ABC):
             start, width = stop, 2 * width
         return passes
 
-    def sentence(self, promise: Promise) -> str:
-        """What a certificate promises, in words for somebody who answers for the quality of the data."""
-        return " ".join([self.claim(promise), NOT_COUNTED, *self.more(promise)])
+    def promises(self, promise: Promise) -> list[Message]:
+        """What a certificate promises, in sentences for somebody who answers for the quality of the data."""
+        return [self.claim(promise), say(NOT_COUNTED), *self.more(promise)]
 
-    @abstractmethod
-    def claim(self, promise: Promise) -> str:
+    def claim(self, promise: Promise) -> Message:
         """What is at most epsilon, and how often."""
+        params = {
+            "epsilon": plain(promise.epsilon),
+            "odds": percent(1 - promise.alpha),
+            "alpha": plain(promise.alpha),
+        }
+        kind, of = "differ", ""
+        if promise.binary:
+            params["share"] = percent(promise.epsilon)
+        if promise.loss != "zero_one" or not promise.binary:
+            kind = "loss" if promise.binary else "mean"
+            params["loss"] = promise.loss
+        if (size := self.size_named(promise)) is not None:
+            of, params["size"] = "_of", str(size)
+        return Message(f"{self.name}.{kind}{of}", params)
 
-    def more(self, promise: Promise) -> list[str]:
+    def size_named(self, promise: Promise) -> int | None:
+        """The number of items that the claim names, if it names one."""
+        return None
+
+    def more(self, promise: Promise) -> list[Message]:
         """What else belongs to it, in sentences."""
         return []
-
-    @staticmethod
-    def _odds(promise: Promise) -> str:
-        share = percent(1 - promise.alpha)
-        return f"with probability at least {share} over the random draw (alpha = {plain(promise.alpha)})"
 
 
 def counted(bound: Bound, evidence: Evidence) -> bool:

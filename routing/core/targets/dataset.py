@@ -13,8 +13,7 @@ import numpy as np
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence
 from routing.core.bounds.hypergeometric import Hypergeometric, largest_count, largest_self_consistent
-from routing.core.exact import percent, plain
-from routing.core.right import against, differ
+from routing.core.messages import Message, gettext_noop, say
 from routing.core.rules.fixed_sequence import Verdict, prefix
 from routing.core.targets.base import Promise, Target, Taught
 
@@ -69,8 +68,8 @@ class DataSet(Target):
     """D(theta) = (T(theta) - K-(theta)) / N."""
 
     name: ClassVar[str] = "dataset"
-    title: ClassVar[str] = "The delivered data set"
-    summary: ClassVar[str] = (
+    title: ClassVar[str] = gettext_noop("The delivered data set")
+    summary: ClassVar[str] = gettext_noop(
         "The share of labels in the file that is delivered which differ from what a person would give. Every "
         "label by people in it counts as right: for one finished data set."
     )
@@ -134,31 +133,12 @@ class DataSet(Target):
             pool_size=evidence.pool_size, asked=evidence.asked, budget=budget, level=level, spent=spent
         )
 
-    def claim(self, promise: Promise) -> str:
-        epsilon, odds = promise.epsilon, self._odds(promise)
-        size = "" if promise.whole_size is None else f" of {promise.whole_size} items"
-        if promise.binary:
-            return (
-                f"At most {percent(epsilon)} of the labels in the delivered data set{size} "
-                f"{differ(promise.loss)} (epsilon = {plain(epsilon)}), {odds}."
-            )
-        return (
-            f"The mean {against(promise.loss)} of the labels in the delivered data set{size} is at most "
-            f"{plain(epsilon)} (epsilon), {odds}."
-        )
+    def size_named(self, promise: Promise) -> int | None:
+        return promise.whole_size
 
-    def more(self, promise: Promise) -> list[str]:
+    def more(self, promise: Promise) -> list[Message]:
         said = []
         if promise.labelled_before:
-            said.append(f"People had labelled {promise.labelled_before} of these items before the run.")
-        if promise.through_pool:
-            said.append(
-                "This holds for the whole pool, also if the labels that people gave to the calibration set "
-                "were left out."
-            )
-        else:
-            said.append(
-                "Labels that people gave count as right; the part that no person labelled may exceed this "
-                "share on its own."
-            )
+            said.append(say("dataset.labelled_before", before=promise.labelled_before))
+        said.append(say("dataset.through_pool" if promise.through_pool else "dataset.people_are_right"))
         return said

@@ -11,7 +11,7 @@ from annotation.models import Job, Project
 from routing.api.usability import usability_content
 from routing.management.runs import run_content
 from routing.runs.plan import Outlook, outlook
-from routing.runs.start import start_run_knowingly
+from routing.runs.start import start_run
 from routing.services.new_items import has_new_items, undelivered_run
 from routing.services.states import UNDER_WAY, State
 from routing.services.usability_words import in_words
@@ -72,10 +72,10 @@ class Command(ScriptCommand):
             return
         if self.starts_none(access.project, options):
             return
-        run = start_run_knowingly(
+        run = start_run(
             project=access.project,
             user=access.user,
-            anyway=options["anyway"],
+            allow_uncertifiable=options["anyway"],
             accept_unusable=options["accept_unusable"],
             **fields,
         )

@@ -6,8 +6,8 @@ import pytest
 from annotation.models import Project, Webhook
 from annotation.services import webhooks as service
 from annotation.webhooks import announcing
+from testbed.factories import make_project
 from tests.annotation.webhooks.acts import ALL
-from tests.factories import make_project
 from tests.webhook_receiver import Receiver
 
 Make = Callable[..., tuple[Webhook, str]]

@@ -5,7 +5,7 @@ from typing import Any
 
 from annotation.models import Item
 from routing.backends import Answer, Backend, Prompt, SourceContext, TaskSpec, open_backend
-from tests.scripted_server import ScriptedServer
+from testbed.scripted_server import ScriptedServer
 
 ANIMALS = TaskSpec("single_choice", (("cat", "Cat"), ("dog", "Dog")))
 NUMBERS = TaskSpec("number")

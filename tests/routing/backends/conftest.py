@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from routing.backends.openai_api import endpoint, throttle
-from tests.scripted_server import ScriptedServer
+from testbed.scripted_server import ScriptedServer
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ from annotation.errors import InputError
 from annotation.models import Item, StoredFile
 from routing.backends import TaskSpec, predict_all
 from routing.backends.label_studio_ml import calls
+from testbed.scripted_server import Reply, ScriptedServer
 from tests.routing.backends.label_studio import PETS, asked, choice, choose, items_of, open_it, predict
-from tests.scripted_server import Reply, ScriptedServer
 
 
 @pytest.fixture(autouse=True)

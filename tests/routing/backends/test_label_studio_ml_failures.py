@@ -10,6 +10,7 @@ import pytest
 from annotation.errors import InputError
 from routing.backends import BackendError, predict_all
 from routing.backends.label_studio_ml import calls
+from testbed.scripted_server import Reply, Request, ScriptedServer
 from tests.routing.backends.label_studio import (
     asked,
     choose,
@@ -18,7 +19,6 @@ from tests.routing.backends.label_studio import (
     open_it,
     predict,
 )
-from tests.scripted_server import Reply, Request, ScriptedServer
 
 
 @pytest.fixture(autouse=True)

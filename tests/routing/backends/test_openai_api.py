@@ -5,9 +5,9 @@ import pytest
 from routing.backends import BackendError, Prompt, TaskSpec
 from routing.core.scores import make_score
 from routing.core.scores.verbalized import SYSTEM_PROMPT
+from testbed.scripted_replies import completion, failure
+from testbed.scripted_server import Reply, ScriptedServer
 from tests.routing.backends.asking import ANIMALS, NUMBERS, answers, collected, items, open_api
-from tests.scripted_replies import completion, failure
-from tests.scripted_server import Reply, ScriptedServer
 
 SEVERAL = TaskSpec("multiple_choice", (("cat", "Cat"), ("dog", "Dog")))
 

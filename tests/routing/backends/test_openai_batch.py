@@ -10,10 +10,10 @@ from annotation.models import Item
 from routing.backends import BackendError, Prompt, SourceContext, TaskSpec, open_backend, predict_all
 from routing.backends.openai_batch import server as batch_server
 from routing.backends.openai_batch.lines import read_results
+from testbed.scripted_replies import completion
+from testbed.scripted_server import Reply
 from tests.batch_server import Batches
 from tests.routing.backends.asking import ANIMALS, KEY, PLAIN, collected, items
-from tests.scripted_replies import completion
-from tests.scripted_server import Reply
 
 
 @pytest.fixture

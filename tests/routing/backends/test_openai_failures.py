@@ -12,9 +12,9 @@ import pytest
 from routing.backends import BackendError, predict_all
 from routing.backends.openai_api import endpoint, throttle
 from routing.core.scores import make_score
+from testbed.scripted_replies import completion, failure
+from testbed.scripted_server import Reply, ScriptedServer
 from tests.routing.backends.asking import KEY, answers, collected, items, open_api
-from tests.scripted_replies import completion, failure
-from tests.scripted_server import Reply, ScriptedServer
 
 
 def score_of(answer, name="logits"):

@@ -6,9 +6,9 @@ from annotation.models import Item
 from routing.backends import TaskSpec, predict_all
 from routing.backends.openai_api import endpoint
 from routing.core.scores import make_score
+from testbed.scripted_replies import completion, failure
+from testbed.scripted_server import Reply
 from tests.routing.backends.asking import answers, items, open_api
-from tests.scripted_replies import completion, failure
-from tests.scripted_server import Reply
 
 
 def score_of(answer, name="logits"):

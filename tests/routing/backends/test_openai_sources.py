@@ -6,9 +6,9 @@ import pytest
 
 from annotation.errors import InputError
 from routing.backends import BackendError, Prompt, TaskSpec, open_backend
+from testbed.scripted_replies import model_list
+from testbed.scripted_server import Reply, ScriptedServer
 from tests.routing.backends.asking import NUMBERS, answers, collected, items, open_api
-from tests.scripted_replies import model_list
-from tests.scripted_server import Reply, ScriptedServer
 
 SEVERAL = TaskSpec("multiple_choice", (("cat", "Cat"), ("dog", "Dog")))
 

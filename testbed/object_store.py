@@ -8,7 +8,7 @@ import boto3
 import httpx
 from botocore.config import Config
 
-from tests.servers import _Server
+from testbed.servers import _Server
 
 ACCESS, SECRET = "access-of-tests", "secret-of-tests"
 

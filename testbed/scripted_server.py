@@ -5,7 +5,7 @@
         ... server.url ...                                    # http://127.0.0.1:PORT/v1
         assert len(server.calls) == 2
 
-One thread per connection, so a script may block. `python -m tests.scripted_server --delay 0.2` serves until
+One thread per connection, so a script may block. `python -m testbed.scripted_server --delay 0.2` serves until
 it is ended, for processes and benchmarks.
 """
 
@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.scripted_replies import completion, model_list
+from testbed.scripted_replies import completion, model_list
 
 COMPLETIONS = "/chat/completions"
 WORDS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
@@ -267,7 +267,7 @@ def _quietly(function: Callable[..., Any], *arguments: Any) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.scripted_server", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m testbed.scripted_server", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--delay", type=float, default=0.0, help="seconds before each answer")
     parser.add_argument("--answer", default="ok", help="text of every answer")

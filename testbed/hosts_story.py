@@ -17,7 +17,7 @@ import PIL.Image
 import psycopg
 from psycopg import sql
 
-from tests.hosts import Host, until
+from testbed.hosts import Host, until
 
 PASSWORD = "a password for the tests of hosts"
 SET_UP = """
@@ -25,7 +25,7 @@ import sys
 from decimal import Decimal
 from annotation.models import User
 from annotation.services.projects import ChoiceSpec, create_project
-from tests.factories import add_member
+from testbed.factories import add_member
 user = User.objects.create_user("manager", password=sys.argv[1])
 choices = [ChoiceSpec("yes"), ChoiceSpec("no")]
 texts = create_project(user=user, name="Texts", choices=choices, human_cost=Decimal("8"), currency="USD")
@@ -35,8 +35,8 @@ create_project(user=user, name="Pictures", choices=choices)
 WORLD = """
 from annotation.models import Label, Project
 from routing.models import Run
-from tests.hosts_story import truth
-from tests.routing.worlds import World
+from testbed.hosts_story import truth
+from testbed.worlds import World
 project = Project.objects.get(slug="texts")
 members = project.memberships.exclude(user=project.created_by).select_related("user")
 keys = project.items.values_list("external_id", flat=True)

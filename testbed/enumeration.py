@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.worlds import plan_of
 from routing.core.bins import Bins, make_bins
 from routing.core.bounds import BOUNDS
 from routing.core.calibration import along, cumulative, sorted_losses
@@ -24,6 +23,7 @@ from routing.core.keys import Key, Thresholds
 from routing.core.plan import Plan
 from routing.core.rules import RULES
 from routing.core.rules.split_fixed_sequence import first_part
+from testbed.known_truth import plan_of
 
 COSTS = (1, 2, 9)
 STEPS = 6

@@ -2,25 +2,14 @@
 
 from django import template
 
-from routing.core.right import beside
-from routing.core_sentences import told as sentences
-from routing.core_words import said
+from routing.core_language import translated
 from routing.services.unusable import advice, all_passed_on
 from routing.services.usability import Usability
 
 register = template.Library()
 
 
-@register.filter
-def told(text: str) -> str:
-    """A sentence of the core in the language of the reader."""
-    return sentences(text)
-
-
-@register.simple_tag
-def what_is_right(sentence: str) -> str:
-    """What the words of a promise leave open: what its labels are compared with."""
-    return said(beside(sentence))
+register.filter(translated)
 
 
 @register.simple_tag

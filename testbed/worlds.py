@@ -19,7 +19,7 @@ from routing.runs.certify import analyse
 from routing.runs.route import route
 from routing.runs.start import start_run
 from routing.services.sources import save_source
-from tests.factories import add_member, make_items, make_project
+from testbed.factories import add_member, make_items, make_project
 
 CHOICES = ("cat", "dog", "emu")
 

@@ -3,7 +3,7 @@
 They are started from installed programs and ended by the test run that started them; a server that was
 running before is never touched. A command can be run with one:
 
-    python -m tests.servers postgres redis -- COMMAND ...
+    python -m testbed.servers postgres redis -- COMMAND ...
 
 gives COMMAND the variables DATABASE_URL and CELERY_BROKER_URL.
 """
@@ -296,7 +296,7 @@ def _version(binaries: Path) -> tuple[int, ...]:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.servers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m testbed.servers", description=__doc__)
     parser.add_argument("servers", nargs="+", choices=["postgres", "redis"])
     if "--" not in arguments or arguments[-1] == "--":
         parser.error("give the command to run after --")

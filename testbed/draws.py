@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.worlds import Cliff, Setting, World
 from routing.core.bins import Bins, make_bins
 from routing.core.calibration import along, cumulative
 from routing.core.certify import Selection, select, select_in
@@ -21,6 +20,7 @@ from routing.core.forecast import pass_on_costs
 from routing.core.keys import Thresholds, count_at_or_below, pack, pack_thresholds
 from routing.core.plan import Plan
 from routing.core.trial import Trial, arrange
+from testbed.known_truth import Cliff, Setting, World
 
 SPLIT = "split_fixed_sequence"
 

@@ -1,0 +1,211 @@
+"""A picture of the rooms, the folders one level below annotation/ and routing/, and of who imports whom.
+
+    .venv/bin/python benchmarks/rooms.py [--out docs/images/rooms.svg]
+
+An arrow goes from a room to one that it imports from and is as wide as there are imports; a room stands above
+all that it imports from, and an arrow that goes up is red. Left out are imports for types alone, what lies in
+no room, and Django's own folders. The same code gives the same file.
+"""
+
+import argparse
+import math
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+from xml.sax.saxutils import escape
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from testbed.imports import Module, closure, edges_of, modules_of
+
+ROOT = Path(__file__).resolve().parents[1]
+APPS = ("routing", "annotation")
+NO_ROOMS = {"management", "migrations", "templatetags"}
+WIDTH, MARGIN, BOX, TALL, GAP = 1200, 24, 136, 54, 78
+COLOURS = {"routing": "#3b6ea5", "annotation": "#5a8f4e"}
+AGAINST = "#c0392b"
+Room = str  # "annotation.jobs"
+Arrows = dict[tuple[Room, Room], int]
+
+
+class Place(NamedTuple):
+    """Where a room's box is: its left upper corner."""
+
+    x: float
+    y: float
+
+
+def room_of(name: str) -> Room | None:
+    """The folder that a module stands in; None where it stands in no room."""
+    app, _, rest = name.partition(".")
+    folder = rest.partition(".")[0]
+    is_room = folder and folder not in NO_ROOMS and (ROOT / app / folder).is_dir()
+    return f"{app}.{folder}" if is_room else None
+
+
+def arrows_of(modules: dict[str, Module]) -> Arrows:
+    """How many modules of a room import how many of another, for each pair."""
+    found: Counter[tuple[Room, Room]] = Counter()
+    for name, others in edges_of(modules).items():
+        for other in others:
+            start, end = room_of(name), room_of(other)
+            if start and end and start != end:
+                found[start, end] += 1
+    return dict(found)
+
+
+def layers_of(rooms: Iterable[Room], arrows: Arrows) -> dict[Room, int]:
+    """The longest way down from each room; arrows that close a circle do not count."""
+    down: dict[Room, set[Room]] = {room: set() for room in sorted(rooms)}
+    for start, end in sorted(arrows, key=lambda pair: (-arrows[pair], pair)):
+        if start in down and end in down and start not in closure(down, end):
+            down[start].add(end)
+    layers: dict[Room, int] = {}
+
+    def layer(room: Room) -> int:
+        if room not in layers:
+            layers[room] = 1 + max(map(layer, down[room]), default=-1)
+        return layers[room]
+
+    return {room: layer(room) for room in down}
+
+
+def places_of(layers: dict[Room, int], arrows: Arrows, top: float) -> dict[Room, Place]:
+    """Boxes in rows, the highest layer first; in a row each stands near those that it imports from."""
+    rows: dict[int, list[Room]] = defaultdict(list)
+    for room, layer in sorted(layers.items()):
+        rows[layer].append(room)
+    places: dict[Room, Place] = {}
+    for layer in sorted(rows):
+        row = rows[layer]
+        middle = {room: _middle(room, places, arrows) for room in row}
+        row.sort(key=lambda room: (middle[room], room))
+        step = (WIDTH - 2 * MARGIN) / len(row)
+        y = top + (max(rows) - layer) * (TALL + GAP)
+        shift = step / 4 * (-1) ** layer if len(row) < 4 else 0  # so that long arrows pass beside boxes
+        for number, room in enumerate(row):
+            places[room] = Place(MARGIN + step * (number + 0.5) - BOX / 2 + shift, y)
+    return places
+
+
+def _middle(room: Room, places: dict[Room, Place], arrows: Arrows) -> float:
+    found = [
+        (places[end].x, count) for (start, end), count in arrows.items() if start == room and end in places
+    ]
+    total = sum(count for _, count in found)
+    return sum(x * count for x, count in found) / total if total else WIDTH / 2
+
+
+def arrow(start: Place, end: Place, count: int, words: str, colour: str) -> str:
+    """A curve from the lower edge of one box to the upper edge of another, with its number."""
+    x1, y1, x2, y2 = start.x + BOX / 2, start.y + TALL, end.x + BOX / 2, end.y
+    if y2 <= y1:
+        y1, y2, colour = start.y, end.y + TALL, AGAINST
+    bend = (y2 - y1) * 0.45
+    curve = f"M{x1:.0f},{y1:.0f} C{x1:.0f},{y1 + bend:.0f} {x2:.0f},{y2 - bend:.0f} {x2:.0f},{y2:.0f}"
+    return (
+        f'<path d="{curve}" fill="none" stroke="{colour}" stroke-opacity="0.5" '
+        f'stroke-width="{0.8 + math.sqrt(count) / 2:.1f}" marker-end="url(#head)">'
+        f"<title>{escape(words)}</title></path>"
+    )
+
+
+def text(x: float, y: float, words: str, **style: str) -> str:
+    given = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in style.items())
+    return f'<text x="{x:.0f}" y="{y:.0f}"{given}>{escape(words)}</text>'
+
+
+def box(room: Room, place: Place, lines: list[str]) -> str:
+    """A room with its name, and lines about it."""
+    x, y = place
+    app, _, name = room.partition(".")
+    middle = x + BOX / 2
+    return "".join(
+        [
+            f'<rect x="{x:.0f}" y="{y:.0f}" width="{BOX}" height="{TALL}" rx="7" fill="#ffffff" '
+            f'stroke="{COLOURS[app]}" stroke-width="1.6"/>',
+            text(middle, y + 19, name, font_weight="bold", font_size="14"),
+            *(
+                text(middle, y + 34 + 13 * number, line, font_size="10.5", fill="#555555")
+                for number, line in enumerate(lines)
+            ),
+        ]
+    )
+
+
+def panel(app: str, top: float, arrows: Arrows, about: dict[Room, list[str]]) -> tuple[list[str], float]:
+    """The rooms of an app with their arrows, and how high that is."""
+    layers = layers_of(about, arrows)
+    places = places_of(layers, arrows, top + 50)
+    height = 70 + (max(layers.values()) + 1) * (TALL + GAP) - GAP
+    colour = COLOURS[app]
+    drawn = [
+        f'<rect x="4" y="{top:.0f}" width="{WIDTH - 8}" height="{height:.0f}" rx="10" fill="{colour}" '
+        'fill-opacity="0.08"/>',
+        text(MARGIN, top + 28, f"{app}/", text_anchor="start", font_size="18", fill=colour),
+    ]
+    for (start, end), count in sorted(arrows.items()):
+        if start in places and end in places:
+            words = f"{start} imports {end}: {count}"
+            drawn.append(arrow(places[start], places[end], count, words, colour))
+    drawn += [box(room, place, about[room]) for room, place in sorted(places.items())]
+    return drawn, height
+
+
+def about_rooms(modules: dict[str, Module], arrows: Arrows) -> dict[Room, list[str]]:
+    """What a box says of its room."""
+    members: dict[Room, list[Module]] = defaultdict(list)
+    for name, module in sorted(modules.items()):
+        if room := room_of(name):
+            members[room].append(module)
+    about = {}
+    for room, found in members.items():
+        lines = sum(module.source.count("\n") for module in found)
+        about[room] = [f"{len(found)} modules, {lines:,} lines"]
+        if across := sum(count for pair, count in arrows.items() if pair[1] == room and is_across(pair)):
+            about[room].append(f"{across} imports from {APPS[0]}")
+    return about
+
+
+def is_across(pair: tuple[Room, Room]) -> bool:
+    """Whether a room of the first app imports one of the second."""
+    return pair[0].startswith(f"{APPS[0]}.") and pair[1].startswith(f"{APPS[1]}.")
+
+
+def picture(modules: dict[str, Module]) -> str:
+    """The SVG."""
+    arrows = arrows_of(modules)
+    about = about_rooms(modules, arrows)
+    first, second = ({room: about[room] for room in about if room.startswith(f"{app}.")} for app in APPS)
+    upper, height = panel(APPS[0], 20, arrows, first)
+    top = 20 + height + 56
+    lower, further = panel(APPS[1], top, arrows, second)
+    total = top + further + 20
+    down = sum(count for pair, count in arrows.items() if is_across(pair))
+    between = [
+        f'<path d="M{WIDTH // 2},{top - 52:.0f} v42" stroke="#444444" stroke-width="5" '
+        'marker-end="url(#head)"/>',
+        text(WIDTH / 2 + 16, top - 24, f"{down} imports", text_anchor="start", font_size="13"),
+    ]
+    head = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {total:.0f}" '
+        'font-family="sans-serif" text-anchor="middle">',
+        '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" '
+        'markerUnits="userSpaceOnUse" orient="auto">'
+        '<path d="M0,0 L8,4 L0,8 z" fill="#444444"/></marker></defs>',
+        f'<rect width="{WIDTH}" height="{total:.0f}" fill="#ffffff"/>',
+    ]
+    return "\n".join([*head, *upper, *between, *lower, "</svg>", ""])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images" / "rooms.svg")
+    options = parser.parse_args()
+    options.out.write_text(picture(modules_of(ROOT, APPS)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

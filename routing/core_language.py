@@ -1,0 +1,25 @@
+"""What the statistical core says, in the language of the reader. The core itself knows no Django."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.utils.translation import gettext
+
+from routing.core.messages import Message, from_json, sentences
+
+
+def translated(words: str) -> str:
+    """A title or summary that the core declares."""
+    return gettext(words) if words else ""
+
+
+def in_words(said: Message | Iterable[Message]) -> str:
+    return sentences([said] if isinstance(said, Message) else said, gettext)
+
+
+def stored_in_words(stored: Iterable[Mapping[str, Any]], english: str) -> str:
+    """Messages that were stored as JSON; `english` where nothing, or what this version does not know, was."""
+    try:
+        return in_words(from_json(stored)) or english
+    except KeyError:
+        return english
