@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from annotation.api.background import JobBody, accepted
 from annotation.api.base import KeysetPages, ProjectView
 from annotation.api.content import MAX_ID
-from annotation.api.schema import PageQuery, page_of
+from annotation.api.schema import PageQuery, RegisteredField, page_of
 from annotation.api.streams import AnyType
 from annotation.models import User
 from routing.api.runs import RunView
@@ -37,7 +37,7 @@ class DeliveryQuery(PageQuery):
 
 class NewDelivery(serializers.Serializer[Any]):
     formats = serializers.ListField(
-        child=serializers.ChoiceField(choices=list(FORMATS)), allow_empty=False, required=False
+        child=RegisteredField(registered=lambda: FORMATS), allow_empty=False, required=False
     )
     since = serializers.IntegerField(
         required=False,

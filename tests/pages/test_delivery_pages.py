@@ -19,7 +19,7 @@ from annotation.permissions import ROLES_BY_ACTION
 from routing.models import Delivery, Run
 from routing.services.deliveries import deliver
 from routing.services.validity import mark_invalid
-from routing.views.deliveries import FILES
+from routing.views.deliveries import file_words
 from testbed.factories import add_member, make_items
 from testbed.worlds import World, make_world
 
@@ -276,6 +276,6 @@ def test_each_file_is_described_once_whether_formats_can_be_chosen_or_not(client
     for role in ("manager", "viewer"):
         page = page_of(world, client_of(add_member(world.project, role)))
         assert ('name="format"' in page) is (role == "manager")
-        for name, words in FILES.items():
+        for name, words in file_words().items():
             start = str(words).partition("`")[0]
             assert page.count(start) == 1, (role, name)
