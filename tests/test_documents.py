@@ -56,10 +56,11 @@ def test_every_page_can_be_reached_from_the_index() -> None:
     assert [page.name for page in PAGES if page not in linked and page != INDEX] == []
 
 
-def test_pages_that_code_and_templates_name_exist() -> None:
+def test_pages_that_are_named_elsewhere_exist() -> None:
     folders = ("annotation", "routing", "hypac_site", "templates", "tests", "benchmarks", "clients", "locale")
     suffixes = {".py", ".html", ".po", ".md"}
     files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in suffixes]
+    files += [ROOT / "CONTRIBUTING.md", ROOT / "README.md"]
     missing = {
         f"{path.relative_to(ROOT)}: {name}"
         for path in files

@@ -31,7 +31,7 @@ from routing.runs.plan_fields import (
 from routing.runs.plan_losses import loss_of
 from routing.runs.pool import data_set_size, nothing_to_plan_for, pool_of, size_of_pool
 from routing.runs.score import resolve_score
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 from routing.services.source_warnings import recorded_warnings
 from routing.services.unusable import passed_on
 from routing.services.usability import NEARLY_ALL, Looked, look_at
@@ -294,7 +294,7 @@ def score_for(project: Project, source: Source, fields: PlanFields) -> tuple[str
     if fields.score or fields.score_params:
         loss = loss_of(project, fields.loss, fields.loss_params).function
         return resolve_score(project, source, fields.score or None, fields.score_params, loss=loss)
-    return open_source(source).default_score, {}
+    return backend_for(source).default_score, {}
 
 
 def plan_of(run: Run) -> core_plan.Plan:

@@ -29,7 +29,7 @@ from routing.runs.budget import BudgetError, BudgetReservation, lose_what_others
 from routing.runs.score import score_of, store_scores
 from routing.services import storable
 from routing.services.charging import Charge
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 from routing.services.run_sources import change_of
 from routing.services.sql import analyse_tables
 
@@ -120,7 +120,7 @@ class _Predicting:
     ) -> None:
         self.done = done
         self._context, self._run_source, self._stage, self._money = context, run_source, stage, money
-        self._backend: Backend = open_source(run_source.source)
+        self._backend: Backend = backend_for(run_source.source)
         self._score = score_of(run_source.run, run_source)
         self._reader = reader_of(run_source.run.project)
         self._rows = _Rows(run_source, self._reader)

@@ -19,7 +19,7 @@ from routing.core.registry import UnknownNameError
 from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_score, make_score, score_key
 from routing.models import ItemScore, Prediction, Run, RunSource, Source
 from routing.selectors.visibility import hidden_batches
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 from routing.services.score_fields import fields_of, lacking_for
 
 # More than enough for a few coefficients, and quick enough for a page that says at once what is missing.
@@ -48,7 +48,7 @@ def score_of(run: Run, run_source: RunSource) -> ChosenScore:
     """
     if run_source.position == 1:
         return ChosenScore(run.score, run.score_params)
-    return ChosenScore(open_source(run_source.source).default_score)
+    return ChosenScore(backend_for(run_source.source).default_score)
 
 
 def resolve_score(
@@ -69,7 +69,7 @@ def resolve_score(
     Raises InputError, `where` being "score" or "score_params", where there is no such score, the source's
     answers do not bring what it reads, a parameter cannot be used, or too few labels are there to learn from.
     """
-    backend = open_source(first_source)
+    backend = backend_for(first_source)
     own = backend.default_score
     name, given = name or own, dict(params or {})
     if name == "calibrated":
@@ -113,7 +113,7 @@ def _examples(project: Project, source: Source, loss: Loss | None) -> list[Examp
     if not labels:
         return []
     # Only now: a server may have to be asked for it, and pages come here at every change of a field.
-    fingerprint = open_source(source).fingerprint()
+    fingerprint = backend_for(source).fingerprint()
     ids, reader = sorted(labels), reader_of(project)
     found: list[Prediction] = []
     for start in range(0, len(ids), 500):

@@ -16,7 +16,7 @@ from routing.core.targets import TARGETS
 from routing.core_language import translated
 from routing.models import Source
 from routing.runs.plan_losses import loss_of, loss_refusal, losses_of_project
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 from routing.services.score_fields import offered_scores
 
 
@@ -111,7 +111,7 @@ def _scores(project: Project) -> tuple[Option, ...]:
     if first is None:
         return ()
     try:
-        own = open_source(first).default_score
+        own = backend_for(first).default_score
         offered = offered_scores(first)
     except HypacError:
         return ()  # the outlook says what is wrong with the source

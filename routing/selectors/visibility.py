@@ -13,7 +13,7 @@ from annotation.permissions import Access
 from annotation.selectors.answer_columns import answer_columns
 from annotation.selectors.settled import batches_with_overlap
 from routing.models import Certificate, PoolItem, Run, RunSource, Source
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 from routing.services.states import OPEN, ROUTED
 
 Row = TypeVar("Row", bound=Model)
@@ -169,7 +169,7 @@ def hidden_columns(project: Project) -> frozenset[str]:
     columns |= answer_columns(project)
     for source in Source.objects.filter(project=project):
         try:
-            columns |= open_source(source).hidden_columns()
+            columns |= backend_for(source).hidden_columns()
         except HypacError:
             continue  # a source that cannot be opened any more has no columns of ours
     return frozenset(columns)

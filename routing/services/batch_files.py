@@ -12,7 +12,7 @@ from routing.backends.openai_batch import OpenAIBatch
 from routing.backends.openai_batch.lines import request_line
 from routing.backends.openai_batch.store import ResultStore
 from routing.models import Prediction, RunSource, Source
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 
 PAGE = 500
 
@@ -44,7 +44,7 @@ def read_answers(*, source: Source, lines: Iterable[bytes]) -> tuple[int, int]:
 
 
 def _backend(source: Source) -> OpenAIBatch:
-    backend = open_source(source)
+    backend = backend_for(source)
     if not isinstance(backend, OpenAIBatch):
         raise InputError(
             _("The source %(source)s is run by %(backend)s; batch files are those of openai_batch.")

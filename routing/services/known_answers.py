@@ -18,7 +18,7 @@ from routing.backends import backends_that, predict_all
 from routing.backends.base import digest
 from routing.core.scores import Score, make_score, score_key
 from routing.models import SentAnswer, Source
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 from routing.services.score_fields import score_fields
 from routing.services.sql import DataCell
 
@@ -76,14 +76,14 @@ def _key(
 
 
 def _asked(source: Source) -> list[Any]:
-    backend = open_source(source)
+    backend = backend_for(source)
     return [source.pk, source.backend, backend.fingerprint(), sorted(backend.fields)]
 
 
 def _judged(
     source: Source, items: Sequence[Item], score: str, params: Mapping[str, Any], *, first: bool
 ) -> Iterator[Judged]:
-    backend, reader = open_source(source), reader_of(source.project)
+    backend, reader = backend_for(source), reader_of(source.project)
     chosen = first and bool(score)
     scored: Score = make_score(score if chosen else backend.default_score, params if chosen else {})
     for start in range(0, len(items), AT_ONCE):
@@ -102,7 +102,7 @@ def _sample(project: Project, sources: Sequence[Source]) -> list[Item]:
     """Up to `LOOKED_AT` items, evenly spread over the order of their import, with the columns that `sources`
     read.
     """
-    columns = sorted(set().union(*(open_source(source).hidden_columns() for source in sources)))
+    columns = sorted(set().union(*(backend_for(source).hidden_columns() for source in sources)))
     ids = _spread_ids(project)
     if not columns:
         return [Item(pk=pk) for pk in ids]

@@ -17,7 +17,7 @@ from annotation.services import audit
 from routing.core.costs import COSTS, Cost
 from routing.models import ModelPrice, Source
 from routing.services import price_checks
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 
 MOST_CHARACTERS = 100
 
@@ -61,7 +61,7 @@ def save_price(
         sources = list(target.sources.select_for_update().order_by("position")) if price else []
         for source in sources:
             whose = _("%(source)s, which is charged by this line,") % {"source": source.name}
-            price_checks.refuse_unknown_usage(function, open_source(source).usage, whose)
+            price_checks.refuse_unknown_usage(function, backend_for(source).usage, whose)
         target.name, target.cost_function, target.prices = name, function.name, stored
         target.save()
         Source.objects.filter(price=target).update(cost_function=function.name, prices=stored)

@@ -6,7 +6,7 @@ from routing.backends import Backend, Example, Prompt, SourceContext, TaskSpec, 
 from routing.models import PromptVersion, Source
 
 
-def open_source(source: Source) -> Backend:
+def backend_for(source: Source) -> Backend:
     """The source's backend, opened with its prompt in force and its key. Raises InputError where its params
     or its key can no longer be used.
     """

@@ -3,12 +3,12 @@
 from annotation.errors import HypacError
 from routing.backends import BackendError
 from routing.models import Run, RunSource, Source
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 
 
 def fingerprint_now(source: Source) -> str:
     """Fingerprint under which the source would answer at this moment."""
-    return open_source(source).fingerprint()
+    return backend_for(source).fingerprint()
 
 
 def change_of(run_source: RunSource) -> str:

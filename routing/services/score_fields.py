@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 from annotation.values import ValueReader, as_text
 from routing.core.scores import SCORES, ScoreKind
 from routing.models import Prediction, Source
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 
 FIELDS = {
     "probabilities": gettext_lazy("class probabilities"),
@@ -64,7 +64,7 @@ def offered_scores(source: Source) -> list[OfferedScore]:
 
     Those that are made of others are offered where the source gives anything that one of them reads.
     """
-    brings = open_source(source).fields
+    brings = backend_for(source).fields
     return [
         OfferedScore(kind, lacking_for(source, brings, [kind.reads or tuple(FIELDS)], kind.name))
         for kind in SCORES

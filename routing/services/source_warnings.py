@@ -9,7 +9,7 @@ from annotation.values import reader_of
 from routing.backends import backend_class
 from routing.models import Source
 from routing.selectors.sent_answers import sent_so_far
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 from routing.services.unusable import passed_on
 from routing.services.usability import Looked, Usability, look_at, look_at_one
 
@@ -56,7 +56,7 @@ def _warnings(source: Source, seen: Usability, *, first: bool) -> list[str]:
 
 def _of_columns(source: Source, seen: Usability, *, first: bool) -> list[str]:
     """Of answers in imported columns: whether they are labels, and whether they can be routed by."""
-    backend, reader = open_source(source), reader_of(source.project)
+    backend, reader = backend_for(source), reader_of(source.project)
     warnings = []
     labelled = bool(seen.labels) or not seen.looked_at
     if not labelled:
@@ -126,7 +126,7 @@ def _of_uploaded(source: Source, seen: Usability, *, first: bool) -> list[str]:
 
 def _without_score(source: Source) -> list[str]:
     """Of a first source whose settings leave it without anything that it could be routed by."""
-    if open_source(source).fields:
+    if backend_for(source).fields:
         return []
     return [
         _(

@@ -22,7 +22,7 @@ from routing.core.scores import score_key
 from routing.models import ItemScore, Prediction, RunSource, Source, SourceTry
 from routing.selectors.visibility import output_is_open
 from routing.services.known_answers import LOOKED_AT, Judged, known_answers
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 from routing.services.states import OPEN
 from routing.services.tries import any_hidden, way_of_asking
 from routing.services.unusable import Unusable, grouped, known_labels
@@ -201,7 +201,7 @@ def _nobody(sources: Sequence[Source], known: Mapping[int, Sequence[Judged]]) ->
 
 def _key(source: Source, score: str, params: Mapping[str, Any]) -> str:
     """The name under which values of the score are stored that the first source is routed by."""
-    return score_key(score, params) if score else open_source(source).default_score
+    return score_key(score, params) if score else backend_for(source).default_score
 
 
 def _of_a_model(source: Source, key: str) -> _Seen:

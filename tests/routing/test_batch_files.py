@@ -12,7 +12,7 @@ from annotation.services.projects import ChoiceSpec, create_project
 from routing.backends import predict_all
 from routing.backends.openai_batch.store import ResultStore
 from routing.services.batch_files import read_answers
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 from routing.services.sources import save_source
 from testbed.factories import make_image_items, make_items
 from testbed.scripted_replies import completion
@@ -58,7 +58,7 @@ def test_what_another_program_answered_is_what_the_source_answers(source, tmp_pa
     call_command("read_batch", str(source.pk), str(results), stdout=said)
     assert said.getvalue() == "2 answers were read; 1 calls had none.\n"
     items = list(source.project.items.order_by("position"))
-    assert [answer.value for answer in predict_all(open_source(source), items[:2])] == ["cat", "dog"]
+    assert [answer.value for answer in predict_all(backend_for(source), items[:2])] == ["cat", "dog"]
 
 
 def test_another_backend_has_no_batch_files(source, tmp_path):
@@ -72,7 +72,7 @@ def test_another_backend_has_no_batch_files(source, tmp_path):
 
 def lines_for(source, *answers: str) -> list[bytes]:
     """Results that give the first items of the project these labels."""
-    backend, lines = open_source(source), []
+    backend, lines = backend_for(source), []
     for item, label in zip(source.project.items.order_by("position"), answers, strict=False):
         custom_id, body = backend.request(item)
         answer = completion(label, asked=body, model="small")
@@ -83,7 +83,7 @@ def lines_for(source, *answers: str) -> list[bytes]:
 
 def labels(source, count: int) -> list[str]:
     items = list(source.project.items.order_by("position")[:count])
-    return [answer.value for answer in predict_all(open_source(source), items)]
+    return [answer.value for answer in predict_all(backend_for(source), items)]
 
 
 def test_a_worker_of_another_host_finds_them_and_the_newest_counts(source, settings, tmp_path) -> None:
@@ -106,7 +106,7 @@ def test_a_reading_that_ends_in_an_error_stores_nothing(source) -> None:
 
 def test_what_an_earlier_version_kept_beside_the_storage_is_read_too(source, tmp_path) -> None:
     first, second = lines_for(source, "cat", "cat")
-    earlier = tmp_path / "batches" / f"{open_source(source).key}.jsonl"
+    earlier = tmp_path / "batches" / f"{backend_for(source).key}.jsonl"
     earlier.parent.mkdir()
     earlier.write_bytes(first + b"\n" + second[:40])  # it was killed in the middle of a line
     assert ResultStore(earlier.stem).get(json.loads(second)["custom_id"]) is None

@@ -17,7 +17,7 @@ from routing.backends.base import Answered
 from routing.backends.label_studio_ml import LabelStudioMl
 from routing.models import Source
 from routing.runs.cancel import cancel_run
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 from routing.services.prompts import HIDDEN, shown_to_model
 from routing.services.source_warnings import warnings_of
 from routing.services.sources import delete_source, save_prompt, save_source
@@ -54,28 +54,28 @@ def world() -> World:
 def test_another_prompt_is_another_fingerprint(server) -> None:
     project = make_project()
     source = add(project, server)
-    prints = {open_source(source).fingerprint()}
+    prints = {backend_for(source).fingerprint()}
     save_prompt(source=source, user=project.created_by, prompt=Prompt("Cat? {{ text }}"))
-    prints.add(open_source(source).fingerprint())
+    prints.add(backend_for(source).fingerprint())
     save_prompt(
         source=source,
         user=project.created_by,
         prompt=Prompt("Cat? {{ text }}", examples=(Example({"text": "miaow"}, "cat"),)),
     )
-    prints.add(open_source(source).fingerprint())
+    prints.add(backend_for(source).fingerprint())
     assert len(prints) == 3
     first = source.prompt_versions.get(number=1)
     save_prompt(source=source, user=project.created_by, prompt=Prompt(first.template))
-    assert open_source(source).fingerprint() in prints
+    assert backend_for(source).fingerprint() in prints
 
 
 def test_changed_guidelines_count_only_where_the_prompt_has_them(server) -> None:
     project = make_project(guidelines="Ears.")
     with_them, without = add(project, server), add(project, server, name="Other", prompt=Prompt("{{ text }}"))
-    before = [open_source(source).fingerprint() for source in (with_them, without)]
+    before = [backend_for(source).fingerprint() for source in (with_them, without)]
     project.guidelines = "Tails."
     project.save()
-    after = [open_source(Source.objects.get(pk=source.pk)).fingerprint() for source in (with_them, without)]
+    after = [backend_for(Source.objects.get(pk=source.pk)).fingerprint() for source in (with_them, without)]
     assert before[0] != after[0]
     assert before[1] == after[1]
 

@@ -14,7 +14,7 @@ from annotation.services.imports import Mapping, preview, start_import
 from routing.backends import predict_all
 from routing.models import SentAnswer
 from routing.services import sent_answers
-from routing.services.opened import open_source
+from routing.services.opened import backend_for
 from routing.services.sent_answers import send_answers, store_answers_file
 from routing.services.source_warnings import warnings_of
 from routing.services.sources import save_source
@@ -38,7 +38,7 @@ def test_answers_are_stored_once_however_often_they_are_sent(source) -> None:
     assert counts(sent(source, lines)) == (5, 0, 0)
     assert counts(sent(source, lines)) == (0, 5, 0)
     assert SentAnswer.objects.count() == 5
-    answers = predict_all(open_source(source), list(source.project.items.order_by("pk")))
+    answers = predict_all(backend_for(source), list(source.project.items.order_by("pk")))
     assert [answer.value for answer in answers] == ["cat"] * 5
     assert [answer.raw for answer in answers][1] == {"confidence": "0.25"}
     assert AuditEvent.objects.filter(action="source.predictions_sent").count() == 2
@@ -50,9 +50,9 @@ def test_another_answer_under_the_same_revision_is_not_taken_and_is_under_a_new_
     sent(source, [other])
     assert sent(source, [other], revision="2").result["added"] == 1
     item = source.project.items.get(external_id="t1")
-    assert predict_all(open_source(source), [item])[0].value == "cat"
+    assert predict_all(backend_for(source), [item])[0].value == "cat"
     after = uploaded(source.project, source=source, revision="2")
-    assert predict_all(open_source(after), [item])[0].value == "dog"
+    assert predict_all(backend_for(after), [item])[0].value == "dog"
 
 
 def test_twice_in_one_file_counts_once_and_contradicts_itself_never(source) -> None:
@@ -168,7 +168,7 @@ def test_the_same_answers_in_columns_and_sent_in_have_the_same_predictions_and_s
     ]
     assert sent(source, lines).result["added"] == 60
     items = list(world.project.items.order_by("pk"))
-    one, other = open_source(recorded), open_source(source)
+    one, other = backend_for(recorded), backend_for(source)
     assert predict_all(one, items) == predict_all(other, items)
     assert (one.default_score, one.fields) == (other.default_score, other.fields)
     usage = [one.most_usage(item) for item in items]
@@ -208,11 +208,11 @@ def test_the_fingerprint_follows_model_and_revision_and_nothing_else(source) -> 
     prints = set()
     for model, revision in (("a", "1"), ("a", "2"), ("b", "1")):
         source.params = {"model": model, "revision": revision}
-        prints.add(open_source(source).fingerprint())
+        prints.add(backend_for(source).fingerprint())
     assert len(prints) == 3
-    before = open_source(source).fingerprint()
+    before = backend_for(source).fingerprint()
     sent(source, [{"external_id": "t0", "label": "cat"}])
-    assert open_source(source).fingerprint() == before
+    assert backend_for(source).fingerprint() == before
 
 
 def test_a_file_of_answers_is_shown_to_nobody_as_data(source) -> None:
@@ -270,12 +270,12 @@ def test_output_files_of_openai_batches_are_read(source) -> None:
     told = problems(job)
     assert "500" in told["line 4, field “response”"]
     assert "another" in told["line 5"]
-    answers = predict_all(open_source(source), items)
+    answers = predict_all(backend_for(source), items)
     assert [answer.value for answer in answers[:3]] == ["cat", "dog", None]
     assert answers[0].raw["token_logprobs"] == [-0.25]
     assert (answers[0].tokens_in, answers[0].tokens_out) == (11, 2)
     assert answers[0].served_model == "house-7b-0101"
-    assert open_source(source).default_score == "logits"
+    assert backend_for(source).default_score == "logits"
 
 
 def test_a_format_that_is_named_is_kept_to(source) -> None:

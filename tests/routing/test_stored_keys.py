@@ -21,7 +21,7 @@ from annotation.services.webhooks import create_webhook, rotate_secret
 from routing.models import Delivery, Run, Source
 from routing.runs.route import route
 from routing.services.deliveries import deliver
-from routing.services.opened import context_of, open_source
+from routing.services.opened import backend_for, context_of
 from routing.services.stored_keys import rotate_stored_keys
 from testbed.factories import make_user
 from testbed.worlds import make_world
@@ -51,7 +51,7 @@ def test_a_key_that_opens_no_more_is_said_and_named(settings):
     _, source = _world_with_key()
     settings.SECRET_KEY = "another secret key of the site"
     with pytest.raises(InputError, match="Enter it again") as caught:
-        open_source(source)
+        backend_for(source)
     assert caught.value.where == "api_key"
 
 
