@@ -54,7 +54,7 @@ class TaskType:
     # --- What is right --------------------------------------------------------------------------------------
 
     losses: ClassVar[tuple[str, ...]] = ()
-    """Names of the losses that suit its values, the default first."""
+    """Names of the losses that suit its values, the default first; a loss can name further types itself."""
     no_loss: ClassVar[Lazy] = ""
     """Where there are none: why, in a sentence for whoever wants to plan a run."""
     losses_of_numbers: ClassVar[tuple[str, ...]] = ()

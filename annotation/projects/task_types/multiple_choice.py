@@ -59,7 +59,7 @@ class MultipleChoice(TaskType):
     help = gettext_lazy("Each label that fits; none of them is an answer, too.")
     has_choices = True
     several = True
-    losses = ("set_equal", "jaccard")
+    losses = ("set_equal",)
     equal_means = gettext_lazy(
         "Two answers are equal here if they have the same labels; each label alone is below."
     )
