@@ -66,7 +66,7 @@ class TaskType:
 
     # --- How people answer ----------------------------------------------------------------------------------
 
-    template: ClassVar[str] = "annotation/answers/text.html"
+    template: ClassVar[str] = "annotation/projects/task_types/text.html"
     """The controls of the form. It gets `task_type`, `choices`, `given` (the value that stands there at
     first) and `reviewing`, which is true where a reviewer decides; its fields are called `value`, unless
     `from_form` reads others.

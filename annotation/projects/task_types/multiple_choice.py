@@ -63,7 +63,7 @@ class MultipleChoice(TaskType):
     equal_means = gettext_lazy(
         "Two answers are equal here if they have the same labels; each label alone is below."
     )
-    template = "annotation/answers/several_choices.html"
+    template = "annotation/projects/task_types/several_choices.html"
     prompt_question = "Choose every label that fits the item. There may be none."
     prompt_ending = (
         "Answer with a JSON list of {labels}, exactly as in the list above, and nothing else; with [] where "
