@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any
 
 from annotation.models import Item
-from annotation.projects.task_types import TaskType
+from annotation.task_types import TaskType
 from routing.sources.backends.base import Answer, BackendError, shortened
 from routing.sources.backends.concurrent import StoppedError
 from routing.sources.backends.label_studio_ml.items import ItemError, task_of

@@ -7,11 +7,11 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.projects.task_types.base import Read, Reading, TaskType, short, shown
-from annotation.projects.task_types.labels import Choices, Labels
-from annotation.projects.task_types.parsing.label_names import Names, as_text, keys_of, names_of
-from annotation.projects.task_types.parsing.label_sentence import in_sentence, mentioned
-from annotation.projects.task_types.parsing.markers import (
+from annotation.task_types.base import Read, Reading, TaskType, short, shown
+from annotation.task_types.labels import Choices, Labels
+from annotation.task_types.parsing.label_names import Names, as_text, keys_of, names_of
+from annotation.task_types.parsing.label_sentence import in_sentence, mentioned
+from annotation.task_types.parsing.markers import (
     LABEL,
     NO_JSON,
     boxed,

@@ -12,7 +12,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.projects.task_types.base import (
+from annotation.task_types.base import (
     MISSING,
     Read,
     Reading,
@@ -23,8 +23,8 @@ from annotation.projects.task_types.base import (
     shown,
     text_of,
 )
-from annotation.projects.task_types.labels import SEPARATORS, Choices, Labels
-from annotation.projects.task_types.parsing.label_names import (
+from annotation.task_types.labels import SEPARATORS, Choices, Labels
+from annotation.task_types.parsing.label_names import (
     Names,
     as_text,
     fold,
@@ -32,8 +32,8 @@ from annotation.projects.task_types.parsing.label_names import (
     names_of,
     unknown,
 )
-from annotation.projects.task_types.parsing.label_sentence import mentioned
-from annotation.projects.task_types.parsing.markers import LABEL, NO_JSON, after_mark, boxed, from_json
+from annotation.task_types.parsing.label_sentence import mentioned
+from annotation.task_types.parsing.markers import LABEL, NO_JSON, after_mark, boxed, from_json
 
 _MAX_PIECES = 2_000
 """Of a list, separators counted; more than the labels of any project."""

@@ -10,7 +10,7 @@ from django.http import QueryDict
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
-from annotation.projects.task_types.labels import Choices, Labels
+from annotation.task_types.labels import Choices, Labels
 
 Value = str | list[str]
 Read = tuple[Value | None, str]
