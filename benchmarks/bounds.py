@@ -6,23 +6,16 @@ Upper bounds at alpha = 0.05 for the same observed losses, which come evenly alo
 of labels with which each certifies anything; medians of five timed runs.
 """
 
-import os
-import platform
-import statistics
-import sys
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
+from functools import partial
 
 import numpy as np
-import scipy
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from runner import Table, machine, median_ms
 
 from routing.core.bounds import BOUNDS, Evidence
-from routing.core.bounds.base import full_losses
+from routing.core.bounds.base import Bound, full_losses
 from routing.core.console import unread_output
 
 ALPHA = 0.05
@@ -33,13 +26,20 @@ SHARES = (Fraction(0), Fraction(1, 50), Fraction(1, 20))
 
 
 def main() -> None:
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    print(f"NumPy {np.__version__}, SciPy {scipy.__version__}\n")
+    print(machine("numpy", "scipy"))
     for binary in (True, False):
         uppers(binary)
     varying()
     labels()
     times()
+
+
+def offered(*, binary: bool = True, constant_p: bool = True) -> Iterator[tuple[Bound, str]]:
+    """Every bound with the targets that it may serve."""
+    for bound in BOUNDS:
+        for target in ("pool", "population"):
+            if not bound.refusal(target=target, binary=binary, constant_p=constant_p):
+                yield bound, target
 
 
 def sizes(size: int, drawn: int, *, binary: bool) -> Evidence:
@@ -51,11 +51,10 @@ def sizes(size: int, drawn: int, *, binary: bool) -> Evidence:
 
 def uppers(binary: bool) -> None:
     """Upper bounds; a loss that is not 0-1 is 0.3 where it is not 0."""
-    print(f"{'0-1 loss' if binary else 'a loss of 0.3 where it is not 0'}; upper bounds\n")
     cells = [(size, drawn, share) for size, drawn in SAMPLES for share in SHARES]
     heads = [f"{int(drawn * Fraction(9, 10) * share)} of {drawn * 9 // 10}" for _, drawn, share in cells]
-    print("| bound | target | " + " | ".join(heads) + " |")
-    print("|---|---|" + "---|" * len(heads))
+    title = f"{'0-1 loss' if binary else 'a loss of 0.3 where it is not 0'}; upper bounds"
+    table = Table("bound", "target", *heads, title=title)
     for bound in BOUNDS:
         for target in ("pool", "population"):
             if bound.certifies and bound.refusal(target=target, binary=binary):
@@ -66,32 +65,23 @@ def uppers(binary: bool) -> None:
             for size, drawn, share in cells:
                 base = sizes(size, drawn, binary=binary)
                 seen = full_losses(base, int(base.asked * share))
-                if not binary:
-                    seen = scaled(seen, 0.3)
-                values.append(f"{bound.upper(seen, ALPHA, target=target)[0]:.4f}")
-            print(f"| `{bound.name}` | {target} | " + " | ".join(values) + " |")
-    print()
+                values.append(bound.upper(seen if binary else scaled(seen, 0.3), ALPHA, target=target)[0])
+            table.row(f"`{bound.name}`", target, *(f"{value:.4f}" for value in values))
 
 
 def varying() -> None:
     """Upper bounds where half of the items are asked about with p = 0.9 and half with 0.5."""
-    print(
-        "0-1 loss, p = 0.9 for half of the items and 0.5 for the others; N = 3,000, m = 500; upper bounds\n"
-    )
     p, drawn = Fraction(7, 10), 500
     counts = (0, 7, 17)
-    heads = [f"{count} of {drawn * 7 // 10}" for count in counts]
-    print("| bound | target | " + " | ".join(heads) + " |")
-    print("|---|---|" + "---|" * len(heads))
+    table = Table(
+        *("bound", "target", *(f"{count} of {drawn * 7 // 10}" for count in counts)),
+        title="0-1 loss, p = 0.9 for half of the items and 0.5 for the rest; N = 3,000, m = 500",
+    )
     base = Evidence.of_counts(np.zeros(1), asked=350, drawn=drawn, p=p, pool_size=3_000)
     base = replace(base, p_min=Fraction(1, 2))
-    for bound in BOUNDS:
-        for target in ("pool", "population"):
-            if bound.refusal(target=target, binary=True, constant_p=False):
-                continue
-            values = [bound.upper(full_losses(base, count), ALPHA, target=target)[0] for count in counts]
-            print(f"| `{bound.name}` | {target} | " + " | ".join(f"{value:.4f}" for value in values) + " |")
-    print()
+    for bound, target in offered(constant_p=False):
+        values = [bound.upper(full_losses(base, count), ALPHA, target=target)[0] for count in counts]
+        table.row(f"`{bound.name}`", target, *(f"{value:.4f}" for value in values))
 
 
 def scaled(seen: Evidence, factor: float) -> Evidence:
@@ -106,33 +96,27 @@ def scaled(seen: Evidence, factor: float) -> Evidence:
 
 
 def labels() -> None:
-    print("Least number of labels with which no observed loss certifies epsilon; N = 3,000, p = 0.9\n")
-    print("| bound | target | " + " | ".join(f"{epsilon}" for epsilon in (0.1, 0.05, 0.02, 0.01)) + " |")
-    print("|---|---|---|---|---|---|")
-    for bound in BOUNDS:
-        for target in ("pool", "population"):
-            if not bound.certifies or bound.refusal(target=target, binary=True):
-                continue
-            least = [
-                bound.smallest_sample(
-                    epsilon=Fraction(1, whole),
-                    alpha=ALPHA,
-                    p=Fraction(9, 10),
-                    pool_size=3_000,
-                    loss_bound=1.0,
-                    target=target,
-                )
-                for whole in (10, 20, 50, 100)
-            ]
-            print(f"| `{bound.name}` | {target} | " + " | ".join(f"{n:,}" for n in least) + " |")
-    print()
+    title = "Least number of labels with which no observed loss certifies epsilon; N = 3,000, p = 0.9"
+    table = Table("bound", "target", "0.1", "0.05", "0.02", "0.01", title=title)
+    for bound, target in offered():
+        if not bound.certifies:
+            continue
+        sample = partial(
+            bound.smallest_sample,
+            alpha=ALPHA,
+            p=Fraction(9, 10),
+            pool_size=3_000,
+            loss_bound=1.0,
+            target=target,
+        )
+        least = [sample(epsilon=Fraction(1, whole)) for whole in (10, 20, 50, 100)]
+        table.row(f"`{bound.name}`", target, *(f"{count:,}" for count in least))
 
 
 def times() -> None:
     """300 policies, m = 10,000, N = 1,000,000."""
-    print("300 policies, N = 1,000,000, n = 10,000: p-values, upper bounds, in milliseconds\n")
-    print("| bound | p-values | upper bounds |")
-    print("|---|---|---|")
+    title = "300 policies, N = 1,000,000, n = 10,000: p-values, upper bounds, in milliseconds"
+    table = Table("bound", "p-values", "upper bounds", title=title)
     rng = np.random.default_rng(0)
     rows = (rng.random((300, 10_000)) < np.linspace(0, 0.1, 300)[:, None]).astype(float)
     seen = replace(
@@ -141,18 +125,9 @@ def times() -> None:
     )
     for bound in BOUNDS:
         target = "pool" if not bound.refusal(target="pool", binary=True) else "population"
-        p = median_ms(lambda bound=bound, target=target: bound.p_values(seen, Fraction(1, 20), target=target))
-        upper = median_ms(lambda bound=bound, target=target: bound.upper(seen, ALPHA, target=target))
-        print(f"| `{bound.name}` | {p:.1f} | {upper:.1f} |")
-
-
-def median_ms(step: Callable[[], object]) -> float:
-    taken = []
-    for _ in range(5):
-        start = time.perf_counter()
-        step()
-        taken.append(1000 * (time.perf_counter() - start))
-    return statistics.median(taken)
+        p = median_ms(partial(bound.p_values, seen, Fraction(1, 20), target=target), 5, warm=False)
+        upper = median_ms(partial(bound.upper, seen, ALPHA, target=target), 5, warm=False)
+        table.row(f"`{bound.name}`", f"{p:.1f}", f"{upper:.1f}")
 
 
 if __name__ == "__main__":

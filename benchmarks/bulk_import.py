@@ -1,98 +1,84 @@
-"""Import: files of texts, or a zip of small images, read by the real job.
-
-A text has 200 characters, as in quality.md's target. "first" is the import itself; `--again` imports each
-file once more, of which nothing is added, finds the place at nine tenths of it, as an import does that goes
-on there, and takes the import back. The note says how long this process was at work: the rest is the
-database, which on PostgreSQL works beside it, and whatever else the machine does.
-"""
+"""The part `import` of benchmarks/bulk.py."""
 
 import argparse
 import csv
 import io
 import json
 import random
-import time
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bulk_tools import Row, measured
+from runner import Row, measured
 
-FORMATS = ("csv", "jsonl")
 LETTERS = "etaoin shrdlu cmfwyp vbgkqjxz"
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--formats", default=",".join(FORMATS), help=f"of {', '.join(WRITERS)}")
-    parser.add_argument("--again", action="store_true", help="measure more than the first import")
+class Import:
+    """Files of texts, or a zip of small images, read by the real job.
 
+    A text has 200 characters. "first" is the import itself; `--again` imports each file once more, of which
+    nothing is added, finds the place at nine tenths of it, as an import does that goes on there, and takes
+    the import back. The note says how long this process was at work: the rest is the database.
+    """
 
-def run(options: argparse.Namespace) -> Iterator[Row]:
-    from annotation.models import User
-    from annotation.projects.manage import create_project
+    @staticmethod
+    def add_options(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--formats", default="csv,jsonl", help=f"of {', '.join(WRITERS)}")
+        parser.add_argument("--again", action="store_true", help="measure more than the first import")
 
-    user = User.objects.create(username="benchmark")
-    for name in options.formats.split(","):
-        path = Path(options.folder) / f"items.{name}"
-        WRITERS[name](path, options.size)
-        project = create_project(user=user, name=f"Import of {name}", task_type="short_text")
-        stored = _stored(project, path)
-        with _measured(f"{name}, first", options.size) as row:
-            job = _imported(project, user, stored)
-        assert project.items.count() == options.size == job.result["added"], job.result
+    def rows(self, options: argparse.Namespace) -> Iterator[Row]:
+        from annotation.common.files import store_file
+        from annotation.models import User
+        from annotation.projects.manage import create_project
+
+        user = User.objects.create(username="benchmark")
+        for name in options.formats.split(","):
+            path = Path(options.folder) / f"items.{name}"
+            WRITERS[name](path, options.size)
+            project = create_project(user=user, name=f"Import of {name}", task_type="short_text")
+            with path.open("rb") as content:
+                stored = store_file(project=project, content=content, original_name=path.name, media_type="")
+            path.unlink()
+            with measured(f"{name}, first", options.size) as row:
+                job = imported(project, user, stored)
+            assert project.items.count() == options.size == job.result["added"], job.result
+            yield row
+            if options.again:
+                yield from self.again(name, options.size, project, user, stored, job)
+
+    def again(self, name: str, size: int, project: Any, user: Any, stored: Any, first: Any) -> Iterator[Row]:
+        from annotation.common.files import open_file
+        from annotation.imports.check import check_import
+        from annotation.imports.formats import registry
+        from annotation.imports.undo import start_undo, undo_objection
+        from annotation.imports.upload import preview
+        from annotation.jobs import running as jobs
+
+        with measured(f"{name}, again", size) as row:
+            again = imported(project, user, stored)
+        assert again.result["already_there"] == size, again.result
         yield row
-        if options.again:
-            yield from _again(name, options.size, project, user, stored, job)
-        path.unlink()
-
-
-def _again(name: str, size: int, project: Any, user: Any, stored: Any, first: Any) -> Iterator[Row]:
-    from annotation.common.files import open_file
-    from annotation.imports.check import check_import
-    from annotation.imports.formats import registry
-    from annotation.imports.undo import start_undo, undo_objection
-    from annotation.imports.upload import preview
-    from annotation.jobs import running as jobs
-
-    with _measured(f"{name}, again", size) as row:
-        again = _imported(project, user, stored)
-    assert again.result["already_there"] == size, again.result
-    yield row
-    look = preview(stored_file=stored)
-    with _measured(f"{name}, what it would do, on the page", size, 0) as row:
-        check_import(stored_file=stored, mapping=look.suggestion, format_name=look.format)
-    yield row
-    with _measured(f"{name}, to the place at 9/10", size, size * 9 // 10) as row, open_file(stored) as file:
-        next(registry.get(look.format).records(file, "x", skip=size * 9 // 10))
-    yield row
-    with _measured(f"{name}, whether it can be taken back", size, 0) as row:
-        assert undo_objection(first) == ""
-    yield row
-    with _measured(f"{name}, taken back", size) as row:
-        assert jobs.run(start_undo(job=first, user=user).pk)
-    assert not project.items.exists()
-    yield row
-
-
-@contextmanager
-def _measured(what: str, size: int, count: int | None = None) -> Iterator[Row]:
-    with measured(what, size, count) as row:
-        start = time.process_time()
+        look = preview(stored_file=stored)
+        with measured(f"{name}, what it would do, on the page", size, 0) as row:
+            check_import(stored_file=stored, mapping=look.suggestion, format_name=look.format)
         yield row
-        row.note = f"{time.process_time() - start:.1f} s at work"
+        place = size * 9 // 10
+        with measured(f"{name}, to the place at 9/10", size, place) as row, open_file(stored) as file:
+            next(registry.get(look.format).records(file, "x", skip=place))
+        yield row
+        with measured(f"{name}, whether it can be taken back", size, 0) as row:
+            assert undo_objection(first) == ""
+        yield row
+        with measured(f"{name}, taken back", size) as row:
+            assert jobs.run(start_undo(job=first, user=user).pk)
+        assert not project.items.exists()
+        yield row
 
 
-def _stored(project: Any, path: Path) -> Any:
-    from annotation.common.files import store_file
-
-    with path.open("rb") as content:
-        return store_file(project=project, content=content, original_name=path.name, media_type="")
-
-
-def _imported(project: Any, user: Any, stored: Any) -> Any:
+def imported(project: Any, user: Any, stored: Any) -> Any:
     from annotation.imports.upload import preview, start_import
     from annotation.jobs import running as jobs
 
@@ -103,7 +89,7 @@ def _imported(project: Any, user: Any, stored: Any) -> Any:
     return job
 
 
-# --- Files --------------------------------------------------------------------------------------------------
+# --- Files ---
 
 
 def texts(size: int) -> Iterator[tuple[str, str]]:
@@ -117,22 +103,12 @@ def texts(size: int) -> Iterator[tuple[str, str]]:
 
 def write_csv(path: Path, size: int) -> None:
     with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["id", "text"])
-        writer.writerows(texts(size))
+        csv.writer(file).writerows([("id", "text"), *texts(size)])
 
 
 def write_jsonl(path: Path, size: int) -> None:
     with path.open("w") as file:
-        for name, text in texts(size):
-            file.write(json.dumps({"id": name, "text": text}) + "\n")
-
-
-def write_json(path: Path, size: int) -> None:
-    with path.open("w") as file:
-        for number, (name, text) in enumerate(texts(size)):
-            file.write(("," if number else "[") + json.dumps({"id": name, "text": text}) + "\n")
-        file.write("]")
+        file.writelines(json.dumps({"id": name, "text": text}) + "\n" for name, text in texts(size))
 
 
 def write_parquet(path: Path, size: int) -> None:
@@ -161,7 +137,6 @@ def write_zip(path: Path, size: int) -> None:
 WRITERS: dict[str, Callable[[Path, int], None]] = {
     "csv": write_csv,
     "jsonl": write_jsonl,
-    "json": write_json,
     "parquet": write_parquet,
     "zip": write_zip,
 }

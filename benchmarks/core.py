@@ -11,28 +11,21 @@ Medians of processor time, after one run that is not timed: one thread computes 
 idle machine that is the time that passes.  Worlds are made up: models err more where they are less certain.
 """
 
-import argparse
-import os
-import platform
 import statistics
-import sys
 import time
 import tracemalloc
-from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from itertools import combinations_with_replacement
-from pathlib import Path
 from typing import NamedTuple
 
+import core_peers
 import numpy as np
-import scipy
+from core_peers import Rows
 from numpy.typing import NDArray
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from runner import Table, machine, median_ms, parser_of, seconds_of
 
 import routing.core.chain
-from benchmarks import core_peers
-from benchmarks.core_peers import Rows
 from routing.core.bounds import BOUNDS
 from routing.core.bounds.hypergeometric import largest_count, largest_self_consistent
 from routing.core.calibration import ObservedLosses, sorted_losses
@@ -85,34 +78,19 @@ def clear_caches() -> None:
     largest_self_consistent.cache_clear()
 
 
-def median_ms(step: Callable[[], object], runs: int) -> float:
-    times = []
-    for run in range(runs + 1):
-        clear_caches()
-        start = time.process_time()
-        step()
-        if run:
-            times.append(1000 * (time.process_time() - start))
-    return statistics.median(times)
-
-
 # --- certify ---
 
 
 def certify_table(runs: int) -> None:
-    print("\nCertify: chain of the default rule from pool and pilot, then the tests on m labels")
-    print(
-        f"{'N':>10} {'m':>7} {'sources':>8} {'ratio':>6} {'whole':>10} {'ratio':>6} {'without the sort':>17}"
-    )
+    title = "Certify: chain of the default rule from pool and pilot, then the tests on m labels"
+    table = Table("N", "m", "sources", "ratio", "whole, ms", "ratio", "without the sort, ms", title=title)
     first: tuple[float, float] | None = None
     for sources in (3, 6):
         for size, drawn in POOLS:
             whole, without = certify_times(size, drawn, sources, runs)
             first = first or (whole, without)
-            print(
-                f"{size:>10,} {drawn:>7,} {sources:>8} {whole / first[0]:>6.1f} {whole:>7.1f} ms"
-                f" {without / first[1]:>6.1f} {without:>10.1f} ms"
-            )
+            times = (f"{whole / first[0]:.1f}", f"{whole:.1f}", f"{without / first[1]:.1f}", f"{without:.1f}")
+            table.row(f"{size:,}", f"{drawn:,}", sources, *times)
 
 
 def certify_times(size: int, drawn: int, sources: int, runs: int) -> tuple[float, float]:
@@ -125,46 +103,40 @@ def certify_times(size: int, drawn: int, sources: int, runs: int) -> tuple[float
     pilot = PilotData.of(u=world.u[items], v=world.v[items], answers=answers)
     calibration = rng.choice(size, drawn, replace=False)
     cut = routing.core.chain.make_bins
-    sorting = 0.0
+    sorting: list[float] = []
 
     def timed_cut(*arguments: object, **options: object) -> object:
-        nonlocal sorting
         start = time.process_time()
         slices = cut(*arguments, **options)  # type: ignore[arg-type]
-        sorting = 1000 * (time.process_time() - start)
+        sorting.append(time.process_time() - start)
         return slices
 
-    whole, without = [], []
+    def whole() -> None:
+        chains = build_chains(plan, u=world.u, v=world.v, pilot=pilot)
+        assert certify_losses(plan, chains, observe(world, calibration)).certified
+
     routing.core.chain.make_bins = timed_cut  # type: ignore[assignment]
     try:
-        for run in range(runs + 1):
-            clear_caches()
-            start = time.process_time()
-            chains = build_chains(plan, u=world.u, v=world.v, pilot=pilot)
-            result = certify_losses(plan, chains, observe(world, calibration))
-            taken = 1000 * (time.process_time() - start)
-            assert result.certified
-            if run:
-                whole.append(taken)
-                without.append(taken - sorting)
+        taken = median_ms(whole, runs, before=clear_caches)
     finally:
         routing.core.chain.make_bins = cut
-    return statistics.median(whole), statistics.median(without)
+    return taken, taken - 1000 * statistics.median(sorting[1:])
 
 
 # --- pairs ---
 
 
 def pairs_table(runs: int) -> None:
-    print("\nPairs: both rules of the paper over all pairs of distinct scores")
-    print("Algorithm 1 as a loop over the pairs, NumPy within each (one run), and the search; bound 'clt'")
-    print(f"{'m':>7} {'pairs':>12} {'ratio':>9} {'loop':>12} {'search':>10}   same choice")
+    table = Table(
+        *("m", "pairs", "ratio", "loop, ms", "search, ms"),
+        title="Both rules of the paper over all pairs of distinct scores, with the bound 'clt': Algorithm 1 "
+        "as a loop over the pairs, NumPy within each (one run), and the search, which makes the same choice",
+    )
     for drawn in (100, 200, 500):
-        loop_beside_search(drawn, runs)
-    print("The search alone; four sources and bounds that bet look at fewer scores")
-    print(
-        f"{'m':>7} {'sources':>7} {'tuples':>13} {'loss':>7} {'costs':>9} {'bound':>20} {'ratio':>6}"
-        f" {'search':>10} {'peak memory':>12}"
+        table.row(*loop_beside_search(drawn, runs))
+    table = Table(
+        *("m", "sources", "tuples", "loss", "costs", "bound", "ratio", "search, ms", "peak memory, MiB"),
+        title="The search alone; four sources and bounds that bet look at fewer scores",
     )
     first = None
     for drawn in (2_000, 10_000):
@@ -177,25 +149,26 @@ def pairs_table(runs: int) -> None:
             (4, True, False, ("clt",)),
         ):
             for bound in bounds:
-                taken, rest = search_row(drawn, bound, runs, sources, graded=graded, own_costs=own_costs)
-                first = first or taken
-                print(rest.format(ratio=taken / first))
+                found = search(drawn, bound, runs, sources, graded=graded, own_costs=own_costs)
+                first = first or found.taken
+                kind, priced = "graded" if graded else "0-1", "by item" if own_costs else "by label"
+                times = (f"{found.taken / first:.1f}", f"{found.taken:.1f}", f"{found.peak:.1f}")
+                table.row(f"{drawn:,}", sources, f"{found.tuples:,}", kind, priced, bound, *times)
 
 
-def loop_beside_search(drawn: int, runs: int) -> None:
+def loop_beside_search(drawn: int, runs: int) -> tuple[str, ...]:
+    """Cells of a row. Raises `AssertionError` where the loop chooses otherwise."""
     world, plan = make_world(drawn, 3), make_plan(100 * drawn, drawn, 3, epsilon=Decimal("0.1"))
-    everyone = np.arange(drawn)
-    losses = observe(world, everyone)
+    losses = observe(world, np.arange(drawn))
     asked = np.zeros(drawn, dtype=bool)
     asked[losses.order] = True
-    start = time.process_time()
-    choices = algorithm_1(plan, world, asked)
-    loop = 1000 * (time.process_time() - start)
-    search = median_ms(lambda: compare_losses(plan, world.u, losses), runs)
+    choices: dict[str, tuple[Key | None, Key | None]] = {}
+    loop = 1000 * seconds_of(lambda: choices.update(algorithm_1(plan, world, asked)), time.process_time)
+    taken = median_ms(lambda: compare_losses(plan, world.u, losses), runs, before=clear_caches)
     found = {entry.rule: entry.thresholds for entry in compare_losses(plan, world.u, losses)}
     assert found == choices, (found, choices)
     pairs = (drawn + 1) * (drawn + 2) // 2
-    print(f"{drawn:>7,} {pairs:>12,} {loop / search:>9,.0f} {loop:>9,.0f} ms {search:>7.1f} ms   yes")
+    return f"{drawn:,}", f"{pairs:,}", f"{loop / taken:,.0f}", f"{loop:,.0f}", f"{taken:.1f}"
 
 
 def algorithm_1(
@@ -222,10 +195,15 @@ def algorithm_1(
     }
 
 
-def search_row(
-    drawn: int, bound: str, runs: int, sources: int, *, graded: bool, own_costs: bool
-) -> tuple[float, str]:
-    """Median milliseconds, and the line of the table with a place for the ratio."""
+class Found(NamedTuple):
+    """Median milliseconds, MiB allocated in one call, and how many tuples of scores there are."""
+
+    taken: float
+    peak: float
+    tuples: int
+
+
+def search(drawn: int, bound: str, runs: int, sources: int, *, graded: bool, own_costs: bool) -> Found:
     world = make_world(drawn, sources, graded=graded)
     plan = make_plan(100 * drawn, drawn, sources, loss="jaccard" if graded else "zero_one")
     losses = observe(world, np.arange(drawn))
@@ -233,21 +211,16 @@ def search_row(
     if own_costs:
         costs = np.random.default_rng(3).random((drawn, 3)) * np.array([2.0, 4.0, 16.0])
 
-    def search() -> list[Comparison]:
+    def compare() -> list[Comparison]:
         return compare_losses(plan, world.u, losses, bound=bound, costs=costs)
 
-    taken = median_ms(search, runs)
+    taken = median_ms(compare, runs, before=clear_caches)
     tracemalloc.start()
-    search()
+    compare()
     peak = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
     grid = Search.over(plan, losses, BOUNDS.get(bound), "pool", score_grid(plan, world.u, losses)).grid
-    tuples = int((len(grid.scores) + 1 - grid.heads.ends).sum())
-    loss, priced = "graded" if graded else "0-1", "by item" if own_costs else "by label"
-    return taken, (
-        f"{drawn:>7,} {sources:>7} {tuples:>13,} {loss:>7} {priced:>9} {bound:>20} {{ratio:>6.1f}}"
-        f" {taken:>7.1f} ms {peak:>8.1f} MiB"
-    )
+    return Found(taken, peak, int((len(grid.scores) + 1 - grid.heads.ends).sum()))
 
 
 # --- betting ---
@@ -265,14 +238,11 @@ def betting_table(runs: int) -> None:
     epsilon, alpha = plan.exact_epsilon, float(plan.alpha)
     bound = BOUNDS.get("betting_upper")
 
-    def p_values(target: str) -> NDArray[np.float64]:
-        return bound.p_values(evidence, epsilon, target=target, level=alpha)
-
-    targets = ("pool", "population")
-    times = {target: median_ms(lambda target=target: p_values(target), runs) for target in targets}
-    uppers = {}
-    for target in targets:
-        taken = median_ms(lambda target=target: bound.upper(evidence, alpha, target=target), min(runs, 3))
+    times, uppers = {}, {}
+    for target in ("pool", "population"):
+        p_values = partial(bound.p_values, evidence, epsilon, target=target, level=alpha)
+        times[target] = median_ms(p_values, runs, before=clear_caches)
+        taken = median_ms(partial(bound.upper, evidence, alpha, target=target), min(runs, 3))
         print(
             f"  ours, {target:<11} p-values {times[target]:>7.1f} ms, upper bounds {taken:>8.1f} ms,"
             f" {taken / times[target]:.1f} times as long"
@@ -286,14 +256,12 @@ def betting_table(runs: int) -> None:
 
 def main() -> None:
     tables = {"certify": certify_table, "pairs": pairs_table, "betting": betting_table}
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5, help="timed runs of each step, after one that is not")
-    parser.add_argument("--only", default=",".join(tables), help="tables to print, with commas between them")
-    options = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    print(
-        f"NumPy {np.__version__}, SciPy {scipy.__version__}, medians of {options.runs} runs, processor time"
-    )
+    options = parser_of(
+        __doc__,
+        runs=(5, "timed runs of each step, after one that is not"),
+        only=(",".join(tables), "tables to print, with commas between them"),
+    ).parse_args()
+    print(f"{machine('numpy', 'scipy')}, medians of {options.runs} runs, processor time")
     for name in options.only.split(","):
         tables[name](options.runs)
 

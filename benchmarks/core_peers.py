@@ -2,14 +2,15 @@
 Hoeffding-Bentkus p-values, two upper bounds and fixed-sequence testing.
 """
 
-import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from runner import median_ms
 
 from routing.core.bounds import BOUNDS, Evidence
 from routing.core.rules.fixed_sequence import prefix
@@ -59,7 +60,7 @@ def beside_confseq(
             capital = [mart(x, rows.epsilon, **options).max() for x in rows.losses]
             return 1 / np.maximum(capital, 1.0)
 
-        taken, theirs = _median(p_values, max(1, runs // 2))
+        taken, theirs = median_ms(p_values, max(1, runs // 2)), p_values()
         mine = bound.p_values(evidence, rows.epsilon, target=target, level=rows.alpha)
         # Where the losses alone already exceed N r it stops at a mean below 0, and we say p = 1.
         fits = np.ones(len(mine), dtype=bool)
@@ -114,8 +115,10 @@ def beside_mapie(rows: Rows, evidence: Evidence, runs: int) -> None:
     name = f"mapie {version('mapie')}"
     n, epsilon, alpha = rows.losses.shape[1], rows.epsilon, rows.alpha
     bentkus = BOUNDS.get("hoeffding_bentkus")
-    ours, mine = _median(lambda: bentkus.p_values(evidence, epsilon, target="population", level=alpha), runs)
-    taken, theirs = _median(lambda: compute_hoeffding_bentkus_p_value(evidence.mean, n, epsilon)[:, 0], runs)
+    own = partial(bentkus.p_values, evidence, epsilon, target="population", level=alpha)
+    other = partial(compute_hoeffding_bentkus_p_value, evidence.mean, n, epsilon)
+    ours, mine = median_ms(own, runs), own()
+    taken, theirs = median_ms(other, runs), other()[:, 0]
     capped = np.minimum(theirs, 1.0)
     gap = np.abs(np.log(np.minimum(mine, 1.0)) - np.log(capped)).max()
     length = prefix(mine <= alpha)
@@ -129,17 +132,6 @@ def beside_mapie(rows: Rows, evidence: Evidence, runs: int) -> None:
     for label, bound in (("hoeffding", "hoeffding"), ("bernstein", "empirical_bernstein")):
         rule = BOUNDS.get(bound)
         upper = rule.upper(evidence, alpha, target="population")
-        other = get_r_hat_plus(rows.losses.T, np.zeros(len(upper)), "rcps", label, alpha, 0.25)[1]
-        gap = np.abs(upper - np.minimum(other, 1.0)).max()
+        theirs = get_r_hat_plus(rows.losses.T, np.zeros(len(upper)), "rcps", label, alpha, 0.25)[1]
+        gap = np.abs(upper - np.minimum(theirs, 1.0)).max()
         print(f"  {name}, upper bounds '{label}': largest difference from our '{bound}' {gap:.1e}")
-
-
-def _median(step: Callable[[], Any], runs: int) -> tuple[float, Any]:
-    """Median milliseconds of ``runs`` runs, and what the last gave."""
-    step()
-    times = []
-    for _ in range(runs):
-        start = time.process_time()
-        result = step()
-        times.append(1000 * (time.process_time() - start))
-    return statistics.median(times), result

@@ -6,20 +6,11 @@ Prints the median and all runs in seconds.  The table is made up: two models tha
 less certain, each with a score of its own, so that every method can run.
 """
 
-import argparse
-import os
-import platform
-import resource
-import statistics
-import sys
-import time
 from decimal import Decimal
-from pathlib import Path
+from statistics import median
 
 import numpy as np
-import scipy
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from runner import machine, parser_of, peak_mib, seconds_of
 
 from routing.core.experiment.run import run
 from routing.core.experiment.settings import Settings
@@ -56,33 +47,25 @@ def make_table(rows: int) -> Table:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rows", type=int, default=50_000)
-    parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--m", type=int, default=1000)
-    parser.add_argument("--runs", type=int, default=3)
-    options = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    print(f"NumPy {np.__version__}, SciPy {scipy.__version__}")
+    options = parser_of(
+        __doc__,
+        rows=(50_000, "of the table"),
+        repeats=(100, "splits"),
+        m=(1000, "items that are drawn"),
+        runs=(3, "of all"),
+    ).parse_args()
+    print(machine("numpy", "scipy"))
     print(
         f"{options.repeats} splits x {len(METHODS)} methods x {len(EPSILONS)} epsilons, "
         f"{options.rows:,} rows, m = {options.m:,}: {', '.join(METHODS)}"
     )
     table = make_table(options.rows)
     settings = Settings(
-        epsilons=tuple(Decimal(value) for value in EPSILONS),
-        sizes=(options.m,),
-        repeats=options.repeats,
-        rules=METHODS,
+        epsilons=tuple(map(Decimal, EPSILONS)), sizes=(options.m,), repeats=options.repeats, rules=METHODS
     )
-    times = []
-    for _ in range(options.runs):
-        start = time.perf_counter()
-        run(table, settings)
-        times.append(time.perf_counter() - start)
+    times = [seconds_of(lambda: run(table, settings)) for _ in range(options.runs)]
     listed = ", ".join(f"{seconds:.1f}" for seconds in times)
-    print(f"median {statistics.median(times):.1f} s ({listed})")
-    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+    print(f"median {median(times):.1f} s ({listed}), peak memory {peak_mib():.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -13,26 +13,21 @@ items. Medians; the processor time is that of this process, with an engine in it
 
 import argparse
 import os
-import platform
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+from runner import ROOT, Table, installation, machine, parser_of
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
 PROMPT = "{{ text }}"
-_names = count(1)
 
 
 class Pass(NamedTuple):
@@ -58,16 +53,15 @@ def through_a_run(texts: list[str], backend: str, params: dict[str, Any]) -> Cal
     from django.db.models import Sum
 
     from annotation.jobs import running as jobs
-    from annotation.models import Job, User
-    from annotation.projects.manage import create_project
+    from annotation.models import Job
     from routing.models import Prediction, RunSource
     from routing.runs.start import start_run
     from routing.sources.backends import Prompt
     from routing.sources.manage import save_source
-    from testbed.factories import make_items
+    from testbed.factories import make_items, make_project
 
-    user, _ = User.objects.get_or_create(username="benchmark")
-    project = create_project(user=user, name=f"Benchmark {next(_names)}", choices=[], task_type="short_text")
+    project = make_project(choices=[], task_type="short_text")
+    user = project.created_by
     make_items(project, texts)
     source = save_source(
         project=project,
@@ -209,20 +203,15 @@ def report(title: str, passes: Iterator[tuple[str, Pass]]) -> None:
     for name, one in passes:
         found[name].append(one)
         print(f"  {name}: {one.wall:.2f} s", file=sys.stderr, flush=True)
-    print(f"\n{title}\n")
-    print("| | items | items/s | tokens/s | wall | processor ms per item |")
-    print("|---|---:|---:|---:|---:|---:|")
-    medians = {}
+    table = Table("", "items", "items/s", "tokens/s", "wall", "beside", "processor ms per item", title=title)
+    straight = statistics.median(one.wall for one in found["straight"])
     for name, several in found.items():
-        wall = medians[name] = statistics.median(one.wall for one in several)
+        wall = statistics.median(one.wall for one in several)
         processor = statistics.median(one.processor / one.items for one in several)
         tokens = statistics.median(one.tokens / one.wall for one in several)
         items = several[0].items
-        each = f"{items / wall:,.1f} | {tokens:,.0f} | {wall:.2f} s | {processor * 1000:.2f}"
-        print(f"| {name} | {items:,} | {each} |")
-    print(
-        f"\nWall time of the pipeline beside straight: {medians['pipeline'] / medians['straight'] - 1:+.1%}."
-    )
+        cells = (f"{items:,}", f"{items / wall:,.1f}", f"{tokens:,.0f}", f"{wall:.2f} s")
+        table.row(name, *cells, f"{wall / straight - 1:+.1%}", f"{processor * 1000:.2f}")
 
 
 @contextmanager
@@ -236,66 +225,31 @@ def scripted(delay: float) -> Iterator[str]:
             server.terminate()
 
 
-def machine() -> str:
-    model = "processor"
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.partition(":")[2].strip()
-            break
-    text = (
-        f"{model}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
-    )
-    try:
-        import torch
-    except ImportError:
-        return text
-    return f"{text}; {torch.cuda.get_device_name()}" if torch.cuda.is_available() else text
-
-
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--items", type=int, default=1600)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--delay", type=float, default=0.2, help="seconds, of the scripted server")
-    parser.add_argument("--concurrency", type=int, default=32)
-    parser.add_argument("--max-tokens", type=int, default=16)
-    parser.add_argument("--url", help="a server to ask in place of the scripted one")
-    parser.add_argument("--model", default="scripted", help="the model's name on that server")
-    parser.add_argument("--folder", type=Path, help="a model's folder, for an engine in this process")
-    parser.add_argument("--max-model-len", type=int, default=None)
-    parser.add_argument("--dtype", default="auto")
-    return parser.parse_args()
-
-
 def main() -> None:
-    options = parse()
-    with tempfile.TemporaryDirectory(prefix="hypac-benchmark-") as folder:
-        os.environ |= {
-            "HYPAC_VAR": folder,
-            "HYPAC_PRIVATE_HOSTS": "127.0.0.1,localhost",
-            "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
-            "HYPAC_LOG_LEVEL": "ERROR",
-        }
-        os.environ.pop("DATABASE_URL", None)
-        if options.folder:
-            options.folder = options.folder.resolve()
-            os.environ["HYPAC_VLLM_MODELS"] = str(options.folder.parent)
-        import django
-
-        django.setup()
-        from django.core.management import call_command
-
-        call_command("migrate", verbosity=0)
-        print(machine())
+    parser = parser_of(
+        __doc__,
+        items=(1600, "of each pass"),
+        runs=(3, "passes of each kind"),
+        delay=(0.2, "seconds, of the scripted server"),
+        concurrency=(32, "calls at a time"),
+        max_tokens=(16, "of an answer"),
+        url=("", "a server to ask in place of the scripted one"),
+        model=("scripted", "the model's name on that server"),
+        dtype=("auto", "of the engine"),
+    )
+    parser.add_argument("--folder", type=Path, help="a model's folder, for an engine in this process")
+    parser.add_argument("--max-model-len", type=int, help="of the engine")
+    options = parser.parse_args()
+    if options.folder:
+        options.folder = options.folder.resolve()
+        os.environ["HYPAC_VLLM_MODELS"] = str(options.folder.parent)
+    print(machine(*(["torch", "vllm"] if options.folder else [])))
+    with installation(HYPAC_PRIVATE_HOSTS="127.0.0.1,localhost"):
         if options.folder:
             report(f"Engine in this process, {options.folder.name}", beside_an_engine(options))
         elif options.url:
-            report(
-                f"Server, {options.concurrency} calls at a time",
-                beside_a_server(options, options.url, options.model),
-            )
+            title = f"Server, {options.concurrency} calls at a time"
+            report(title, beside_a_server(options, options.url, options.model))
         else:
             with scripted(options.delay) as url:
                 title = f"Scripted server, {options.delay:g} s, {options.concurrency} calls at a time"

@@ -13,17 +13,13 @@ labels (it makes a project of its own there, over the REST API, with --token): t
 the hotkey that submits.
 """
 
-import argparse
 import gzip
 import json
 import os
-import platform
 import secrets
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -32,9 +28,8 @@ from typing import NamedTuple
 import httpx
 from playwright.sync_api import Browser, BrowserContext, Page, Response, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
+from runner import Table, installation, machine, parser_of, served
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 KEYS = {"cat": "1", "dog": "2"}
 PASSWORD = secrets.token_urlsafe(16)
@@ -131,30 +126,11 @@ def label_all(
 @contextmanager
 def hypac(items: int) -> Iterator[tuple[str, str]]:
     """Address and slug of a project with so many texts that wait for a label."""
-    from testbed.servers import free_port
-
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["HYPAC_VAR"] = folder
-        port = free_port()
-        server = subprocess.Popen(
-            [sys.executable, str(ROOT / "manage.py"), "serve", f"--port={port}"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            address = f"http://127.0.0.1:{port}"
-            wait_for(f"{address}/healthz", server)
-            yield address, fill(items)
-        finally:
-            server.terminate()
-            server.wait(30)
+    with installation(), served() as (address, _process):
+        yield address, fill(items)
 
 
 def fill(items: int) -> str:
-    import django
-
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hypac_site.settings")
-    django.setup()
     from annotation.labelling import queue
     from testbed.factories import add_member, make_items, make_project, make_user
 
@@ -173,23 +149,32 @@ def in_hypac(context: BrowserContext, address: str, slug: str, labels: int) -> R
     page.get_by_label("Username").fill("bench")
     page.get_by_label("Password").fill(PASSWORD)
     page.keyboard.press("Enter")
-    page.wait_for_selector("#task[data-ready]")
-    # A fresh profile with the same session: all that a first visit loads.
-    fresh = context.browser.new_context(storage_state=context.storage_state())  # type: ignore[union-attr]
-    page = fresh.new_page()
-    page.add_init_script(f"({WATCH})()")
-    first = Fetched(page)
-    page.goto(f"{address}/projects/{slug}/annotate/")
     ready_in_hypac(page)
-    page.wait_for_timeout(300)
-    loaded = first.count()
-    result = label_all(page, labels, lambda n: [list(KEYS.values())[n % 2]], ready_in_hypac, loaded)
-    fresh.close()
-    return result
+    with fresh(context) as (page, first):
+        page.goto(f"{address}/projects/{slug}/annotate/")
+        ready_in_hypac(page)
+        page.wait_for_timeout(300)
+        return label_all(page, labels, lambda n: [key(n)], ready_in_hypac, first.count())
 
 
 def ready_in_hypac(page: Page) -> None:
     page.wait_for_selector("#task[data-ready]")
+
+
+@contextmanager
+def fresh(context: BrowserContext) -> Iterator[tuple[Page, Fetched]]:
+    """A page of a new profile with the same session: all that a first visit loads."""
+    own = context.browser.new_context(storage_state=context.storage_state())  # type: ignore[union-attr]
+    page = own.new_page()
+    page.set_default_timeout(60_000)
+    page.add_init_script(f"({WATCH})()")
+    yield page, Fetched(page)
+    own.close()
+
+
+def key(number: int) -> str:
+    """Of the label of the n-th text."""
+    return list(KEYS.values())[number % 2]
 
 
 # --- Label Studio -------------------------------------------------------------------------------------------
@@ -215,30 +200,21 @@ def fill_label_studio(address: str, token: str, items: int) -> int:
     return number
 
 
-def in_label_studio(
-    context: BrowserContext, address: str, project: int, user: str, password: str, labels: int
-) -> Round:
+def in_label_studio(context: BrowserContext, options: Namespace, project: int) -> Round:
     page = context.new_page()
-    page.goto(f"{address}/user/login/")
-    page.locator("input[name=email]").fill(user)
-    page.locator("input[name=password]").fill(password)
+    page.goto(f"{options.label_studio}/user/login/")
+    page.locator("input[name=email]").fill(options.user)
+    page.locator("input[name=password]").fill(options.password)
     page.keyboard.press("Enter")
     page.wait_for_url(lambda url: "/login" not in url)
-    fresh = context.browser.new_context(storage_state=context.storage_state())  # type: ignore[union-attr]
-    page = fresh.new_page()
-    page.set_default_timeout(60_000)
-    page.add_init_script(f"({WATCH})()")
-    first = Fetched(page)
-    page.goto(f"{address}/projects/{project}/data?labeling=1")
-    ready_in_label_studio(page)
-    page.wait_for_timeout(1000)
-    loaded = first.count()
-    page.locator("body").click(position={"x": 5, "y": 400})
-    result = label_all(
-        page, labels, lambda n: [list(KEYS.values())[n % 2], "Control+Enter"], ready_in_label_studio, loaded
-    )
-    fresh.close()
-    return result
+    with fresh(context) as (page, first):
+        page.goto(f"{options.label_studio}/projects/{project}/data?labeling=1")
+        ready_in_label_studio(page)
+        page.wait_for_timeout(1000)
+        loaded = first.count()
+        page.locator("body").click(position={"x": 5, "y": 400})
+        keys = [lambda n: [key(n), "Control+Enter"], ready_in_label_studio]
+        return label_all(page, options.labels, *keys, loaded)
 
 
 def ready_in_label_studio(page: Page) -> None:
@@ -252,19 +228,6 @@ def text(number: int) -> str:
     return f"sample {number:06} is a short text of the length of a sentence, as people label thousands of"
 
 
-def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
-        try:
-            if httpx.get(url, trust_env=False).status_code == 200:
-                return
-        except httpx.HTTPError:
-            pass
-        if server.poll() is not None:
-            raise SystemExit("The server ended before it answered.")
-        time.sleep(0.1)
-    raise SystemExit("The server did not answer within a minute.")
-
-
 def chromium(program: str) -> Iterator[Browser]:
     # Playwright's event loop in this thread would make Django refuse the database.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
@@ -274,35 +237,34 @@ def chromium(program: str) -> Iterator[Browser]:
         browser.close()
 
 
-def row(name: str, rounds: list[Round]) -> str:
-    def median_of(pick: Callable[[Round], list[float]]) -> float:
-        return statistics.median(statistics.median(pick(one)) for one in rounds)
-
-    def worst_of(pick: Callable[[Round], list[float]]) -> float:
-        return statistics.median(statistics.quantiles(pick(one), n=20)[-1] for one in rounds)
+def row(rounds: list[Round]) -> tuple[str, ...]:
+    def median_of(pick: Callable[[Round], float]) -> str:
+        return f"{statistics.median(map(pick, rounds)):.0f}"
 
     return (
-        f"| {name} | {rounds[0].presses} | {median_of(lambda r: r.to_next):.0f} | "
-        f"{worst_of(lambda r: r.to_next):.0f} | {median_of(lambda r: r.per_label):.0f} | "
-        f"{max(one.shift for one in rounds):.4f} | {rounds[0].first_load / 1000:.0f} kB | "
-        f"{max(one.per_item for one in rounds) / 1000:.1f} kB |"
+        f"{rounds[0].presses}",
+        median_of(lambda one: statistics.median(one.to_next)),
+        median_of(lambda one: statistics.quantiles(one.to_next, n=20)[-1]),
+        median_of(lambda one: statistics.median(one.per_label)),
+        f"{max(one.shift for one in rounds):.4f}",
+        f"{rounds[0].first_load / 1000:.0f} kB",
+        f"{max(one.per_item for one in rounds) / 1000:.1f} kB",
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--items", type=int, default=10_000)
-    parser.add_argument("--labels", type=int, default=50, help="Labels in a run.")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--chromium", default="/usr/bin/chromium")
-    parser.add_argument("--label-studio", metavar="URL", help="A running Label Studio to compare with.")
-    parser.add_argument("--token", default="", help="API token of its user (legacy token).")
-    parser.add_argument("--user", default="", help="E-mail address of that user.")
-    parser.add_argument("--password", default="")
-    parser.add_argument("--json", type=Path, help="Write every measured time here as well.")
-    options = parser.parse_args()
+    options = parser_of(
+        __doc__,
+        items=(10_000, "in the project"),
+        labels=(50, "labels in a run"),
+        runs=(3, "of which the medians are shown"),
+        chromium=("/usr/bin/chromium", "the browser"),
+        label_studio=("", "address of a running Label Studio to compare with"),
+        token=("", "API token of its user (legacy token)"),
+        user=("", "e-mail address of that user"),
+        password=("", "of that user"),
+        json=("", "file for every measured time"),
+    ).parse_args()
     rows: dict[str, list[Round]] = {}
     for browser in chromium(options.chromium):
         with hypac(options.items) as (address, slug):
@@ -312,30 +274,26 @@ def main() -> None:
         if options.label_studio:
             project = fill_label_studio(options.label_studio, options.token, options.items)
             rows["Label Studio"] = [
-                in_label_studio(
-                    browser.new_context(),
-                    options.label_studio,
-                    project,
-                    options.user,
-                    options.password,
-                    options.labels,
-                )
-                for _ in range(options.runs)
+                in_label_studio(browser.new_context(), options, project) for _ in range(options.runs)
             ]
         version = browser.version
-    print(
-        f"\n{options.items:,} items on SQLite, {options.labels} labels a run, {options.runs} runs; "
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"Chromium {version}\n"
+    about = f"{options.items:,} items on SQLite, {options.labels} labels a run, {options.runs} runs"
+    print(f"{about}; Chromium {version}; {machine()}")
+    heads = (
+        "key presses",
+        "key to next, ms",
+        "p95",
+        "per label, ms",
+        "layout shift",
+        "first load",
+        "per item",
     )
-    print("| | key presses | key to next, ms | p95 | per label, ms | layout shift | first load | per item |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    table = Table("", *heads)
     for name, rounds in rows.items():
-        print(row(name, rounds))
+        table.row(name, *row(rounds))
     if options.json:
-        options.json.write_text(
-            json.dumps({name: [r._asdict() for r in rounds] for name, rounds in rows.items()})
-        )
+        times = {name: [one._asdict() for one in rounds] for name, rounds in rows.items()}
+        Path(options.json).write_text(json.dumps(times))
 
 
 if __name__ == "__main__":

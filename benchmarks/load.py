@@ -21,95 +21,91 @@ processors; how much is printed.
 
 import argparse
 import asyncio
-import os
-import platform
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from load_clients import Crowd, Report  # noqa: E402
-from load_server import database, server  # noqa: E402
+from load_clients import Crowd, Report
+from load_world import doubled, lost, make
+from runner import (
+    Table,
+    children_of,
+    installation,
+    machine,
+    ms,
+    new_database,
+    parser_of,
+    percentile,
+    processor_time,
+    served,
+)
 
 PASSWORD = "of people who exist as long as this runs"
 
 
+class Server(NamedTuple):
+    """`taken` tells its processor time, `batch` is what the annotators label."""
+
+    address: str
+    taken: Callable[[], float]
+    slug: str
+    names: list[str]
+    batch: int
+
+
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--annotators", type=int, default=32)
-    parser.add_argument("--think", type=float, default=1.0, help="mean seconds between two answers; 0: none")
-    parser.add_argument("--items", type=int, default=100_000)
-    parser.add_argument("--overlap", type=int, default=1, help="people who are asked about an item")
-    parser.add_argument("--seconds", type=float, default=60, help="how long it is measured")
-    parser.add_argument("--labels", type=int, default=0, help="stop after so many labels, if that is earlier")
-    parser.add_argument("--by", choices=["page", "api"], default="page")
-    parser.add_argument("--database", default="", help="PostgreSQL, as a URL; without it SQLite")
-    parser.add_argument("--url", default="", help="of a server that runs on --database")
-    parser.add_argument(
-        "--web", choices=["waitress", "gunicorn"], default="waitress", help="the server to start"
+    parser = parser_of(
+        __doc__,
+        annotators=(32, "who label at once"),
+        think=(1.0, "mean seconds between two answers; 0: none"),
+        items=(100_000, "that wait for a label"),
+        overlap=(1, "people who are asked about an item"),
+        seconds=(60.0, "how long it is measured"),
+        labels=(0, "stop after so many labels, if that is earlier"),
+        database=("", "PostgreSQL, as a URL; without it SQLite"),
+        url=("", "of a server that runs on --database"),
+        processes=(2, "of gunicorn"),
+        threads=(8, "of the server"),
+        seed=(1, "of what the annotators do"),
     )
-    parser.add_argument("--processes", type=int, default=2, help="of gunicorn (default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=8, help="of the server (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--by", choices=["page", "api"], default="page")
+    parser.add_argument("--web", choices=["waitress", "gunicorn"], default="waitress", help="what to start")
     return parser.parse_args()
 
 
-def prepare(options: argparse.Namespace) -> tuple[str, list[str], int]:
-    """Fill the database: the project's slug, the names of its annotators, and the batch that they label."""
-    import django
-
-    django.setup()
-    from django.core.management import call_command
-
-    call_command("migrate", verbosity=0)
-    from load_world import make
-
-    return make(options.items, options.annotators, options.overlap, PASSWORD)
-
-
 @contextmanager
-def running(
-    options: argparse.Namespace,
-) -> Iterator[tuple[str, Callable[[], float], str, list[str], int]]:
-    """Address of the server, what tells its processor time, and what `prepare` gives."""
+def running(options: argparse.Namespace) -> Iterator[Server]:
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hypac-load-"))
-        os.environ |= {
-            "HYPAC_VAR": folder,
-            "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
-            "HYPAC_LOG_LEVEL": "ERROR",
-            "DJANGO_SECRET_KEY": "of a server that nobody reaches, for as long as this runs",
-        }
-        os.environ.pop("DATABASE_URL", None)
-        if options.database:
-            own = stack.enter_context(database(options.database, as_it_is=bool(options.url)))
-            os.environ["DATABASE_URL"] = own
-        slug, names, batch = prepare(options)
+        database = options.database
+        if database and not options.url:
+            database = stack.enter_context(new_database(database, "load"))
+        stack.enter_context(installation(database))
+        slug, names, batch = make(options.items, options.annotators, options.overlap, PASSWORD)
         if options.url:
-            address, taken = options.url.rstrip("/"), lambda: 0.0
-        else:
-            address, taken = stack.enter_context(server(options))
-        yield address, taken, slug, names, batch
+            yield Server(options.url.rstrip("/"), lambda: 0.0, slug, names, batch)
+            return
+        # As `manage.py serve` starts it, without the worker; or as docs/deployment.md does.
+        command = ["waitress", "--listen=127.0.0.1:PORT", f"--threads={options.threads}"]
+        if options.web == "gunicorn":
+            command = ["gunicorn", "-c", "python:hypac_site.gunicorn", "--bind=127.0.0.1:PORT"]
+            command += [f"--workers={options.processes}", f"--threads={options.threads}"]
+        address, pid = stack.enter_context(served("-m", *command, "hypac_site.wsgi:application"))
+        yield Server(address, lambda: processor_time(pid, *children_of(pid)), slug, names, batch)
 
 
 def show(options: argparse.Namespace, report: Report, doubled: int, lost: int) -> None:
     from django.db import connection
 
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
     print(
         f"{connection.vendor}, {options.items:,} items, {options.annotators} annotators who think "
-        f"{options.think:g} s, by {options.by}; {platform.machine()}, {os.cpu_count()} cores, "
-        f"{memory:.0f} GiB, load {os.getloadavg()[0]:.1f}\n"
+        f"{options.think:g} s, by {options.by}; {machine()}"
     )
-    print("| request | n | p50 | p95 | p99 | longest |\n|---|---:|---:|---:|---:|---:|")
+    table = Table("request", "n", "p50", "p95", "p99", "longest")
     for name, times in (("answer, and the next item", report.answers), ("claim", report.claims)):
         if times:
-            cells = [f"{1000 * value:.0f} ms" for value in (*report.quantiles(times), max(times))]
-            print(f"| {name} | {len(times):,} | {' | '.join(cells)} |")
+            table.row(
+                name, f"{len(times):,}", *(ms(percentile(times, share)) for share in (0.5, 0.95, 0.99, 1))
+            )
     count = max(1, len(report.stored))
     print(
         f"\n{len(report.stored) / report.seconds:.1f} labels/s in {report.seconds:.0f} s, {report.twice} "
@@ -122,18 +118,19 @@ def show(options: argparse.Namespace, report: Report, doubled: int, lost: int) -
 
 def main() -> None:
     options = parse()
-    with running(options) as (address, taken, slug, names, batch):
-        crowd = Crowd(address=address, slug=slug, password=PASSWORD, by=options.by, seed=options.seed)
-        report = asyncio.run(
-            crowd.label(
-                names, think=options.think, seconds=options.seconds, labels=options.labels, taken=taken
-            )
+    with running(options) as server:
+        crowd = Crowd(server.address, server.slug, PASSWORD, by=options.by, seed=options.seed)
+        label = crowd.label(
+            server.names,
+            think=options.think,
+            seconds=options.seconds,
+            labels=options.labels,
+            taken=server.taken,
         )
-        from load_world import doubled, lost
-
+        report = asyncio.run(label)
         # What several people are asked for they hold at the same time, in different slots.
         twice = report.held_by_two if options.overlap == 1 else 0
-        show(options, report, doubled(batch) + twice, lost(report.stored))
+        show(options, report, doubled(server.batch) + twice, lost(report.stored))
 
 
 if __name__ == "__main__":

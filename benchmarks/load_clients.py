@@ -3,7 +3,6 @@
 import asyncio
 import random
 import re
-import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -44,14 +43,6 @@ class Report:
     def held_by_two(self) -> int:
         """Work items that were handed to two people. No lease ends here, and nobody skips."""
         return sum(len(people) > 1 for people in self.handed.values())
-
-    @staticmethod
-    def quantiles(times: Sequence[float]) -> tuple[float, float, float]:
-        """The median, the 95th and the 99th percentile."""
-        if len(times) < 2:
-            return (times[0],) * 3
-        cuts = statistics.quantiles(times, n=100, method="inclusive")
-        return cuts[49], cuts[94], cuts[98]
 
 
 @dataclass

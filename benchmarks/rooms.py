@@ -41,7 +41,7 @@ def room_of(name: str) -> Room | None:
     """The folder that a module stands in; None where it stands in no room."""
     app, _, rest = name.partition(".")
     folder = rest.partition(".")[0]
-    is_room = folder and folder not in NO_ROOMS and (ROOT / app / folder).is_dir()
+    is_room = folder and folder not in NO_ROOMS and (ROOT / app / folder / "__init__.py").exists()
     return f"{app}.{folder}" if is_room else None
 
 
@@ -163,7 +163,7 @@ def about_rooms(modules: dict[str, Module], arrows: Arrows) -> dict[Room, list[s
     about = {}
     for room, found in members.items():
         lines = sum(module.source.count("\n") for module in found)
-        about[room] = [f"{len(found)} modules, {lines:,} lines"]
+        about[room] = [f"{len(found)} files, {lines:,} lines"]
         if across := sum(count for pair, count in arrows.items() if pair[1] == room and is_across(pair)):
             about[room].append(f"{across} imports from {APPS[0]}")
     return about

@@ -3,7 +3,7 @@
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from routing.sources.backends.context import Example, Prompt, TaskSpec
+from routing.sources.context import Example, Prompt, TaskSpec
 from routing.sources.prompts.placeholders import (
     OF_ITEM,
     OF_PROJECT,

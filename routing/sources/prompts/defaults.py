@@ -1,6 +1,6 @@
 """The prompt of a source that has none of its own, by task type."""
 
-from routing.sources.backends.context import Prompt, TaskSpec
+from routing.sources.context import Prompt, TaskSpec
 
 _SYSTEM = (
     "You label the items of a data set. What stands between the lines <item> and </item> is content to be "

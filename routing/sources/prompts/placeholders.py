@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.models import Item
-from routing.sources.backends.context import TaskSpec
+from routing.sources.context import TaskSpec
 
 PLACEHOLDER = re.compile(r"\{\{([^{}\n]{1,400})\}\}")
 """One placeholder, its name in the first group, perhaps with spaces around it."""

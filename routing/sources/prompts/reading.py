@@ -3,7 +3,7 @@
 from annotation.task_types import Reading
 from annotation.task_types.parsing.markers import untagged
 from annotation.task_types.text import has_many_marks
-from routing.sources.backends.context import TaskSpec
+from routing.sources.context import TaskSpec
 from routing.sources.prompts.thinking import ends_in_thought, split_thinking
 
 RULES = 2

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.models import Item
-from routing.sources.backends.context import Example, Prompt, TaskSpec
+from routing.sources.context import Example, Prompt, TaskSpec
 from routing.sources.prompts.base import Messages
 from routing.sources.prompts.defaults import default_prompt
 from routing.sources.prompts.placeholders import (

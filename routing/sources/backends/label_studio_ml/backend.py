@@ -15,10 +15,10 @@ from annotation.models import Item
 from routing.core.costs import SECONDS
 from routing.sources.backends.base import Answer, Answered, Backend, BackendError, digest
 from routing.sources.backends.concurrent import StoppedError
-from routing.sources.backends.context import SourceContext
 from routing.sources.backends.label_studio_ml.calls import Calls
 from routing.sources.backends.label_studio_ml.params import PARAMS, Params, read_params
 from routing.sources.backends.label_studio_ml.server import AwayError, Server, UnansweredError
+from routing.sources.context import SourceContext
 
 
 class LabelStudioMl(Backend):

@@ -7,7 +7,6 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from annotation.outside.net import check_url
-from routing.sources.backends.context import TaskSpec
 from routing.sources.backends.label_studio_ml.label_config import LabelConfig, label_config
 from routing.sources.backends.params import Param, Text, read_values
 from routing.sources.backends.server_params import (
@@ -19,6 +18,7 @@ from routing.sources.backends.server_params import (
     TOTAL_TIMEOUT,
     URL,
 )
+from routing.sources.context import TaskSpec
 
 DAY = 86_400
 PARAMS: tuple[Param, ...] = (

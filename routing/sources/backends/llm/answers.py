@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routing.sources.backends.base import Answer
-from routing.sources.backends.context import TaskSpec
 from routing.sources.backends.llm.labels import label_logprobs
 from routing.sources.backends.llm.sampling import Sampling
 from routing.sources.backends.llm.structured import unwrapped
 from routing.sources.backends.llm.tokens import Token, stored_logprobs, without_end
+from routing.sources.context import TaskSpec
 from routing.sources.prompts import read_answer, split_thinking
 
 MOST_STORED = 20_000

@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 
 from routing.core.scores.base import ROUNDING
-from routing.sources.backends.context import TaskSpec
 from routing.sources.backends.llm.tokens import DECIMALS, LOWEST, Token
+from routing.sources.context import TaskSpec
 
 _CLOSED = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)
 _JSON = re.compile(r'\{\s*"label"\s*:\s*"')

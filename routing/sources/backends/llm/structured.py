@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from routing.sources.backends.context import TaskSpec
+from routing.sources.context import TaskSpec
 
 
 def schema_of(spec: TaskSpec) -> dict[str, Any]:

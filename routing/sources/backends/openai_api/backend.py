@@ -15,7 +15,6 @@ from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
 from routing.core.scores.verbalized import prompts
 from routing.sources.backends.base import Answer, Answered, Backend, BackendError, digest, shortened
 from routing.sources.backends.concurrent import concurrently, in_flight
-from routing.sources.backends.context import SourceContext
 from routing.sources.backends.llm import most_read
 from routing.sources.backends.openai_api.body import answer_body
 from routing.sources.backends.openai_api.endpoint import Endpoint
@@ -23,6 +22,7 @@ from routing.sources.backends.openai_api.identity import Signature, served_model
 from routing.sources.backends.openai_api.item_calls import ItemCalls
 from routing.sources.backends.openai_api.params import PARAMS, Params, read_params
 from routing.sources.backends.params import Param
+from routing.sources.context import SourceContext
 from routing.sources.prompts import Messages, prompt_digest, render
 
 

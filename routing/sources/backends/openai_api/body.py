@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from routing.sources.backends.context import TaskSpec
 from routing.sources.backends.llm import schema_of
 from routing.sources.backends.openai_api.params import TOKEN_LIMITS, Params
+from routing.sources.context import TaskSpec
 
 Chat = Sequence[Mapping[str, str]]
 FORMS = frozenset({"response_format", "structured_outputs", "grammar"})

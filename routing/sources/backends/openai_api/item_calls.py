@@ -6,7 +6,6 @@ from typing import Any
 
 from routing.core.scores.verbalized import prompts
 from routing.sources.backends.base import Answer, shortened
-from routing.sources.backends.context import SourceContext
 from routing.sources.backends.llm import Generated, Usage, answer_of
 from routing.sources.backends.llm.answers import read_value
 from routing.sources.backends.openai_api.body import Chat, answer_body, plain_body
@@ -14,6 +13,7 @@ from routing.sources.backends.openai_api.endpoint import Clock, Endpoint, ItemEr
 from routing.sources.backends.openai_api.identity import Signature
 from routing.sources.backends.openai_api.params import Params
 from routing.sources.backends.openai_api.reading import generated_in
+from routing.sources.context import SourceContext
 from routing.sources.prompts import Messages
 
 

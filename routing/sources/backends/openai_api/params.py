@@ -10,7 +10,6 @@ from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.outside.net import check_url
-from routing.sources.backends.context import TaskSpec
 from routing.sources.backends.llm import SAMPLING, Sampling, sampling_of
 from routing.sources.backends.llm.params import MODEL, PRESET
 from routing.sources.backends.params import Json, Param, Text, Whole, read_values
@@ -23,6 +22,7 @@ from routing.sources.backends.server_params import (
     TOTAL_TIMEOUT,
     URL,
 )
+from routing.sources.context import TaskSpec
 
 DAY = 86_400
 ANSWERS_AS = Text(

@@ -22,7 +22,6 @@ from routing.sources.backends.base import (
     in_chunks,
     shortened,
 )
-from routing.sources.backends.context import SourceContext
 from routing.sources.backends.llm import answer_of
 from routing.sources.backends.openai_api.backend import OpenAIApi, unsent
 from routing.sources.backends.openai_api.body import answer_body
@@ -35,6 +34,7 @@ from routing.sources.backends.openai_batch.server import Batch, BatchServer
 from routing.sources.backends.openai_batch.store import ResultStore
 from routing.sources.backends.params import Choice, Param, Whole, read_values
 from routing.sources.backends.server_params import BATCH_SIZE, SPEED, URL
+from routing.sources.context import SourceContext
 from routing.sources.prompts import prompt_digest
 
 OWN: tuple[Param, ...] = (

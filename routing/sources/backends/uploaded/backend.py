@@ -14,10 +14,10 @@ from annotation.models import Item
 from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
 from routing.models import SentAnswer, SourceRevision
 from routing.sources.backends.base import COST, Answer, Answered, Backend, digest, in_chunks
-from routing.sources.backends.context import SourceContext
 from routing.sources.backends.params import Text, read_values
 from routing.sources.backends.recorded import SCORES
 from routing.sources.backends.uploaded.answers import answer_in
+from routing.sources.context import SourceContext
 
 FIRST_REVISION = "1"
 MOST_CHARACTERS = 200

@@ -16,7 +16,6 @@ from annotation.models import Item
 from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
 from routing.core.scores.verbalized import prompts
 from routing.sources.backends.base import Answer, Answered, Backend, BackendError, digest
-from routing.sources.backends.context import SourceContext
 from routing.sources.backends.llm import SAMPLING, most_read, sampling_of
 from routing.sources.backends.llm.params import MODEL, PRESET
 from routing.sources.backends.params import Choice, Json, Number, Param, Part, Text, Whole, read_values
@@ -25,6 +24,7 @@ from routing.sources.backends.vllm.engine import Engine, EngineSettings, Finishe
 from routing.sources.backends.vllm.models import model_files
 from routing.sources.backends.vllm.requests import ItemRequests, Request
 from routing.sources.backends.vllm.tokens import generated, label_tokens, prompt_tokens
+from routing.sources.context import SourceContext
 from routing.sources.prompts import prompt_digest, render
 
 ENGINE = Part(gettext_lazy("The engine"), gettext_lazy("revision, memory, length"))

@@ -10,9 +10,9 @@ from typing import Any
 
 from routing.core.scores.verbalized import prompts
 from routing.sources.backends.base import Answer
-from routing.sources.backends.context import TaskSpec
 from routing.sources.backends.llm import Generated, Sampling, Usage, answer_of, schema_of
 from routing.sources.backends.llm.answers import read_value
+from routing.sources.context import TaskSpec
 
 Chat = list[dict[str, str]]
 ANSWER, SAMPLES, VERBALIZED = "answer", "samples", "verbalized"

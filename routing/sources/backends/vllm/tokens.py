@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from routing.sources.backends.base import BackendError
-from routing.sources.backends.context import TaskSpec
 from routing.sources.backends.llm import Generated, Token
+from routing.sources.context import TaskSpec
 
 # What vLLM takes at most.
 MOST_LABEL_TOKENS = 128

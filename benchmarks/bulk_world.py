@@ -1,4 +1,4 @@
-"""A large project for benchmarks/items.py: a real run of 400 items, whose rows are copied in the database."""
+"""A large project for bulk_items.py: a real run of 400 items, whose rows are copied in the database."""
 
 from typing import Any
 
@@ -48,18 +48,21 @@ def make(size: int) -> tuple[Any, Any]:
     return world.project, access_to(world.manager, world.project.slug)
 
 
-def found(size: int) -> tuple[Any, Any]:
-    """The project of this size that an earlier `make` left in the database, with its owner's access."""
-    from annotation.models import Project
-    from annotation.permissions import access_to
+def lengthen_texts(project: Any) -> None:
+    """What was imported of each item gets a text of 200 characters, different in each."""
+    from django.db import connection
 
-    for project in Project.objects.order_by("-pk"):
-        if (
-            project.items.filter(position=size - 1).exists()
-            and not project.items.filter(position=size).exists()
-        ):
-            return project, access_to(project.memberships.get(role="owner").user, project.slug)
-    return None, None
+    text = "'It goes on for a while, and \"so\" on. ' || substr(hex, 1, 162)"
+    if connection.vendor == "postgresql":
+        digits = "repeat(md5(id::text), 6)"
+        data = f"jsonb_set(data, '{{text}}', to_jsonb({text}))"
+    else:
+        digits = "hex(zeroblob(60)) || printf('%060d', id * 7919)"
+        data = f"json_set(data, '$.text', {text})"
+    data = data.replace("hex, 1", f"{digits}, 1")
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE annotation_item SET data = {data} WHERE project_id = %s", [project.pk])  # noqa: S608
+        cursor.execute("VACUUM ANALYZE annotation_item" if connection.vendor == "postgresql" else "ANALYZE")
 
 
 def _copy_pool(world: Any, run: Any, size: int) -> None:

@@ -1,4 +1,4 @@
-"""What a backend may need to know beside its params."""
+"""What prompts and backends know of a source beside its params."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

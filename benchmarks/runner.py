@@ -1,0 +1,241 @@
+"""What the benchmarks share: options, tables, times, and installations to measure, in this process or served.
+
+A script imports this first: the checkout is on the path from then on.
+"""
+
+import argparse
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "clients" / "python")]
+START_SECONDS = 180
+SETTINGS = {
+    "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
+    "DJANGO_ALLOWED_HOSTS": "testserver,127.0.0.1",
+    "DJANGO_SECRET_KEY": "of a server that nobody reaches, for as long as this runs",
+    "HYPAC_LOG_LEVEL": "ERROR",
+}
+
+
+# --- What is asked and told ---
+
+
+def parser_of(doc: str | None, **defaults: tuple[Any, str]) -> argparse.ArgumentParser:
+    """A parser with these options: each has its default, whose type is that of the option, and a help."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, (default, about) in defaults.items():
+        given: dict[str, Any] = {"type": type(default)}
+        if isinstance(default, bool):
+            given = {"action": "store_true"}
+        text = f"{about} (default: %(default)s)" if default else about
+        parser.add_argument(f"--{name.replace('_', '-')}", default=default, help=text, **given)
+    return parser
+
+
+def machine(*packages: str) -> str:
+    """The line that stands above a table: processors, memory, what else is at work, versions."""
+    from importlib.metadata import version
+
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
+    parts = [platform.machine(), f"{os.cpu_count()} cores", f"{memory:.0f} GiB"]
+    parts += [f"load {os.getloadavg()[0]:.1f}", f"Python {platform.python_version()}"]
+    return ", ".join([*parts, *(f"{name} {version(name)}" for name in packages)])
+
+
+class Table:
+    """A Markdown table that is printed row by row; the first column is text, the others are figures."""
+
+    def __init__(self, *heads: str, title: str = "") -> None:
+        print(f"\n{title}\n" if title else "")
+        self.row(*heads)
+        print("|---" + "|---:" * (len(heads) - 1) + "|", flush=True)
+
+    @staticmethod
+    def row(*cells: object) -> None:
+        print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
+def ms(seconds: float) -> str:
+    return f"{1000 * seconds:,.1f} ms" if seconds < 0.1 else f"{1000 * seconds:,.0f} ms"
+
+
+# --- Times and memory ---
+
+
+def seconds_of(step: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    began = clock()
+    step()
+    return clock() - began
+
+
+def median_ms(
+    step: Callable[[], object], runs: int, *, before: Callable[[], object] | None = None, warm: bool = True
+) -> float:
+    """Median milliseconds of processor time, after a run that is not timed; nor is what comes before each."""
+    times = []
+    for run in range(runs + warm):
+        if before:
+            before()
+        taken = seconds_of(step, time.process_time)
+        if run >= warm:
+            times.append(1000 * taken)
+    return statistics.median(times)
+
+
+def percentile(times: Sequence[float], share: float) -> float:
+    """The smallest time that so many of them do not exceed."""
+    ordered = sorted(times)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes below this one, at any depth (Linux)."""
+    try:
+        own = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+    return [one for child in own for one in (child, *children_of(child))]
+
+
+def processor_time(*pids: int) -> float:
+    """Seconds of processor time that these processes have had; 0 where that cannot be read."""
+    total = 0.0
+    for pid in pids:
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+def busy() -> float:
+    """Seconds of processor time of this process and, where it is on this machine, of its process of the
+    PostgreSQL server.
+    """
+    from django.db import connection
+
+    if connection.vendor != "postgresql":
+        return time.process_time()
+    return time.process_time() + processor_time(connection.connection.info.backend_pid)
+
+
+def peak_mib(pid: int | str = "self") -> float:
+    """The most memory that a process has held at once, in MiB; on Linux since `forget_peak`."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+def forget_peak(pid: int | str = "self") -> None:
+    with suppress(OSError):
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+@dataclass
+class Row:
+    """`count` things (items, rows, queries) done in `seconds`, and the peak of memory meanwhile."""
+
+    what: str
+    size: int
+    count: int = 0
+    seconds: float = 0.0
+    peak_mib: float = 0.0
+    note: str = ""
+
+
+@contextmanager
+def measured(what: str, size: int, count: int | None = None) -> Iterator[Row]:
+    """Time what is done inside; the note says how long this process was at work."""
+    row = Row(what, size, size if count is None else count)
+    forget_peak()
+    began, at_work = time.perf_counter(), time.process_time()
+    yield row
+    row.seconds, row.peak_mib = time.perf_counter() - began, peak_mib()
+    row.note = f"{time.process_time() - at_work:.2f} s at work"
+
+
+# --- Installations ---
+
+
+@contextmanager
+def installation(database: str = "", **environment: str) -> Iterator[Path]:
+    """Sets Django up on a state of its own: its folder. Without the URL of a database it is SQLite."""
+    with tempfile.TemporaryDirectory(prefix="hypac-benchmark-") as folder:
+        os.environ |= {**SETTINGS, "HYPAC_VAR": folder, **environment}
+        os.environ.pop("DATABASE_URL", None)
+        if database:
+            os.environ["DATABASE_URL"] = database
+        set_up()
+        yield Path(folder)
+
+
+def set_up() -> None:
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+
+
+@contextmanager
+def new_database(server_url: str, name: str, *, keep: bool = False) -> Iterator[str]:
+    """A new database on that server, dropped afterwards."""
+    from testbed.servers import create_database, drop_database
+
+    name = f"hypac_{name}_{os.getpid()}"
+    try:
+        yield create_database(server_url, name)
+    finally:
+        if keep:
+            print(f"kept: database {name}", file=sys.stderr)
+        else:
+            drop_database(server_url, name)
+
+
+@contextmanager
+def served(*command: str) -> Iterator[tuple[str, int]]:
+    """Address and process of `manage.py serve`, or of another command with "PORT" in it, on the environment
+    of this process.
+    """
+    import httpx
+
+    from testbed.servers import free_port
+
+    port = free_port()
+    words = command or ("manage.py", "serve", "--port=PORT")
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [sys.executable, *(word.replace("PORT", str(port)) for word in words)],
+            cwd=ROOT,
+            stdout=log,
+            stderr=log,
+        )
+        address = f"http://127.0.0.1:{port}"
+        end = time.monotonic() + START_SECONDS
+        try:
+            while True:
+                with suppress(httpx.HTTPError):
+                    if httpx.get(f"{address}/healthz", timeout=5, trust_env=False).status_code == 200:
+                        break
+                if process.poll() is not None or time.monotonic() > end:
+                    log.seek(0)
+                    sys.exit(f"The server did not start:\n{log.read().decode()[-3000:]}")
+                time.sleep(0.1)
+            yield address, process.pid
+        finally:
+            process.terminate()
+            process.wait(60)
