@@ -54,7 +54,7 @@ class TaskType:
     # --- What is right --------------------------------------------------------------------------------------
 
     losses: ClassVar[tuple[str, ...]] = ()
-    """Names of the losses that suit its values, the default first."""
+    """Names of the losses that suit its values, the default first; a loss can name further types itself."""
     no_loss: ClassVar[Lazy] = ""
     """Where there are none: why, in a sentence for whoever wants to plan a run."""
     losses_of_numbers: ClassVar[tuple[str, ...]] = ()
@@ -66,7 +66,7 @@ class TaskType:
 
     # --- How people answer ----------------------------------------------------------------------------------
 
-    template: ClassVar[str] = "annotation/answers/text.html"
+    template: ClassVar[str] = "annotation/task_types/text.html"
     """The controls of the form. It gets `task_type`, `choices`, `given` (the value that stands there at
     first) and `reviewing`, which is true where a reviewer decides; its fields are called `value`, unless
     `from_form` reads others.

@@ -23,7 +23,7 @@ class Math(Text):
     title = gettext_lazy("A mathematical expression")
     help = gettext_lazy("Right if it is the same mathematics, however it is written: 1/2 is 0.5.")
     max_characters = 2_000
-    losses = ("math_equivalence", "exact_match")
+    losses = ("math_equivalence",)
     equal_means = gettext_lazy(
         "Two answers are equal here if they are the same text, whatever their white space."
     )

@@ -59,11 +59,11 @@ class MultipleChoice(TaskType):
     help = gettext_lazy("Each label that fits; none of them is an answer, too.")
     has_choices = True
     several = True
-    losses = ("set_equal", "jaccard")
+    losses = ("set_equal",)
     equal_means = gettext_lazy(
         "Two answers are equal here if they have the same labels; each label alone is below."
     )
-    template = "annotation/answers/several_choices.html"
+    template = "annotation/task_types/several_choices.html"
     prompt_question = "Choose every label that fits the item. There may be none."
     prompt_ending = (
         "Answer with a JSON list of {labels}, exactly as in the list above, and nothing else; with [] where "

@@ -39,7 +39,7 @@ class SingleChoice(TaskType):
     has_choices = True
     losses = ("zero_one",)
     losses_of_numbers = ("numeric",)
-    template = "annotation/answers/one_choice.html"
+    template = "annotation/task_types/one_choice.html"
     prompt_question = "Choose the one label that fits the item best."
     prompt_ending = "Answer with {label} alone, exactly as in the list, and nothing else."
     schema_name = "label"

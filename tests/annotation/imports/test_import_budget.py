@@ -148,7 +148,9 @@ class TestSmallFilesThatBecomeLarge:
 class TestArchivesInArchives:
     def read(self, name: str, content: bytes) -> list[Any]:
         file = io.BytesIO(content)
-        return list(registry.get(detect.detect_in(file, name)).records(file, name))
+        return list(
+            registry.get(detect.detect_in(file, name, registry.IMPORTERS.values())).records(file, name)
+        )
 
     def test_text_that_is_compressed_in_an_archive_is_refused(self) -> None:
         inner = gzip.compress(b"text\n" + b"x\n" * 10)
