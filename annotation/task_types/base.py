@@ -11,12 +11,12 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
 from annotation.task_types.labels import Choices, Labels
+from annotation.task_types.reasons import MISSING
 
 Value = str | list[str]
 Read = tuple[Value | None, str]
 Lazy = str | Promise
 
-MISSING = "no answer"
 _SHOWN = 60
 
 

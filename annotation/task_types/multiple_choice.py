@@ -13,7 +13,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.task_types.base import (
-    MISSING,
     Read,
     Reading,
     TaskType,
@@ -34,6 +33,7 @@ from annotation.task_types.parsing.label_names import (
 )
 from annotation.task_types.parsing.label_sentence import mentioned
 from annotation.task_types.parsing.markers import LABEL, NO_JSON, after_mark, boxed, from_json
+from annotation.task_types.reasons import MISSING, unknown_label
 
 _MAX_PIECES = 2_000
 """Of a list, separators counted; more than the labels of any project."""
@@ -87,7 +87,7 @@ class MultipleChoice(TaskType):
         elif (key := labels.key(text)) is not None:
             return [key], ""
         elif len(text.strip()) > labels.longest:
-            return None, f"unknown label {short(text)}"
+            return None, unknown_label(short(text), text)
         elif (entries := _json_list(text)) is not None:
             parts = [text_of(entry) for entry in entries]
         elif not (parts := list(islice(_parts(text, labels), labels.most_labels + 1))):
@@ -99,7 +99,7 @@ class MultipleChoice(TaskType):
             if part is None:
                 return None, "a list with an entry that is no label"
             if (key := labels.key(part)) is None:
-                return None, f"unknown label {short(part)}"
+                return None, unknown_label(short(part), part)
             keys.add(key)
         return sorted(keys), ""
 

@@ -19,6 +19,7 @@ from annotation.task_types.parsing.markers import (
     last_line,
     marked_places,
 )
+from annotation.task_types.reasons import unknown_label
 
 _MAX_LINES = 200
 """Of an answer that begins with its label; what follows is looked through."""
@@ -48,7 +49,7 @@ class SingleChoice(TaskType):
 
     def read_text(self, text: str, labels: Labels) -> Read:
         key = labels.key(text)
-        return (None, f"unknown label {short(text)}") if key is None else (key, "")
+        return (None, unknown_label(short(text), text)) if key is None else (key, "")
 
     def parse(self, text: str, choices: Choices) -> Reading:
         return _parsed(text, choices)

@@ -23,6 +23,8 @@ from annotation.errors import JobFailedError
 from annotation.jobs.running import JobContext, JobPausedError
 from annotation.models import Item
 from routing.common.sql import analyse_tables
+from routing.core.reasons import CUT_OFF as WAS_CUT_OFF
+from routing.core.reasons import NO_ANSWER
 from routing.models import ItemScore, Prediction, RunSource, Spend
 from routing.runs.budget import BudgetError, BudgetReservation, lose_what_others_left
 from routing.runs.score import score_of, store_scores
@@ -327,16 +329,18 @@ class _Rows:
         self._served = self._served or served
         value, reason = answer.value, answer.reason
         if answer.finish_reason == CUT_OFF:
-            value, reason = None, "the answer was cut off (finish_reason is 'length')"
+            value, reason = None, WAS_CUT_OFF
         elif value is not None:
             value, reason = self._read(value)
+        reason = "" if value is not None else reason or NO_ANSWER
         cost, cost_note = self.charge.cost(answer)
         return Prediction(
             item=item,
             source_id=self._source,
             fingerprint=self._fingerprint,
             value=value,
-            reason=storable.text(reason or "no answer", 200) if value is None else "",
+            reason=storable.text(reason, 200),
+            **storable.reason_columns(reason),
             raw=storable.document(answer.raw),
             tokens_in=storable.count(answer.tokens_in),
             tokens_out=storable.count(answer.tokens_out),
