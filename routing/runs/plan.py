@@ -7,9 +7,9 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.common.permissions import ROLES_BY_ACTION
 from annotation.errors import InputError
 from annotation.models import Membership, Project
+from annotation.permissions import ROLES_BY_ACTION
 from routing.core import plan as core_plan
 from routing.core import planner
 from routing.core.chain import number_of_chains

@@ -11,7 +11,7 @@ from typing import Any
 
 from annotation.common.files import open_file
 from annotation.models import Item
-from annotation.projects.task_types import TaskType
+from annotation.task_types import TaskType
 from routing.sources.backends.base import Answer, BackendError, shortened
 from routing.sources.backends.concurrent import StoppedError
 from routing.sources.backends.label_studio_ml.label_config import IMAGE, LabelConfig
