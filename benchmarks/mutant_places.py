@@ -158,22 +158,40 @@ def choose(places: Sequence[Place], seed: int) -> list[Place]:
 
 
 def find(row: dict[str, str], places: Sequence[Place]) -> Place | None:
-    """The place that a row of the list means, in a checkout where modules and names may have changed."""
-    function, text = row["now_function"] or row["function"], row["now_text"] or row["text"]
-    what = "" if row["now_text"] else row["what"]
-    last = function.rpartition(".")[2]
+    """The place that a row of the list means, in a checkout where modules and names may have changed: the
+    same line of a function of that name; else what `now_kind`, `now_function` and `now_text` say; else the
+    same line of another function, or the likest one of a function of that name.
+    """
+    text, what = row["text"], row["what"]
+    if same := _same(places, row["kind"], row["function"], text, what, row["file"]):
+        return same
+    if row["now_function"]:
+        return _same(places, row["now_kind"] or row["kind"], row["now_function"], row["now_text"], "", "")
     of_kind = [place for place in places if place.kind == row["kind"]]
-    named = [place for place in of_kind if place.function.rpartition(".")[2] == last]
-    same = [place for place in named if place.text == text and (not what or place.what == what)]
-    if same:
-        return max(same, key=lambda place: (place.function == function, nearness(place.file, row["file"])))
     elsewhere = [place for place in of_kind if place.text == text and place.what == what]
     if len(elsewhere) == 1:
         return elsewhere[0]
+    named = [place for place in of_kind if last(place.function) == last(row["function"])]
     if row["kind"] == "return" and len(named) == 1:
         return named[0]
     likely = max(named, key=lambda place: likeness(place, text, what), default=None)
     return likely if likely and likeness(likely, text, what) >= ALIKE else None
+
+
+def _same(places: Sequence[Place], kind: str, function: str, text: str, what: str, file: str) -> Place | None:
+    found = [
+        place
+        for place in places
+        if (place.kind, last(place.function), place.text) == (kind, last(function), text)
+        and (not what or place.what == what)
+    ]
+    return max(
+        found, key=lambda place: (place.function == function, nearness(place.file, file)), default=None
+    )
+
+
+def last(function: str) -> str:
+    return function.rpartition(".")[2]
 
 
 def nearness(one: str, other: str) -> float:

@@ -6,8 +6,8 @@
 A place is broken in one of three ways: a comparison is flipped (`<` becomes `>=`), a check is dropped (an
 `if` that only raises or returns is never entered), or a function returns at once. `benchmarks/mutants.csv`
 lists the places by file, function and the text of the line, as version 0.2.0 has them; they are found again
-wherever the function or the line has gone. Where both were rewritten, `now_function` and `now_text` there
-say what they are. `--choose SEED` makes the list anew from `--root`.
+wherever the function or the line has gone. Where both were rewritten, `now_kind`, `now_function` and
+`now_text` there say what they are. `--choose SEED` makes the list anew from `--root`.
 
 Each mutant is written into a copy of the checkout and runs the tests that touched its line, up to the first
 that fails; one that fails on the unbroken code as well does not count. A test that never ends (`--limit`)
@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.mutant_places import KINDS, Place, choose, find, places_of
 
 LIST = Path(__file__).with_suffix(".csv")
-COLUMNS = ("number", "kind", "file", "function", "text", "what", "now_function", "now_text")
+COLUMNS = ("number", "kind", "file", "function", "text", "what", "now_kind", "now_function", "now_text")
 RESULTS = ("number", "kind", "file", "function", "line", "tests", "result", "by", "seconds")
 
 
@@ -174,7 +174,7 @@ def main() -> int:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS)
             chosen = choose(places, options.choose)
-            writer.writerows([number, *place[:5], "", ""] for number, place in enumerate(chosen, 1))
+            writer.writerows([number, *place[:5], "", "", ""] for number, place in enumerate(chosen, 1))
         return 0
     wanted = [row for row in read(LIST) if not options.only or int(row["number"]) in options.only]
     found = {row["number"]: find(row, places) for row in wanted}

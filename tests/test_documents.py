@@ -51,6 +51,15 @@ def test_files_that_are_named_exist(document: Path) -> None:
     assert [name for name in named if "..." not in name and not (ROOT / name).exists()] == []
 
 
+def test_functions_that_the_architecture_names_stand_in_a_file_of_their_line() -> None:
+    missing = []
+    for line in (DOCS / "architecture.md").read_text(encoding="utf-8").splitlines():
+        files = [ROOT / name for name in NAMED.findall(line) if name.endswith(".py")]
+        code = "".join(path.read_text(encoding="utf-8") for path in files)
+        missing += [name for name in re.findall(r"`(\w+)\(\)`", line) if f"def {name}(" not in code]
+    assert missing == []
+
+
 def test_every_page_can_be_reached_from_the_index() -> None:
     linked = {(DOCS / link.split("#")[0]).resolve() for link in LINK.findall(text_of(INDEX))}
     assert [page.name for page in PAGES if page not in linked and page != INDEX] == []

@@ -21,7 +21,7 @@ from annotation.common.announcing import announce
 from annotation.models import Job, Label, Project, Webhook, WebhookDelivery
 from annotation.ports import routing_port
 
-EVENTS: Mapping[str, str | Promise] = {
+EVENTS: dict[str, str | Promise] = {
     "import.finished": _("An import has finished"),
     "job.finished": _("Work in the background has finished, imports included"),
     "job.failed": _("Work in the background has failed"),

@@ -39,7 +39,7 @@ def format_for(stored: StoredFile, wanted: str) -> str:
         registry.get(wanted)
     guess, refusal = "", None
     try:
-        guess = detect(stored)
+        guess = detect(stored, registry.IMPORTERS.values())
     except InputError as error:
         refusal = error
     known = _formats(stored, guess)

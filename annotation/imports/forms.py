@@ -8,23 +8,16 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from annotation.imports.formats.excel import Excel
-from annotation.imports.formats.registry import IMPORTERS
+from annotation.imports.formats.registry import IMPORTERS, text_formats
 from annotation.imports.upload import Mapping, Preview
 from annotation.models import Project
-
-# In which a text may be read; what is no text is never taken for one, nor the other way round.
-TEXT_FORMATS = ("csv_comma", "csv_semicolon", "tsv", "jsonl", "json", "doccano", "label_studio", "lines")
 
 
 class UploadForm(forms.Form):
     file = forms.FileField(
         label=_("File"),
         required=False,
-        widget=forms.FileInput(
-            attrs={
-                "accept": ".csv,.tsv,.tab,.jsonl,.ndjson,.json,.txt,.gz,.parquet,.xlsx,.xlsb,.xls,.ods,.zip"
-            }
-        ),
+        widget=forms.FileInput,
     )
     text = forms.CharField(
         label=_("Or paste rows or lines here"),
@@ -36,6 +29,11 @@ class UploadForm(forms.Form):
             "lines, one item each."
         ),
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        endings = dict.fromkeys(ending for importer in IMPORTERS.values() for ending in importer.endings)
+        self.fields["file"].widget.attrs["accept"] = ",".join([*endings, ".gz"])
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
@@ -105,12 +103,12 @@ class MappingForm(forms.Form):
             self.fields["format"].choices = [  # type: ignore[attr-defined]
                 (Excel(sheet).name, sheet) for sheet in look.sheets
             ]
-        elif guess not in TEXT_FORMATS:
+        elif guess not in text_formats():
             del self.fields["format"]
         else:
             self.fields["format"].choices = [  # type: ignore[attr-defined]
                 (name, _guessed(gettext(title)) if name == guess else gettext(title))
-                for name, title in ((name, IMPORTERS[name].title) for name in TEXT_FORMATS)
+                for name, title in ((name, IMPORTERS[name].title) for name in text_formats())
             ]
         if look.holds_images or not text_format_is_open:
             del self.fields["text_format"]

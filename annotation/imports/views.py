@@ -25,7 +25,8 @@ from annotation.imports.budget import one_look
 from annotation.imports.check import Check, check_import
 from annotation.imports.formats.detect import detect
 from annotation.imports.formats.excel import NAME as EXCEL
-from annotation.imports.forms import TEXT_FORMATS, MappingForm, UploadForm
+from annotation.imports.formats.registry import IMPORTERS, text_formats
+from annotation.imports.forms import MappingForm, UploadForm
 from annotation.imports.undo import start_undo
 from annotation.imports.upload import (
     Mapping,
@@ -78,7 +79,7 @@ def import_mapping(request: ProjectRequest, file_id: int) -> HttpResponseBase:
     project = request.access.project
     stored = get_object_or_404(StoredFile.objects.select_related("project"), project=project, pk=file_id)
     try:
-        guess = detect(stored)
+        guess = detect(stored, IMPORTERS.values())
         look, trouble = _look(stored, guess, request.POST.get("format", ""))
     except HypacError as error:
         messages.error(request, str(error))
@@ -134,7 +135,7 @@ class Chosen:
 
 def _look(stored: StoredFile, guess: str, wanted: str) -> tuple[Preview, str]:
     """The file as it is wanted to be read; as it seems to be, and why not otherwise, where it cannot."""
-    texts = wanted in TEXT_FORMATS and guess in TEXT_FORMATS
+    texts = {wanted, guess} <= {*text_formats()}
     if not texts and not (guess == EXCEL and wanted.startswith(f"{EXCEL}:")):
         return preview(stored_file=stored), ""
     try:

@@ -18,17 +18,17 @@ from rest_framework.response import Response
 from annotation.common import limits
 from annotation.common.api.base import ApiView, NewestFirst, ProjectView
 from annotation.common.api.problems import PROBLEM, Problem
-from annotation.common.api.schema import Nothing, PageQuery, page_of
-from annotation.common.permissions import Access
+from annotation.common.api.schema import Nothing, PageQuery, RegisteredField, page_of
 from annotation.errors import NotAllowedError
 from annotation.models import MAX_OVERLAP, Membership, Project, User
+from annotation.permissions import Access
 from annotation.ports import task_type_lacks
 from annotation.projects.choices import MAX_CHOICES
 from annotation.projects.deletion import delete_project
 from annotation.projects.life import archive_project, duplicate_project, unarchive_project
 from annotation.projects.manage import ChoiceSpec, create_project, set_choices, update_project
 from annotation.projects.queries import projects_of
-from annotation.projects.task_types import task_type_titles
+from annotation.task_types import task_type_titles
 
 IF_MATCH = OpenApiParameter(
     "If-Match",
@@ -76,13 +76,6 @@ class Settings(serializers.Serializer[Any]):
     consensus = serializers.ChoiceField(required=False, choices=Project.Consensus.choices)
 
 
-class TaskTypeField(serializers.ChoiceField):
-    """One of the task types there are when a serializer is made."""
-
-    def __init__(self) -> None:
-        super().__init__(choices=task_type_titles())
-
-
 class NewProject(Settings):
     task_type = serializers.CharField(
         required=False,
@@ -108,7 +101,7 @@ class ProjectChanges(Settings):
 class ProjectSummary(serializers.Serializer[Any]):
     slug = serializers.CharField()
     name = serializers.CharField()
-    task_type = TaskTypeField()
+    task_type = RegisteredField(registered=task_type_titles)
     created_at = serializers.DateTimeField()
     archived_at = serializers.DateTimeField(allow_null=True)
     role = serializers.ChoiceField(choices=Membership.Role.choices, help_text="One's own.")

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import KeysetPages, ProjectView
-from annotation.common.api.schema import PageQuery, page_of
+from annotation.common.api.schema import PageQuery, RegisteredField, page_of
 from annotation.common.api.streams import AnyType
 from annotation.jobs.background import JobBody, accepted
 from annotation.labelling.content import MAX_ID
@@ -37,7 +37,7 @@ class DeliveryQuery(PageQuery):
 
 class NewDelivery(serializers.Serializer[Any]):
     formats = serializers.ListField(
-        child=serializers.ChoiceField(choices=list(FORMATS)), allow_empty=False, required=False
+        child=RegisteredField(registered=lambda: FORMATS), allow_empty=False, required=False
     )
     since = serializers.IntegerField(
         required=False,

@@ -31,36 +31,14 @@ from routing.sources.visibility import sight_of
 MOST_BASES = 50
 """Of so many deliveries one can be chosen on the page; the API knows all."""
 
-FILES = {
-    "labels.csv": gettext_lazy(
-        "Every item with its label, for spreadsheets. Cells that would start a formula have an apostrophe in "
-        "front."
-    ),
-    "labels.jsonl": gettext_lazy("The same for programs, one JSON object on each line, every value exact."),
-    "labels.tsv": gettext_lazy("As labels.csv, with tabs in place of commas."),
-    "labels.json": gettext_lazy("As labels.jsonl, as one list."),
-    "labels.parquet": gettext_lazy(
-        "For analysis with pandas, Polars, DuckDB or Spark: typed columns, every value exact."
-    ),
-    "dataset/": gettext_lazy(
-        "A folder for `datasets.load_from_disk` of Hugging Face: Arrow files, typed columns, a data card."
-    ),
-    "doccano.jsonl": gettext_lazy("For doccano: text, labels, and everything else as metadata."),
-    "labels.manifest": gettext_lazy(
-        "For Amazon SageMaker: an augmented manifest as Ground Truth writes it, one object on each line."
-    ),
-    "label_studio/": gettext_lazy(
-        "For Label Studio: tasks with annotations and predictions, and a configuration that shows them."
-    ),
+BESIDE = {
     "certificate.json": gettext_lazy("What is certified, and with which settings."),
     "draw.jsonl": gettext_lazy(
         "The calibration set with the labels by people and the answers of the models."
     ),
     "README.md": gettext_lazy("What is in the delivery, what is promised and what is not, in words."),
 }
-"""What people are told of each file."""
-BESIDE = {name: FILES[name] for name in ("certificate.json", "draw.jsonl", "README.md")}
-"""Those that are in every delivery, whatever its formats."""
+"""The files that are in every delivery, whatever its formats, and what people are told of each."""
 
 
 @needs("deliveries.view", "GET")
@@ -80,7 +58,7 @@ def deliveries(request: ProjectRequest) -> HttpResponseBase:
             "reports": delivery_reports(project, page),
             "can_deliver": can_deliver,
             # The form says of each format what it is: then the others are left to be told of.
-            "file_words": BESIDE if can_deliver else FILES,
+            "file_words": BESIDE if can_deliver else file_words(),
             "formats": _formats(job),
             "limits": format_limits(),
             "connections": project.connections.order_by("name"),
@@ -94,13 +72,15 @@ def deliveries(request: ProjectRequest) -> HttpResponseBase:
     )
 
 
+def file_words() -> dict[str, Any]:
+    """What people are told of each file that a delivery can have."""
+    return {writer.file_name: writer.summary for writer in FORMATS.values()} | BESIDE
+
+
 def _formats(job: Job | None) -> list[tuple[str, str, str, bool]]:
     """Of each format its name, its file, what to say of it, and whether the last delivery had it."""
     chosen = (job.params if job else {}).get("formats", DEFAULT_FORMATS)
-    return [
-        (name, writer.file_name, str(FILES[writer.file_name]), name in chosen)
-        for name, writer in FORMATS.items()
-    ]
+    return [(name, writer.file_name, str(writer.summary), name in chosen) for name, writer in FORMATS.items()]
 
 
 def _filters(request: ProjectRequest, run: Run) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.models import Project
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES, TaskType
 from routing.core.losses import LOSSES, Loss, LossError, make_loss
 from routing.core.losses.numeric import read_number
 from routing.core.registry import UnknownNameError
@@ -30,14 +30,15 @@ def needs_of(task_type: str) -> tuple[bool, str] | None:
     where they need nothing.
     """
     kind = TASK_TYPES[task_type]
-    if set(kind.losses) - {COSINE}:
+    losses = _suited(kind)
+    if set(losses) - {COSINE}:
         return None
-    if kind.losses and configured():
+    if losses and configured():
         return True, str(HAS_EMBEDDINGS)
     if settings.HYPAC_LOSSES:
         return True, str(HAS_LOSS)
     then = _("Until then no run of such a project can be planned.")
-    lacks = NO_EMBEDDINGS if kind.losses else kind.no_loss
+    lacks = NO_EMBEDDINGS if losses else kind.no_loss
     return False, f"{lacks} {then}"
 
 
@@ -57,12 +58,16 @@ def losses_of_project(project: Project) -> tuple[str, ...]:
     The settings may add losses of one's own (HYPAC_LOSSES): nobody can name code from a page.
     """
     kind = TASK_TYPES[project.task_type]
-    suited = kind.losses
+    suited = _suited(kind)
     if kind.losses_of_numbers:
         keys = project.choices.values_list("key", flat=True)
         if all(read_number(key) is not None for key in keys):
             suited += kind.losses_of_numbers
     return tuple(dict.fromkeys((*suited, *settings.HYPAC_LOSSES)))
+
+
+def _suited(kind: TaskType) -> tuple[str, ...]:
+    return (*kind.losses, *(loss.name for loss in LOSSES if kind.name in loss.suits))
 
 
 def loss_refusal(name: str) -> str:

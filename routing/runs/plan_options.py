@@ -16,7 +16,7 @@ from routing.core.targets import TARGETS
 from routing.core_language import translated
 from routing.models import Source
 from routing.runs.plan_losses import loss_of, loss_refusal, losses_of_project
-from routing.sources.opened import backend_for
+from routing.sources.backend_for import backend_for
 from routing.sources.score_fields import offered_scores
 
 
@@ -80,15 +80,7 @@ def plan_options(
 
 def loss_title(name: str) -> str:
     """A loss in words; its name where there are none."""
-    return {
-        "zero_one": _("Right or wrong"),
-        "numeric": _("A number within a tolerance"),
-        "exact_match": _("The same text"),
-        "math_equivalence": _("The same mathematics"),
-        "set_equal": _("All labels right"),
-        "jaccard": _("Share of labels that differ"),
-        "cosine_distance": _("Distance in meaning"),
-    }.get(name, name)
+    return translated(LOSSES.get(name).title) if name in LOSSES else name
 
 
 def _option(choice: Choice) -> Option:

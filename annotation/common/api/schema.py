@@ -3,6 +3,7 @@
 The settings name `HypacSchema`, so this module imports no views.
 """
 
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -29,6 +30,13 @@ _PROBLEM = {"$ref": "#/components/responses/Problem"}
 
 class Nothing(serializers.Serializer[Any]):
     """No field at all."""
+
+
+class RegisteredField(serializers.ChoiceField):
+    """One of the names that a registry has when the serializer is made, with titles where it has those."""
+
+    def __init__(self, *, registered: Callable[[], Iterable[Any]], **options: Any) -> None:
+        super().__init__(choices=list(registered()), **options)
 
 
 class PageQuery(serializers.Serializer[Any]):

@@ -43,6 +43,9 @@ class Argilla(ReadThrough):
     holds_images = False
     holds_labels = True
 
+    def claims_archive(self, archive: zipfile.ZipFile) -> bool:
+        return is_argilla(archive)
+
     def _entries(self, file: IO[bytes], file_name: str) -> Entries:
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
         archive = opened(file)

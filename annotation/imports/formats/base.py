@@ -1,5 +1,6 @@
 """What an importer is, and what it yields."""
 
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -78,7 +79,33 @@ class Entries(NamedTuple):
     least: int = 0
 
 
-class ReadThrough:
+class Format:
+    """What holds of a format that says nothing else about itself."""
+
+    @property
+    def reads_text(self) -> bool:
+        return False
+
+    @property
+    def is_streamed(self) -> bool:
+        return False
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def begins_with(self) -> tuple[bytes, ...]:
+        return ()
+
+    def claims_object(self, first: Any, *, listed: bool) -> bool:
+        return False
+
+    def claims_archive(self, archive: zipfile.ZipFile) -> bool:
+        return False
+
+
+class ReadThrough(Format):
     """For a format whose entries are found only by reading all before them."""
 
     holds_labels = False
@@ -110,6 +137,36 @@ class Importer(Protocol):
     @property
     def holds_labels(self) -> bool:
         """Whether the format says which labels people gave."""
+        ...
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether any text may be read in it, if somebody wants that."""
+        ...
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether it is read from front to back only, so that what lies in an archive needs no copy."""
+        ...
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """Of the names of such files, for the dialogue in which one is chosen."""
+        ...
+
+    @property
+    def begins_with(self) -> tuple[bytes, ...]:
+        """The first bytes of such files, where no other file begins so."""
+        ...
+
+    def claims_object(self, first: Any, *, listed: bool) -> bool:
+        """Whether a file of JSON whose first object this is, in a list or not, is of the format. Of several
+        formats that say so of one file the last in the registry reads it.
+        """
+        ...
+
+    def claims_archive(self, archive: zipfile.ZipFile) -> bool:
+        """Whether a zip archive is of the format, by the names in it."""
         ...
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:

@@ -32,7 +32,17 @@ class Delimited(ReadThrough):
     name: str
     title: str
     delimiters: str
+    is_streamed = True
     holds_images: bool = False
+
+    @property
+    def reads_text(self) -> bool:
+        """Not where one of several delimiters is guessed: then there is one for each of them."""
+        return len(self.delimiters) == 1
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        return (".tsv", ".tab") if self.delimiters == "\t" else (".csv",)
 
     def _entries(self, file: IO[bytes], file_name: str) -> Entries:
         rows = self._rows(TextLines(file))

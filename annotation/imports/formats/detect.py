@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Collection
 from contextlib import suppress
 from typing import IO, Any
 
@@ -10,17 +11,14 @@ from django.utils.translation import gettext as _
 from annotation.common.files import open_file
 from annotation.errors import InputError
 from annotation.imports.budget import Deadline, InTime
+from annotation.imports.formats.base import Importer
 from annotation.imports.formats.detect_zip import kind_of
-from annotation.imports.formats.doccano import looks_like_doccano
 from annotation.imports.formats.gzipped import is_gzipped, unpacked
-from annotation.imports.formats.label_studio import looks_like_tasks
 from annotation.imports.formats.text import UTF8_BOM, UTF16_BOMS, head_of, longest_row, outside_quotes
 from annotation.models import StoredFile
 
 HEAD = 16 * 1024
-PARQUET_MAGIC = b"PAR1"
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
-OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # .xls, and a workbook with a password
 BINARY_MAGIC = (b"%PDF",)  # what may do without a zero byte at its start
 IMAGE_MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM")
 TABLE_NAMES = (".csv", ".tsv", ".tab")
@@ -34,30 +32,28 @@ HEADERS = frozenset({
 })  # fmt: skip
 
 
-def detect(stored: StoredFile) -> str:
-    """The importer's name in the registry. Raises InputError for what none of them reads."""
+def detect(stored: StoredFile, importers: Collection[Importer]) -> str:
+    """The name of the one of these that reads it. Raises InputError for what none of them reads."""
     with open_file(stored) as file:
         timed = InTime(file, Deadline.of_a_look(), stored.original_name)
-        return detect_in(timed, stored.original_name)
+        return detect_in(timed, stored.original_name, importers)
 
 
-def detect_in(packed: IO[bytes], where: str) -> str:
+def detect_in(packed: IO[bytes], where: str, importers: Collection[Importer]) -> str:
     """As `detect`, of an open file. `where` is its name."""
     is_packed = is_gzipped(packed)
     file = unpacked(packed)
     raw = file.read(HEAD)
     head = head_of(file, HEAD)
     if raw.startswith(ZIP_MAGIC) and not is_packed:
-        return kind_of(file, where)
-    if is_packed and raw.startswith((*ZIP_MAGIC, PARQUET_MAGIC, OLE_MAGIC)):
+        return kind_of(file, where, importers)
+    if is_packed and raw.startswith((*ZIP_MAGIC, *(start for one in importers for start in one.begins_with))):
         raise InputError(_("It is compressed twice. Unpack it first."), where=where)
     text = head.removeprefix(UTF8_BOM).lstrip()
     if not text:
         raise InputError(_("The file is empty."), where=where)
-    if raw.startswith(OLE_MAGIC):
-        return "excel"
-    if raw.startswith(PARQUET_MAGIC):
-        return "parquet"
+    if name := next((one.name for one in importers if raw.startswith(one.begins_with)), ""):
+        return name
     if where.lower().endswith(".zip"):
         raise InputError(_("Its name ends in .zip, but this is no zip archive."), where=where)
     if b"\0" in head or head.startswith(BINARY_MAGIC):
@@ -72,10 +68,10 @@ def detect_in(packed: IO[bytes], where: str) -> str:
         )
     if text.startswith((b"{", b"[")):
         first = _first_object(packed, text)
-        if looks_like_tasks(first):
-            return "label_studio"
-        if text.startswith(b"{") and looks_like_doccano(first):
-            return "doccano"
+        listed = text.startswith(b"[")
+        for one in reversed([*importers]):
+            if one.claims_object(first, listed=listed):
+                return one.name
     if text.startswith(b"{"):
         return "jsonl"
     if text.startswith(b"["):

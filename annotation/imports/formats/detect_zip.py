@@ -1,6 +1,7 @@
 """What a zip archive holds, told by the names in it."""
 
 import zipfile
+from collections.abc import Collection
 from pathlib import PurePosixPath
 from typing import IO
 
@@ -8,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.imports.formats.archives import content_of, is_about, is_archive, opened, tables_in
-from annotation.imports.formats.argilla import is_argilla
+from annotation.imports.formats.base import Importer
 from annotation.imports.formats.hugging_face import INFO, STATE, holds_images
 from annotation.imports.formats.zip_texts import is_item
 
@@ -17,20 +18,19 @@ ARROW = ".arrow"
 WORKBOOKS = ("xl/workbook.xml", "xl/workbook.bin")
 
 
-def kind_of(file: IO[bytes], file_name: str) -> str:
-    """The importer's name in the registry."""
+def kind_of(file: IO[bytes], file_name: str, importers: Collection[Importer]) -> str:
+    """The name of the one of these that reads it."""
     with opened(file) as archive:
         names = set(archive.namelist())
         if not names.isdisjoint(WORKBOOKS) or _mime_type(archive) == OPEN_DOCUMENT:
             return "excel"
         if any(name.startswith(("word/", "ppt/", "xl/")) for name in names):
             raise InputError(_("This is an office document. Save a table as CSV in UTF-8."), where=file_name)
-        return _content(archive, file_name)
+        claimed = next((one.name for one in importers if one.claims_archive(archive)), "")
+        return claimed or _content(archive, file_name)
 
 
 def _content(archive: zipfile.ZipFile, file_name: str) -> str:
-    if is_argilla(archive):
-        return "argilla"
     paths = list(content_of(archive))
     file_names = {PurePosixPath(path).name for path in paths}
     # One without rows may have no file for them.

@@ -24,15 +24,15 @@ class Doccano(JsonLines):
     answers = LABELS
     holds_labels = True
 
+    def claims_object(self, first: Any, *, listed: bool) -> bool:
+        """Whether it has a text and a list of labels of the whole text."""
+        if listed or not isinstance(first, dict):
+            return False
+        texts = any(isinstance(first.get(name), str) for name in TEXTS)
+        return texts and any(_are_labels(first.get(name)) for name in LABELS)
+
     def _labels(self, value: dict[str, Any]) -> tuple[GivenLabel, ...]:
         return _given(value)
-
-
-def looks_like_doccano(first: Any) -> bool:
-    """Whether the first object of a file has a text and a list of labels of the whole text."""
-    if not isinstance(first, dict) or not any(isinstance(first.get(name), str) for name in TEXTS):
-        return False
-    return any(_are_labels(first.get(name)) for name in LABELS)
 
 
 def _are_labels(value: Any) -> bool:

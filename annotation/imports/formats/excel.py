@@ -26,21 +26,31 @@ from django.utils.translation import gettext_noop
 from annotation.errors import InputError
 from annotation.imports.budget import Deadline
 from annotation.imports.formats.archives import opened
-from annotation.imports.formats.base import Problem, Record, check_columns, check_row_count, row_or_problem
+from annotation.imports.formats.base import (
+    Format,
+    Problem,
+    Record,
+    check_columns,
+    check_row_count,
+    row_or_problem,
+)
 from annotation.imports.formats.text import longest_row
 from annotation.imports.limits import CELL, WORKBOOK_MEGABYTES, WORKBOOK_SECONDS
 
 NAME = "excel"
 READER = Path(__file__).with_name("excel_reader.py")
 ZIP_MAGIC = b"PK"
+OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # .xls, and a workbook with a password
 
 
 @dataclass(frozen=True)
-class Excel:
+class Excel(Format):
     """The rows below the first one that is not empty. Numbers and truth values keep their type, times are in
     ISO 8601, a formula is the value that was stored for it, an error cell its text (#N/A).
     """
 
+    endings = (".xlsx", ".xlsb", ".xls", ".ods")
+    begins_with = (OLE_MAGIC,)
     sheet: str = ""
     title: str = gettext_noop("Excel or OpenDocument table")
     holds_images: bool = False

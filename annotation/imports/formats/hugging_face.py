@@ -23,7 +23,7 @@ from annotation.imports.budget import check_time
 from annotation.imports.formats.archives import content_of, opened
 from annotation.imports.formats.argilla import labelled
 from annotation.imports.formats.arrow import Features, check_types, features_of, measured, records_of
-from annotation.imports.formats.base import Problem, Record, check_columns, check_row_count
+from annotation.imports.formats.base import Format, Problem, Record, check_columns, check_row_count
 from annotation.imports.formats.images import checked_image
 from annotation.imports.formats.reserved import RESPONSES
 from annotation.imports.limits import (
@@ -58,7 +58,7 @@ class _Split:
 
 
 @dataclass(frozen=True)
-class HuggingFace:
+class HuggingFace(Format):
     name: str
     title: str
     holds_images: bool

@@ -32,6 +32,8 @@ class JsonList(ReadThrough):
     """
 
     name = "json"
+    reads_text = is_streamed = True
+    endings = (".json",)
     title = gettext_noop("JSON list of objects")
     holds_images = False
 

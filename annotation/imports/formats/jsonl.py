@@ -32,6 +32,8 @@ class JsonLines(ReadThrough):
     """
 
     name = "jsonl"
+    reads_text = is_streamed = True
+    endings = (".jsonl", ".ndjson")
     title = gettext_noop("JSON Lines")
     holds_images = False
     answers: tuple[str, ...] = ()

@@ -53,9 +53,17 @@ class _Entry(NamedTuple):
 
 class LabelStudio(ReadThrough):
     name = "label_studio"
+    reads_text = True
     title = gettext_noop("Label Studio tasks")
     holds_images = False
     holds_labels = True
+
+    def claims_object(self, first: Any, *, listed: bool) -> bool:
+        if not isinstance(first, dict):
+            return False
+        if isinstance(first.get("data"), dict):
+            return first.keys() <= {"id", "data"} or any(mark in first for mark in TASK_MARKS)
+        return _is_min(first)
 
     def _entries(self, file: IO[bytes], file_name: str) -> Entries:
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
@@ -77,15 +85,6 @@ class LabelStudio(ReadThrough):
 
 def _with_labels(checked: Row, row: Row) -> Row:
     return checked._replace(labels=row.labels, left_out=row.left_out)
-
-
-def looks_like_tasks(first: Any) -> bool:
-    """Whether the first object of a file is a task of Label Studio."""
-    if not isinstance(first, dict):
-        return False
-    if isinstance(first.get("data"), dict):
-        return first.keys() <= {"id", "data"} or any(mark in first for mark in TASK_MARKS)
-    return _is_min(first)
 
 
 def _is_min(entry: dict[str, Any]) -> bool:

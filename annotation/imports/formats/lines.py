@@ -16,6 +16,8 @@ COLUMN = "text"
 
 class PlainLines(ReadThrough):
     name = "lines"
+    reads_text = is_streamed = True
+    endings = (".txt",)
     title = gettext_noop("Plain lines, one item each")
     holds_images = False
 

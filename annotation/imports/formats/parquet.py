@@ -11,7 +11,7 @@ from django.utils.translation import gettext_noop
 from annotation.errors import InputError
 from annotation.imports.budget import check_time
 from annotation.imports.formats.arrow import check_types, features_of, is_text, measured, records_of
-from annotation.imports.formats.base import Record, check_columns, check_row_count
+from annotation.imports.formats.base import Format, Record, check_columns, check_row_count
 from annotation.imports.formats.parquet_pages import Pages, pages_of, start_of
 from annotation.imports.limits import (
     MOST_BYTES,
@@ -37,12 +37,14 @@ BATCH_OF_SHARING = 10
 BUFFER = 1024**2
 
 
-class Parquet:
+class Parquet(Format):
     """Values become text: text as it is, numbers and times as they are written, nothing empty. Numbers that
     a double holds, truth values and nothing are kept as they are beside their text.
     """
 
     name = "parquet"
+    endings = (".parquet",)
+    begins_with = (b"PAR1",)
     title = gettext_noop("Parquet table")
     holds_images = False
     holds_labels = False

@@ -43,17 +43,22 @@ IMPORTERS: dict[str, Importer] = {
         Delimited("csv_semicolon", gettext_noop("CSV table, semicolons between cells"), ";"),
         Delimited("tsv", gettext_noop("TSV table, tabs between cells"), "\t"),
         JsonLines(),
-        Doccano(),
         JsonList(),
+        Doccano(),
         LabelStudio(),
         PlainLines(),
         Parquet(),
         Excel(),
         ZipImages(),
         ZipTexts(),
-        ZipFile(get),
+        ZipFile(lambda: IMPORTERS),
         HuggingFace("hf_dataset", gettext_noop("Hugging Face data set"), False),
         HuggingFace("hf_images", gettext_noop("Hugging Face data set of images"), True),
         Argilla(),
     )
 }
+
+
+def text_formats() -> list[str]:
+    """Names of those in which a text may be read; what is no text is never taken for one."""
+    return [name for name, importer in IMPORTERS.items() if importer.reads_text]

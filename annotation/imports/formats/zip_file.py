@@ -4,7 +4,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO
 
@@ -15,37 +15,34 @@ from django.utils.translation import gettext_noop
 from annotation.errors import InputError
 from annotation.imports.budget import in_time_of
 from annotation.imports.formats.archives import content_of, opened, tables_in
-from annotation.imports.formats.base import Importer, Record
+from annotation.imports.formats.base import Format, Importer, Record
 from annotation.imports.formats.detect import detect_in
 from annotation.imports.limits import comes_from
 
-# Formats that are read from front to back, so that no copy is made.
-STREAMS = ("csv", "csv_comma", "csv_semicolon", "tsv", "jsonl", "json", "lines", "doccano")
 
-
-class ZipFile:
-    """`importer_named` gives the importer of what lies in the archive, by its name."""
+class ZipFile(Format):
+    """`known` has the importers of what may lie in the archive, by their names."""
 
     name = "zip_file"
     title = gettext_noop("Data file in a zip archive")
     holds_images = False
     holds_labels = False
 
-    def __init__(self, importer_named: Callable[[str], Importer]) -> None:
-        self.importer_named = importer_named
+    def __init__(self, known: Callable[[], Mapping[str, Importer]]) -> None:
+        self.known = known
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
-        with _inside(file, file_name, self.importer_named) as (importer, inner, name):
+        with _inside(file, file_name, self.known()) as (importer, inner, name):
             yield from importer.records(inner, name, skip=skip)
 
     def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
-        with _inside(file, file_name, self.importer_named) as (importer, inner, name):
+        with _inside(file, file_name, self.known()) as (importer, inner, name):
             yield from importer.measure(inner, name)
 
 
 @contextmanager
 def _inside(
-    file: IO[bytes], file_name: str, importer_named: Callable[[str], Importer]
+    file: IO[bytes], file_name: str, known: Mapping[str, Importer]
 ) -> Iterator[tuple[Importer, IO[bytes], str]]:
     """The file in the archive, what reads it, and its name."""
     with opened(file) as archive:
@@ -61,9 +58,9 @@ def _inside(
                 ):
                     raise InputError(_("It is compressed twice. Unpack it first."), where=path)
                 inner.seek(0)
-                importer = importer_named(detect_in(inner, path))
+                importer = known[detect_in(inner, path, known.values())]
                 inner.seek(0)
-                if importer.name in STREAMS:
+                if importer.is_streamed:
                     yield importer, inner, path
                     return
                 if importer.holds_images or importer.name == ZipFile.name:

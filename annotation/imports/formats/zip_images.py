@@ -18,7 +18,7 @@ from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.formats.archives import is_archive, is_no_content, opened, path_of
-from annotation.imports.formats.base import Problem, Record, Row
+from annotation.imports.formats.base import Format, Problem, Record, Row
 from annotation.imports.formats.delimited import Delimited
 from annotation.imports.formats.images import checked_image
 
@@ -35,13 +35,14 @@ class _Entry:
     columns: dict[str, str]
 
 
-class ZipImages:
+class ZipImages(Format):
     """Images in the order of metadata.csv, then those it does not name, in the order of the archive.
 
     A path in the archive is the item's id and is shown; it never becomes a path of ours.
     """
 
     name = "zip_images"
+    endings = (".zip",)
     title = gettext_noop("Images in a zip archive")
     holds_images = True
     holds_labels = False

@@ -13,14 +13,14 @@ from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.formats.archives import content_of, is_about, opened
-from annotation.imports.formats.base import Problem, Record, row_or_problem
+from annotation.imports.formats.base import Format, Problem, Record, row_or_problem
 from annotation.imports.formats.text import UTF8_BOM, UTF16_BOMS
 
 TEXTS = (".txt", ".text", ".md")
 FOLDER = "folder"
 
 
-class ZipTexts:
+class ZipTexts(Format):
     """In the order of the archive. A path is the item's id and is shown; it never becomes a path of ours."""
 
     name = "zip_texts"

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import KeysetPages, ProjectView
-from annotation.common.api.schema import Nothing, PageQuery, list_of, page_of
+from annotation.common.api.schema import Nothing, PageQuery, RegisteredField, list_of, page_of
 from annotation.common.events import EVENTS, TEST
 from annotation.errors import InputError
 from annotation.models import Webhook, WebhookDelivery
@@ -23,7 +23,7 @@ VIEW, EDIT = "webhooks.view", "webhooks.edit"
 
 def _events(**options: Any) -> serializers.ListField:
     return serializers.ListField(
-        child=serializers.ChoiceField(choices=list(EVENTS)),
+        child=RegisteredField(registered=lambda: EVENTS),
         min_length=1,
         max_length=len(EVENTS),
         error_messages={"min_length": f"Choose at least one of {', '.join(EVENTS)}."},
@@ -93,7 +93,7 @@ class WebhookDeliveryDetails(WebhookDeliveryBody):
 
 class WebhookDeliveryQuery(PageQuery):
     state = serializers.ChoiceField(required=False, choices=WebhookDelivery.State.choices)
-    event = serializers.ChoiceField(required=False, choices=[*EVENTS, TEST])
+    event = RegisteredField(registered=lambda: [*EVENTS, TEST], required=False)
 
 
 class NewestFirst(KeysetPages):

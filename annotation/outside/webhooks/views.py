@@ -37,7 +37,7 @@ class WebhookForm(forms.Form):
     description = forms.CharField(label=gettext_lazy("What it is for"), required=False, max_length=200)
     events = forms.MultipleChoiceField(
         label=gettext_lazy("What it is told"),
-        choices=list(EVENTS.items()),
+        choices=EVENTS.items,
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": gettext_lazy("Choose at least one event.")},
     )

@@ -57,8 +57,16 @@ class LossKind(Protocol):
     def name(self) -> str: ...
 
     @property
+    def title(self) -> str:
+        """A few words for a list of choices."""
+
+    @property
     def summary(self) -> str:
         """One plain sentence for somebody who has to choose."""
+
+    @property
+    def suits(self) -> tuple[str, ...]:
+        """Names of the task types for which it can be chosen, beside those that name it themselves."""
 
     @property
     def parameters(self) -> Mapping[str, str]:

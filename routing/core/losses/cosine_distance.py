@@ -107,9 +107,11 @@ class CosineDistanceKind:
     """`CosineDistance` with its embedder."""
 
     name: str = "cosine_distance"
+    title: str = gettext_noop("Distance in meaning")
     summary: str = gettext_noop(
         "A text costs as much as its meaning, by an embedding model, is away from that of the label."
     )
+    suits: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(
         default_factory=lambda: {
             "embedder": gettext_noop(

@@ -51,7 +51,9 @@ class ExactMatchKind:
     """`ExactMatch` with its three switches."""
 
     name: str = "exact_match"
+    title: str = gettext_noop("The same text")
     summary: str = gettext_noop("A text is right or wrong, whatever its capitals and spaces.")
+    suits: tuple[str, ...] = ("math",)
     parameters: Mapping[str, str] = field(
         default_factory=lambda: {
             "ignore_case": gettext_noop("whether capitals make no difference (default true)"),

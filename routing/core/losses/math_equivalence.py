@@ -170,9 +170,11 @@ class MathEquivalenceKind:
     """`MathEquivalence` with what math-verify can be told."""
 
     name: str = "math_equivalence"
+    title: str = gettext_noop("The same mathematics")
     summary: str = gettext_noop(
         "A formula or number is right if it is mathematically the same as the label: 1/2 is 0.5."
     )
+    suits: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(
         default_factory=lambda: {
             "decimals": gettext_noop("decimal places to which numbers must agree (default 6)"),

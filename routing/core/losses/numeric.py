@@ -67,9 +67,11 @@ class NumericKind:
     """`Numeric` with its two tolerances."""
 
     name: str = "numeric"
+    title: str = gettext_noop("A number within a tolerance")
     summary: str = gettext_noop(
         "A number is right if it is close enough to the label, however it is written."
     )
+    suits: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(
         default_factory=lambda: {
             "absolute": gettext_noop("largest difference that still counts as right (default 0)"),

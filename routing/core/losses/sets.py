@@ -88,7 +88,9 @@ class SetEqualKind:
     """`SetEqual` with its separator."""
 
     name: str = "set_equal"
+    title: str = gettext_noop("All labels right")
     summary: str = gettext_noop("Several labels per item: right only if all of them agree.")
+    suits: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=lambda: SEPARATOR)
 
     def make(self, params: Mapping[str, Any]) -> Loss:
@@ -101,7 +103,9 @@ class JaccardKind:
     """`Jaccard` with its separator."""
 
     name: str = "jaccard"
+    title: str = gettext_noop("Share of labels that differ")
     summary: str = gettext_noop("Several labels per item: the share of labels in which the two do not agree.")
+    suits: tuple[str, ...] = ("multiple_choice",)
     parameters: Mapping[str, str] = field(default_factory=lambda: SEPARATOR)
 
     def make(self, params: Mapping[str, Any]) -> Loss:

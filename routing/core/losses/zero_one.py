@@ -34,9 +34,11 @@ class ZeroOneKind:
     """`ZeroOne`; it takes no parameters."""
 
     name: str = "zero_one"
+    title: str = gettext_noop("Right or wrong")
     summary: str = gettext_noop(
         "A label is right or wrong: the two must be the same, character by character."
     )
+    suits: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     def make(self, params: Mapping[str, Any]) -> Loss:

@@ -56,6 +56,8 @@ class Writer(Protocol):
     ----------
     file_name
         Of the one file, or of the folder with a slash at its end: what people choose.
+    summary
+        What people are told of it, in a lazy sentence.
     limits
         What the format cannot carry. A cell that it cannot hold is refused (InputError) or counted, never
         cut.
@@ -68,6 +70,7 @@ class Writer(Protocol):
     """
 
     file_name: ClassVar[str]
+    summary: ClassVar[Any]
     media_type: ClassVar[str]
     limits: ClassVar[tuple[Limit, ...]]
     reads_texts: ClassVar[bool]

@@ -37,6 +37,10 @@ LIMITS = (
 
 class CsvWriter(RowWriter):
     file_name: ClassVar[str] = "labels.csv"
+    summary: ClassVar[Any] = _(
+        "Every item with its label, for spreadsheets. Cells that would start a formula have an apostrophe in "
+        "front."
+    )
     media_type: ClassVar[str] = "text/csv"
     limits: ClassVar[tuple[Limit, ...]] = LIMITS
     delimiter: ClassVar[str] = ","
@@ -91,6 +95,7 @@ class CsvWriter(RowWriter):
 
 class TsvWriter(CsvWriter):
     file_name: ClassVar[str] = "labels.tsv"
+    summary: ClassVar[Any] = _("As labels.csv, with tabs in place of commas.")
     media_type: ClassVar[str] = "text/tab-separated-values"
     delimiter: ClassVar[str] = "\t"
 

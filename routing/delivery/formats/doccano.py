@@ -16,6 +16,7 @@ LONGEST_LABEL = 100
 
 class DoccanoWriter(RowWriter):
     file_name: ClassVar[str] = "doccano.jsonl"
+    summary: ClassVar[Any] = _("For doccano: text, labels, and everything else as metadata.")
     media_type: ClassVar[str] = "application/x-ndjson"
     limits: ClassVar[tuple[Limit, ...]] = (
         Limit(

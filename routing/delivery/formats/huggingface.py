@@ -28,6 +28,9 @@ SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_
 
 class HuggingFaceWriter(RowWriter):
     file_name: ClassVar[str] = "dataset/"
+    summary: ClassVar[Any] = _(
+        "A folder for `datasets.load_from_disk` of Hugging Face: Arrow files, typed columns, a data card."
+    )
     media_type: ClassVar[str] = ARROW
     limits: ClassVar[tuple[Limit, ...]] = (
         *LIMITS,

@@ -1,6 +1,8 @@
 """JSON: one list with the objects of the JSON Lines file, each on a line of its own."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from django.utils.translation import gettext_lazy as _
 
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.jsonl import LIMITS, Lines
@@ -9,6 +11,7 @@ from routing.labels.row import About, Page
 
 class JsonWriter(RowWriter):
     file_name: ClassVar[str] = "labels.json"
+    summary: ClassVar[Any] = _("As labels.jsonl, as one list.")
     media_type: ClassVar[str] = "application/json"
     limits: ClassVar[tuple[Limit, ...]] = LIMITS
 

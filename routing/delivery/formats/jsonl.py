@@ -29,6 +29,7 @@ LIMITS = (
 
 class JsonlWriter(RowWriter):
     file_name: ClassVar[str] = "labels.jsonl"
+    summary: ClassVar[Any] = _("The same for programs, one JSON object on each line, every value exact.")
     media_type: ClassVar[str] = "application/x-ndjson"
     limits: ClassVar[tuple[Limit, ...]] = LIMITS
 

@@ -26,6 +26,9 @@ FOLDER = "label_studio/"
 
 class LabelStudioWriter(RowWriter):
     file_name: ClassVar[str] = FOLDER
+    summary: ClassVar[Any] = _(
+        "For Label Studio: tasks with annotations and predictions, and a configuration that shows them."
+    )
     media_type: ClassVar[str] = "application/json"
     limits: ClassVar[tuple[Limit, ...]] = (
         Limit(

@@ -18,6 +18,9 @@ LONGEST_LINE = 100_000
 
 class ManifestWriter(RowWriter):
     file_name: ClassVar[str] = "labels.manifest"
+    summary: ClassVar[Any] = _(
+        "For Amazon SageMaker: an augmented manifest as Ground Truth writes it, one object on each line."
+    )
     media_type: ClassVar[str] = "application/x-ndjson"
     limits: ClassVar[tuple[Limit, ...]] = (
         Limit(

@@ -4,7 +4,7 @@ their types.
 `label` is text, or a list of texts where several choices may be given; `p_i` is an exact decimal.
 """
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.utils.translation import gettext_lazy as _
 
@@ -38,6 +38,9 @@ LIMITS = (
 
 class ParquetWriter(RowWriter):
     file_name: ClassVar[str] = "labels.parquet"
+    summary: ClassVar[Any] = _(
+        "For analysis with pandas, Polars, DuckDB or Spark: typed columns, every value exact."
+    )
     media_type: ClassVar[str] = "application/vnd.apache.parquet"
     limits: ClassVar[tuple[Limit, ...]] = LIMITS
     reads_kinds: ClassVar[bool] = True

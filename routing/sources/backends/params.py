@@ -6,6 +6,7 @@ Parameters that are equal, whatever their bounds and defaults, share one field o
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,7 +34,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Param:
+class Param(ABC):
     """One parameter of a backend.
 
     Attributes
@@ -73,11 +74,12 @@ class Param:
     def refused(self, sentence: str) -> InputError:
         return InputError(sentence, where=self.name)
 
+    @abstractmethod
     def form_field(self, task: TaskSpec) -> forms.Field:
-        """None is required there: the parameters say themselves what is needed, of the chosen backend."""
-        return forms.CharField(**self.shown(), widget=_line())
+        """The field that asks for it."""
 
     def shown(self) -> dict[str, Any]:
+        """None is required in a form: `value` says what is needed, of the chosen backend alone."""
         return {"label": self.label, "help_text": self.help, "required": False}
 
 
@@ -136,7 +138,7 @@ class Number(Param):
             found = math.nan if isinstance(given, bool) else float(given)
         except (TypeError, ValueError, OverflowError):
             found = math.nan
-        if not self.low <= found <= self.high:
+        if not (math.isfinite(found) and self.low <= found <= self.high):
             raise self.refused(
                 _("This must be a number from %(low)s to %(high)s.")
                 % {"low": f"{self.low:g}", "high": f"{self.high:g}"}

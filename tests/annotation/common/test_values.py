@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annotation.common.values import MISSING, ValueReader, as_text, reader_of
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 from testbed.factories import ChoiceSpec, make_project
 
 pytestmark = pytest.mark.database

@@ -15,6 +15,7 @@ from annotation.errors import InputError
 from annotation.imports.formats import archives, registry
 from annotation.imports.formats.base import GivenLabel, Problem, Row
 from annotation.imports.formats.detect import detect_in
+from annotation.imports.formats.registry import IMPORTERS
 from annotation.imports.formats.reserved import model_output
 from testbed.factories import make_image
 from tests.annotation.imports.test_importers import count_of, make_zip, read
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.costly
 
 
 def kind(entries: dict[str, bytes | str]) -> str:
-    return detect_in(io.BytesIO(make_zip(entries)), "x.zip")
+    return detect_in(io.BytesIO(make_zip(entries)), "x.zip", IMPORTERS.values())
 
 
 def columns(name: str, content: str | bytes, **options: int) -> list[dict[str, str]]:
@@ -194,7 +195,7 @@ class TestDoccano:
     )
     def test_labels_are_given_labels(self, line: dict[str, Any], given: tuple[GivenLabel, ...]) -> None:
         content = (json.dumps(line) + "\n").encode()
-        assert detect_in(io.BytesIO(content), "x.jsonl") == "doccano"
+        assert detect_in(io.BytesIO(content), "x.jsonl", IMPORTERS.values()) == "doccano"
         (row,) = read("doccano", content)
         assert isinstance(row, Row)
         assert row.labels == given
@@ -205,14 +206,14 @@ class TestDoccano:
 
     def test_spans_are_no_labels_of_the_whole_text(self) -> None:
         line = '{"text": "a b", "label": [[0, 1, "PER"]]}\n'
-        assert detect_in(io.BytesIO(line.encode()), "x.jsonl") == "jsonl"
+        assert detect_in(io.BytesIO(line.encode()), "x.jsonl", IMPORTERS.values()) == "jsonl"
         (row,) = read("doccano", line)
         assert isinstance(row, Row)
         assert "no list of labels of the whole text" in row.labels[0].problem
 
     def test_plain_lines_of_json_stay_what_they_are(self) -> None:
         for line in ('{"text": "a", "label": "pos"}', '{"text": "a"}', '{"label": ["x"]}', "[1]"):
-            assert detect_in(io.BytesIO(line.encode()), "x.jsonl") != "doccano"
+            assert detect_in(io.BytesIO(line.encode()), "x.jsonl", IMPORTERS.values()) != "doccano"
         assert isinstance(read("doccano", "[1]\n")[0], Problem)
 
 

@@ -16,6 +16,7 @@ from annotation.imports import budget
 from annotation.imports.formats import excel, registry
 from annotation.imports.formats.base import Problem, Row
 from annotation.imports.formats.detect import detect
+from annotation.imports.formats.registry import IMPORTERS
 from annotation.imports.upload import Mapping, preview, start_import
 from annotation.models import Project
 from testbed.factories import make_project
@@ -260,7 +261,7 @@ class TestImport:
     def test_a_workbook_becomes_items_with_their_types(self) -> None:
         project = self.project()
         stored = store(project, workbook([["id", "text", "n"], ["a", "first", 1], ["b", 2, None]]), "x.xlsx")
-        assert detect(stored) == "excel"
+        assert detect(stored, IMPORTERS.values()) == "excel"
         job = import_file(project, stored, Mapping(id_column="id", text_column="text"))
         assert counts(job) == result(added=2)
         first, second = project.items.order_by("position")

@@ -16,6 +16,7 @@ from annotation.errors import InputError
 from annotation.imports.formats import hugging_face, registry
 from annotation.imports.formats.base import GivenLabel, Problem, Row
 from annotation.imports.formats.detect import detect_in
+from annotation.imports.formats.registry import IMPORTERS
 from annotation.imports.upload import Mapping
 from testbed.factories import make_image, make_project
 from tests.annotation.imports.test_importers import count_of, make_zip, read
@@ -74,7 +75,7 @@ def plain(tmp_path: Path) -> bytes:
 
 class TestTables:
     def test_values_keep_their_types_and_classes_their_names(self, plain: bytes) -> None:
-        assert detect_in(io.BytesIO(plain), "x.zip") == "hf_dataset"
+        assert detect_in(io.BytesIO(plain), "x.zip", IMPORTERS.values()) == "hf_dataset"
         first, second = rows("hf_dataset", plain)
         assert first.columns == {
             "text": "héllo\n😀 עברית", "label": "pos", "n": str(2**60 + 1), "x": "0.1", "tags": '["a", "b"]',
@@ -150,7 +151,7 @@ class TestImages:
             features=features,
         )
         content = saved(data, tmp_path / "d")
-        assert detect_in(io.BytesIO(content), "x.zip") == "hf_images"
+        assert detect_in(io.BytesIO(content), "x.zip", IMPORTERS.values()) == "hf_images"
         first, absent, broken = read("hf_images", content)
         assert isinstance(first, Row)
         assert first.image is not None
@@ -245,7 +246,7 @@ class TestRefusals:
     def test_without_rows_it_is_still_known_for_what_it_is(self, tmp_path: Path) -> None:
         content = saved(Dataset.from_dict({"text": []}), tmp_path / "d")
         assert not any(name.endswith(".arrow") for name in zipfile.ZipFile(io.BytesIO(content)).namelist())
-        assert detect_in(io.BytesIO(content), "x.zip") == "hf_dataset"
+        assert detect_in(io.BytesIO(content), "x.zip", IMPORTERS.values()) == "hf_dataset"
         with pytest.raises(InputError, match="The data set has no rows"):
             read("hf_dataset", content)
 

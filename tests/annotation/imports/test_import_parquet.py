@@ -15,6 +15,7 @@ from annotation.errors import InputError
 from annotation.imports.formats import arrow, parquet, parquet_pages, registry
 from annotation.imports.formats.base import Problem, Row
 from annotation.imports.formats.detect import detect
+from annotation.imports.formats.registry import IMPORTERS
 from annotation.imports.upload import Mapping, preview
 from annotation.models import Project
 from testbed.factories import make_image, make_project
@@ -310,7 +311,7 @@ class TestImport:
     )
     def test_compressed_texts_are_read_as_they_are(self, project, name, content, format_name) -> None:
         stored = store(project, gzip.compress(content.encode()), name)
-        assert detect(stored) == format_name
+        assert detect(stored, IMPORTERS.values()) == format_name
         packed = read(format_name, gzip.compress(content.encode()))
         assert packed == read(format_name, content)
         assert count_of(registry.get(format_name), io.BytesIO(gzip.compress(content.encode())), "x") == len(
@@ -325,7 +326,7 @@ class TestImport:
     def test_compressed_twice(self, project) -> None:
         for content in (make_zip({"a.png": make_image()}), table({"a": ["x"]})):
             with pytest.raises(InputError, match="compressed twice"):
-                detect(store(project, gzip.compress(content), "x.gz"))
+                detect(store(project, gzip.compress(content), "x.gz"), IMPORTERS.values())
 
     def test_a_compressed_file_that_is_cut_off_adds_nothing(self, project) -> None:
         whole = gzip.compress(("id,text\n" + "".join(f"{n},text {n * n}\n" for n in range(50_000))).encode())

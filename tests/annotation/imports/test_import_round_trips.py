@@ -11,6 +11,7 @@ from datasets import Dataset
 
 from annotation.imports.formats.base import Row
 from annotation.imports.formats.detect import detect
+from annotation.imports.formats.registry import IMPORTERS
 from annotation.imports.upload import Mapping
 from testbed.factories import make_project
 from tests.annotation.imports.test_import_hugging_face import saved
@@ -94,7 +95,7 @@ def test_ids_that_are_there_twice_are_named_and_added_once(method: str) -> None:
     options = {"orient": "records"} if method == "to_json" else {"index": False}
     project = make_project()
     stored = store(project, written(method, data, **options), "x")
-    detect(stored)
+    detect(stored, IMPORTERS.values())
     job = import_file(project, stored, Mapping(id_column="id", text_column="text"))
     assert counts(job) == result(added=2, already_there=1, problems=1)
     (problem,) = job.problems.all()

@@ -12,6 +12,7 @@ from annotation.errors import InputError
 from annotation.imports.formats import registry
 from annotation.imports.formats.base import Importer, Problem, Record, Row
 from annotation.imports.formats.detect import detect_in
+from annotation.imports.formats.registry import IMPORTERS
 from annotation.imports.formats.text import without_marks
 from testbed.factories import make_image
 
@@ -67,7 +68,7 @@ class TestDelimited:
         ],
     )
     def test_marks_in_quoted_names_tell_nothing_of_the_delimiter(self, header: str, found: str) -> None:
-        assert detect_in(io.BytesIO(f"{header}\n".encode()), "x.csv") == found
+        assert detect_in(io.BytesIO(f"{header}\n".encode()), "x.csv", IMPORTERS.values()) == found
         if "open" not in header:
             names = {"csv_comma": ",", "csv_semicolon": ";"}
             width = len(next(csv.reader([header], delimiter=names[found])))

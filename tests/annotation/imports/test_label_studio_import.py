@@ -11,6 +11,7 @@ from annotation.imports.formats import label_studio
 from annotation.imports.formats.base import Problem, Record, Row
 from annotation.imports.formats.detect import detect
 from annotation.imports.formats.label_studio import LabelStudio
+from annotation.imports.formats.registry import IMPORTERS
 from annotation.imports.formats.reserved import model_output
 from annotation.imports.upload import Mapping, preview, start_import
 from testbed.factories import make_project
@@ -213,7 +214,7 @@ class TestProject:
         ],
     )
     def test_it_is_recognised_by_its_first_task(self, content, found) -> None:
-        assert detect(store(make_project(), content, "tasks.json")) == found
+        assert detect(store(make_project(), content, "tasks.json"), IMPORTERS.values()) == found
 
     def test_what_others_said_is_never_shown(self) -> None:
         project = make_project()

@@ -12,12 +12,12 @@ from django.core.files.storage import default_storage
 from django.test import Client
 from django.urls import reverse
 
-from annotation.common.permissions import ROLES_BY_ACTION
 from annotation.errors import NotAllowedError
 from annotation.labelling import queue
 from annotation.models import Job
+from annotation.permissions import ROLES_BY_ACTION
 from routing.delivery.deliver import deliver
-from routing.delivery.views import FILES
+from routing.delivery.views import file_words
 from routing.models import Delivery, Run
 from routing.runs.validity import mark_invalid
 from testbed.factories import add_member, make_items
@@ -276,6 +276,6 @@ def test_each_file_is_described_once_whether_formats_can_be_chosen_or_not(client
     for role in ("manager", "viewer"):
         page = page_of(world, client_of(add_member(world.project, role)))
         assert ('name="format"' in page) is (role == "manager")
-        for name, words in FILES.items():
+        for name, words in file_words().items():
             start = str(words).partition("`")[0]
             assert page.count(start) == 1, (role, name)

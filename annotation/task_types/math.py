@@ -6,10 +6,10 @@ from collections.abc import Hashable
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.projects.task_types.base import Reading, Value
-from annotation.projects.task_types.labels import Choices
-from annotation.projects.task_types.parsing.markers import bare, boxed, from_json, last_line, marked_places
-from annotation.projects.task_types.text import Text
+from annotation.task_types.base import Reading, Value
+from annotation.task_types.labels import Choices
+from annotation.task_types.parsing.markers import bare, boxed, from_json, last_line, marked_places
+from annotation.task_types.text import Text
 
 # Marks of a formula with nothing in it, which no comparison could read.
 _EMPTY = re.compile(r"\\boxed|[$\\{}()\[\]\s]")
@@ -23,7 +23,7 @@ class Math(Text):
     title = gettext_lazy("A mathematical expression")
     help = gettext_lazy("Right if it is the same mathematics, however it is written: 1/2 is 0.5.")
     max_characters = 2_000
-    losses = ("math_equivalence", "exact_match")
+    losses = ("math_equivalence",)
     equal_means = gettext_lazy(
         "Two answers are equal here if they are the same text, whatever their white space."
     )
