@@ -10,7 +10,7 @@ from tests.annotation.installation import Installation
 
 pytestmark = pytest.mark.costly
 
-KILLS = 3
+KILLS = 2
 
 
 def test_a_removal_goes_on_where_its_worker_was_killed(tmp_path: Path) -> None:
