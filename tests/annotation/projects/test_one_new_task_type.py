@@ -17,10 +17,10 @@ from drf_spectacular.generators import SchemaGenerator
 from annotation.labelling import queue
 from annotation.models import Label, Project, Settlement
 from annotation.projects.label_studio_config import config_of, read_config
-from annotation.projects.task_types import TASK_TYPES
-from annotation.projects.task_types.base import Read, Reading, TaskType
-from annotation.projects.task_types.labels import Choices, Labels
 from annotation.review.agreement_queries import agreement
+from annotation.task_types import TASK_TYPES
+from annotation.task_types.base import Read, Reading, TaskType
+from annotation.task_types.labels import Choices, Labels
 from routing.delivery.deliver import deliver
 from routing.models import Delivery
 from routing.sources.backends import TaskSpec
@@ -38,7 +38,7 @@ TEMPLATE = """
 <input type="date" id="answer" name="value" value="{{ given|default_if_none:'' }}"></div>
 """
 ELSEWHERE = {
-    *("annotation/projects/task_types/", "annotation/models/", "/migrations/"),
+    *("annotation/task_types/", "annotation/models/", "/migrations/"),
     *("routing/core/losses/", "routing/demo/"),
 }
 """What may name a task type: its own module, the default of the column, losses that say what they suit, and
