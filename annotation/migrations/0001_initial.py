@@ -184,7 +184,7 @@ class Migration(migrations.Migration):
                     "task_type",
                     models.CharField(
                         default="single_choice",
-                        help_text="A name in annotation.projects.task_types, whatever that has: no migration for a new one.",
+                        help_text="A name in annotation.task_types, whatever that has: no migration for a new one.",
                         max_length=30,
                     ),
                 ),

@@ -30,10 +30,10 @@ from routing.runs.budget import BudgetError, BudgetReservation, lose_what_others
 from routing.runs.score import score_of, store_scores
 from routing.runs.sources import change_of
 from routing.sources import storable
+from routing.sources.backend_for import backend_for
 from routing.sources.backends import Answer, Backend, BackendError
 from routing.sources.backends.base import Answered
 from routing.sources.charging import Charge
-from routing.sources.opened import backend_for
 
 CUT_OFF = "length"
 # Items that are read from the database at a time.

@@ -18,8 +18,8 @@ from routing.core.registry import UnknownNameError
 from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_score, make_score, score_key
 from routing.models import ItemScore, Prediction, Run, RunSource, Source
 from routing.sources import storable
+from routing.sources.backend_for import backend_for
 from routing.sources.backends.base import shortened
-from routing.sources.opened import backend_for
 from routing.sources.score_fields import fields_of, lacking_for
 from routing.sources.visibility import hidden_batches
 

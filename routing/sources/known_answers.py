@@ -18,9 +18,9 @@ from routing.common.sql import DataCell
 from routing.core.reasons import NO_ANSWER
 from routing.core.scores import Score, make_score, score_key
 from routing.models import SentAnswer, Source
+from routing.sources.backend_for import backend_for
 from routing.sources.backends import backends_that, predict_all
 from routing.sources.backends.base import digest
-from routing.sources.opened import backend_for
 from routing.sources.score_fields import score_fields
 
 LOOKED_AT = 1_000

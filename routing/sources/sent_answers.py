@@ -30,10 +30,10 @@ from annotation.jobs.running import JobContext
 from annotation.models import Item, Job, Project, StoredFile, User
 from routing.models import PoolItem, Prediction, Run, RunSource, SentAnswer, Source, SourceRevision
 from routing.sources import storable
+from routing.sources.backend_for import task_spec
 from routing.sources.backends import backends_that
 from routing.sources.backends.uploaded import Uploaded
 from routing.sources.backends.uploaded.lines import FORMATS, Line, fields_in, read_line
-from routing.sources.opened import task_spec
 from routing.sources.visibility import output_is_open
 
 KIND = "predictions"

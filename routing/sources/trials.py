@@ -19,10 +19,10 @@ from routing.common.states import OPEN
 from routing.core.scores import make_score
 from routing.models import PoolItem, RunSource, Source, SourceTry
 from routing.sources import storable
+from routing.sources.backend_for import context_of, current_prompt, task_spec
 from routing.sources.backends import Answer, Backend, BackendError, Prompt, backend_class
 from routing.sources.backends.base import digest, shortened
 from routing.sources.charging import Charge
-from routing.sources.opened import context_of, current_prompt, task_spec
 from routing.sources.prompt_versions import prompt_in_force, prompted, shown_to_model
 from routing.sources.prompts import prompt_digest
 from routing.sources.score_fields import score_fields

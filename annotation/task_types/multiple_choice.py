@@ -12,7 +12,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.projects.task_types.base import (
+from annotation.task_types.base import (
     Read,
     Reading,
     TaskType,
@@ -22,8 +22,8 @@ from annotation.projects.task_types.base import (
     shown,
     text_of,
 )
-from annotation.projects.task_types.labels import SEPARATORS, Choices, Labels
-from annotation.projects.task_types.parsing.label_names import (
+from annotation.task_types.labels import SEPARATORS, Choices, Labels
+from annotation.task_types.parsing.label_names import (
     Names,
     as_text,
     fold,
@@ -31,9 +31,9 @@ from annotation.projects.task_types.parsing.label_names import (
     names_of,
     unknown,
 )
-from annotation.projects.task_types.parsing.label_sentence import mentioned
-from annotation.projects.task_types.parsing.markers import LABEL, NO_JSON, after_mark, boxed, from_json
-from annotation.projects.task_types.reasons import MISSING, unknown_label
+from annotation.task_types.parsing.label_sentence import mentioned
+from annotation.task_types.parsing.markers import LABEL, NO_JSON, after_mark, boxed, from_json
+from annotation.task_types.reasons import MISSING, unknown_label
 
 _MAX_PIECES = 2_000
 """Of a list, separators counted; more than the labels of any project."""
@@ -63,7 +63,7 @@ class MultipleChoice(TaskType):
     equal_means = gettext_lazy(
         "Two answers are equal here if they have the same labels; each label alone is below."
     )
-    template = "annotation/projects/task_types/several_choices.html"
+    template = "annotation/task_types/several_choices.html"
     prompt_question = "Choose every label that fits the item. There may be none."
     prompt_ending = (
         "Answer with a JSON list of {labels}, exactly as in the list above, and nothing else; with [] where "
