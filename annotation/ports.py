@@ -9,8 +9,8 @@ from typing import Protocol
 
 from django.db.models import Q
 
-from annotation.common.permissions import Access
 from annotation.models import Job, Label, Project, Settlement, User, WorkBatch, WorkItem
+from annotation.permissions import Access
 
 
 class RoutingPort(Protocol):

@@ -24,8 +24,8 @@ def make(size: int) -> tuple[Any, Any]:
     """A project of `size` items with a run that has been routed, and its owner's access."""
     from django.db import connection, transaction
 
-    from annotation.common.permissions import access_to
     from annotation.labelling.comments import add_comment
+    from annotation.permissions import access_to
     from testbed.worlds import make_world
 
     world = make_world(MODELLED)

@@ -7,7 +7,8 @@ For every world, target, certifying rule and bound that is valid there, R fresh 
 draws are made and analysed; a certificate is false where the thresholds break the promise. With M such cells,
 a cell fails if its count exceeds the smallest c with P[Bin(R, alpha) > c] <= .01 / M. A failed cell is run
 once more with a fresh seed and 4 R draws; that run is final. Beside them, on the same labels, the rules of
-the paper, and the net saving against the chain that an oracle would have walked. Prints Markdown.
+the paper, and the net saving against the chain that an oracle would have walked. Prints a summary in Markdown
+and writes every count as CSV.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from annotation.common.permissions import ROLES_BY_ACTION, Access
 from annotation.models import (
     AuditEvent,
     Job,
@@ -19,10 +18,12 @@ from annotation.models import (
     WorkBatch,
     WorkItem,
 )
+from annotation.permissions import ROLES_BY_ACTION, Access
 from routing.common.states import UNDER_WAY, State
 from routing.items.changes import KIND as CHANGE
-from routing.models import Certificate, Run, Spend
-from routing.project_life import contents, copy_sources, next_step
+from routing.models import Certificate, Delivery, ModelPrice, Prediction, PromptVersion, Run, Source, Spend
+from routing.overview.facts import read_facts
+from routing.overview.next_step import next_step_of
 from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
 from routing.runs.plan_losses import needs_of
 from routing.runs.validity import mark_invalid
@@ -109,7 +110,7 @@ class Routing:
             calibration_ended(run, work_item)
 
     def project_duplicated(self, *, project: Project, copy: Project, actor: User) -> None:
-        copy_sources(project, copy, actor)
+        _copy_sources(project, copy, actor)
 
     def blind_objection(self, *, project: Project, user: User) -> str:
         """Once a run is analysed, whoever may look at predictions may have seen those of the items that are
@@ -195,13 +196,20 @@ class Routing:
         return title, reverse("run", args=[access.project.slug, run.number])
 
     def project_contents(self, *, project: Project) -> list[tuple[str, int]]:
-        return contents(project)
+        return [
+            (_("Sources with their prompts"), project.sources.count()),
+            (_("Predictions"), Prediction.objects.filter(source__project=project).count()),
+            (_("Runs"), Run.objects.filter(project=project).count()),
+            (_("Certificates"), Certificate.objects.filter(run__project=project).count()),
+            (_("Deliveries"), Delivery.objects.filter(run__project=project).count()),
+        ]
 
     def task_type_needs(self, *, task_type: str) -> tuple[bool, str] | None:
         return needs_of(task_type)
 
     def next_step(self, *, access: Access) -> tuple[str, str] | None:
-        return next_step(access)
+        step = next_step_of(read_facts(access))
+        return step.text, reverse("overview", args=[access.project.slug])
 
 
 def _has_several(work_item: WorkItem) -> bool:
@@ -218,3 +226,36 @@ def _had_role(project: Project, user: User, roles: Collection[str], *, since: da
     # By id, as names can change; events from before ids were written down name the person alone.
     theirs = Q(data__user=user.pk) | Q(data__user__isnull=True, target=f"user:{user.username}"[:120])
     return AuditEvent.objects.filter(lost, theirs, project=project, created_at__gte=since).exists()
+
+
+def _copy_sources(project: Project, copy: Project, actor: User) -> None:
+    """Price list, sources and the prompt in force of each. Keys stay behind: whoever duplicates a project
+    need not be who may spend on them.
+    """
+    prices = {}
+    for price in project.model_prices.all():
+        prices[price.pk] = ModelPrice.objects.create(
+            project=copy, name=price.name, cost_function=price.cost_function, prices=price.prices
+        )
+    for source in project.sources.order_by("position"):
+        twin = Source.objects.create(
+            project=copy,
+            position=source.position,
+            name=source.name,
+            backend=source.backend,
+            params=source.params,
+            cost_per_label=source.cost_per_label,
+            cost_function=source.cost_function,
+            prices=source.prices,
+            price=prices[source.price_id] if source.price_id else None,
+            served=source.served,
+        )
+        if prompt := source.prompt_versions.order_by("-number").first():
+            PromptVersion.objects.create(
+                source=twin,
+                number=1,
+                system=prompt.system,
+                template=prompt.template,
+                examples=prompt.examples,
+                created_by=actor,
+            )

@@ -13,9 +13,9 @@ from django.http.response import HttpResponseBase
 from django.utils.cache import patch_cache_control
 from django_htmx.middleware import HtmxDetails
 
-from annotation.common.permissions import ROLES_BY_ACTION, Access, access_to
 from annotation.errors import HypacError, NotAllowedError
 from annotation.models import User
+from annotation.permissions import ROLES_BY_ACTION, Access, access_to
 
 View = Callable[..., HttpResponseBase]
 
@@ -58,7 +58,7 @@ def needs(action: str, *methods: str) -> Callable[[View], View]:
     after that a method other than `methods` (GET where none is named) gets 405.
     """
     if action not in ROLES_BY_ACTION:
-        raise ValueError(f"annotation.common.permissions knows no action {action!r}")
+        raise ValueError(f"annotation.permissions knows no action {action!r}")
 
     def decorate(view: View) -> View:
         handle = _only(view, methods)

@@ -1,6 +1,6 @@
 """Values of labels: what people, models and columns give, brought into the one form in which it is stored.
 
-What that form is, each task type says (annotation.projects.task_types).
+What that form is, each task type says (annotation.task_types).
 """
 
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from annotation.models import Project
-from annotation.projects.task_types import MISSING, TASK_TYPES, Labels, Read, TaskType, Value, as_text
+from annotation.task_types import MISSING, TASK_TYPES, Labels, Read, Reason, TaskType, Value, as_text
 
-__all__ = ["MISSING", "Read", "Value", "ValueReader", "as_text", "reader_of", "spellings"]
+__all__ = ["MISSING", "Read", "Reason", "Value", "ValueReader", "as_text", "reader_of", "spellings"]
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.common import limits
-from annotation.common.permissions import Access
 from annotation.errors import InputError
 from annotation.imports.job import Counts
 from annotation.imports.upload import IMPORT
 from annotation.labelling.label_values import labels_of
 from annotation.models import Item, Job, Label, Project
+from annotation.permissions import Access
 from annotation.ports import routing_port
 
 Row = TypeVar("Row", bound=Model)

@@ -14,10 +14,10 @@ from rest_framework.response import Response
 from annotation.common.api.base import OldestFirst, ProjectView
 from annotation.common.api.schema import PageQuery, page_of
 from annotation.common.api.streams import NDJSON, NdjsonRenderer, ndjson
-from annotation.common.permissions import Access
 from annotation.items.data_out import in_pages, labels_for
 from annotation.labelling.content import LabelBody, label_content
 from annotation.models import Label
+from annotation.permissions import Access
 
 
 class LabelFilters(serializers.Serializer[Any]):

@@ -6,12 +6,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
-from annotation.common.permissions import ROLES_BY_ACTION
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.clock import queue_time
 from annotation.labelling.leases import NO_LEASE
 from annotation.labelling.settling import lock_settling, settle_item
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
+from annotation.permissions import ROLES_BY_ACTION
 from annotation.ports import routing_port
 
 State = WorkItem.State

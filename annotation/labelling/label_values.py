@@ -9,7 +9,7 @@ from django.db.models.sql.compiler import SQLCompiler
 from django.utils.translation import gettext as _
 
 from annotation.models import Label, Project
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 
 # Rows with a label in `value`.
 Row = TypeVar("Row", bound=Model)

@@ -8,7 +8,7 @@ from annotation.common.access import ProjectRequest
 from annotation.common.numbers import whole_number
 from annotation.errors import InputError
 from annotation.models import Label
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 
 # A page that was open for longer measured something else than the time somebody looked at an item.
 LONGEST_LEAD_TIME_MS = 24 * 3600 * 1000

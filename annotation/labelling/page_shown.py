@@ -21,7 +21,7 @@ from annotation.labelling.queries import annotator_pace, waiting_for
 from annotation.labelling.queue import Task
 from annotation.models import Label, Project, Skip, WorkItem
 from annotation.ports import routing_port
-from annotation.projects.task_types import TASK_TYPES, TaskType
+from annotation.task_types import TASK_TYPES, TaskType
 
 SHOWN = 60
 """Characters of an answer that a message repeats."""

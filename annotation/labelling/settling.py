@@ -21,7 +21,7 @@ from annotation.labelling.settled import answers_of, standing_of, unsettled
 from annotation.labelling.values import check_comment, validate_value
 from annotation.models import Item, Label, Settlement, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 
 State = WorkItem.State
 Method = Settlement.Method

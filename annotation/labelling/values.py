@@ -7,8 +7,8 @@ from django.utils.translation import gettext as _
 from annotation.common.values import MISSING, Value, reader_of
 from annotation.errors import InputError
 from annotation.models import Label, Project
-from annotation.projects.task_types import TASK_TYPES
-from annotation.projects.task_types.base import shown
+from annotation.task_types import TASK_TYPES
+from annotation.task_types.base import shown
 
 MAX_COMMENT = 2000
 MAX_LEAD_TIME_MS = 2**31 - 1

@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 
-from annotation.common.permissions import Access, access_to
 from annotation.errors import HypacError
 from annotation.jobs import running as jobs
 from annotation.models import Job, JobProblem, User
+from annotation.permissions import Access, access_to
 
 FAILED, NOT_YET = 1, 2
 USER = "HYPAC_USER"

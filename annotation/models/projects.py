@@ -33,7 +33,7 @@ class Project(models.Model):
     task_type = models.CharField(
         max_length=30,
         default="single_choice",
-        help_text="A name in annotation.projects.task_types, whatever that has: no migration for a new one.",
+        help_text="A name in annotation.task_types, whatever that has: no migration for a new one.",
     )
     guidelines = models.TextField(blank=True, help_text=_("Markdown, shown beside every item."))
     # Here and below: a process of the version before goes on making projects beside a migrated database.
@@ -118,7 +118,7 @@ class Project(models.Model):
 
 
 class Membership(models.Model):
-    """What one person may do in one project; annotation.common.permissions has the table role x action."""
+    """What one person may do in one project; annotation.permissions has the table role x action."""
 
     class Role(models.TextChoices):
         OWNER = "owner", _("Owner")

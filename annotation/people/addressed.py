@@ -13,13 +13,13 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import attempts, audit
-from annotation.common.permissions import ROLES_BY_ACTION
 from annotation.errors import ConflictError, InputError
 from annotation.models import Invitation, Membership, Project, User
 from annotation.models.projects import LONG_COLUMNS
 from annotation.people.invitations import objection, of_projects
 from annotation.people.members import account_named, check_role, is_member_already
 from annotation.people.own_passwords import answers_for_themselves
+from annotation.permissions import ROLES_BY_ACTION
 
 HOLDS = timedelta(days=30)
 # After somebody declined, their project does not ask them by name for so long.

@@ -16,11 +16,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.common import audit
-from annotation.common.permissions import ROLES_BY_ACTION
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.models import AuditEvent, Invitation, Membership, Project, User
 from annotation.people.members import check_role, checked_user, join, save_new
 from annotation.people.own_passwords import require_own
+from annotation.permissions import ROLES_BY_ACTION
 
 MAX_USES = 1000
 MAX_DAYS = 90

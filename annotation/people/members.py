@@ -9,11 +9,11 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from annotation.common import audit, limits
-from annotation.common.permissions import ROLES_BY_ACTION
 from annotation.errors import ConflictError, InputError
 from annotation.labelling import queue
 from annotation.models import ApiToken, Membership, Project, User
 from annotation.people.own_passwords import note_belonging, require_chosen
+from annotation.permissions import ROLES_BY_ACTION
 
 LARGEST_LIMIT = 1_000_000_000
 

@@ -13,7 +13,6 @@ from django.utils.translation import gettext_lazy
 from annotation.common.access import ProjectRequest, needs, told
 from annotation.common.attempts import TooManyAttemptsError
 from annotation.common.forms import add_error
-from annotation.common.permissions import access_to
 from annotation.errors import HypacError
 from annotation.labelling.label_values import in_words
 from annotation.models import Membership, User
@@ -25,6 +24,7 @@ from annotation.people.forms import AccountForm, InvitationForm, LimitsForm, Mem
 from annotation.people.invitations import OPEN, STATES_IN_WORDS, state_of
 from annotation.people.password_links import HOURS, reset_link, why_no_link
 from annotation.people.queries import SORTS, labels_per_day, latest_labels, people, person
+from annotation.permissions import access_to
 
 ROLES_IN_WORDS = (
     (Membership.Role.OWNER, gettext_lazy("May do everything, also decide who takes part.")),

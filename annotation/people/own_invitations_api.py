@@ -14,11 +14,11 @@ from rest_framework.response import Response
 
 from annotation.common.api.base import ApiView, NewestFirst
 from annotation.common.api.schema import Nothing, PageQuery, page_of
-from annotation.common.permissions import LEADERS
 from annotation.errors import NotAllowedError
 from annotation.models import Invitation, Membership, User
 from annotation.people.addressed import decline, invitations_to
 from annotation.people.invitations import accept, of_projects
+from annotation.permissions import LEADERS
 
 
 class OwnInvitationBody(serializers.Serializer[Any]):

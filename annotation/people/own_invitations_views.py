@@ -9,13 +9,13 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
 
 from annotation.common.access import signed_in
-from annotation.common.permissions import Role
 from annotation.errors import HypacError
 from annotation.models import Invitation, User
 from annotation.people.addressed import decline, invitations_to
 from annotation.people.invitations import accept, of_projects
 from annotation.people.members_views import ROLES_IN_WORDS
 from annotation.people.own_passwords import OwnPasswordError
+from annotation.permissions import Role
 
 # A page shows so many; once they are answered, the next ones follow.
 SHOWN = 10

@@ -19,16 +19,16 @@ from annotation.common import limits
 from annotation.common.api.base import ApiView, NewestFirst, ProjectView
 from annotation.common.api.problems import PROBLEM, Problem
 from annotation.common.api.schema import Nothing, PageQuery, RegisteredField, page_of
-from annotation.common.permissions import Access
 from annotation.errors import NotAllowedError
 from annotation.models import MAX_OVERLAP, Membership, Project, User
+from annotation.permissions import Access
 from annotation.ports import task_type_lacks
 from annotation.projects.choices import MAX_CHOICES
 from annotation.projects.deletion import delete_project
 from annotation.projects.life import archive_project, duplicate_project, unarchive_project
 from annotation.projects.manage import ChoiceSpec, create_project, set_choices, update_project
 from annotation.projects.queries import projects_of
-from annotation.projects.task_types import task_type_titles
+from annotation.task_types import task_type_titles
 
 IF_MATCH = OpenApiParameter(
     "If-Match",

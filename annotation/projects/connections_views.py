@@ -13,11 +13,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.common.access import ProjectRequest, needs, told
-from annotation.common.permissions import Access
 from annotation.errors import HypacError
 from annotation.imports.fetching import KIND, fetch
 from annotation.models import Connection, Job
 from annotation.outside import connections as service
+from annotation.permissions import Access
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 

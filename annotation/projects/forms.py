@@ -11,7 +11,7 @@ from annotation.models import MAX_OVERLAP, Project
 from annotation.models.projects import HEX_COLOR
 from annotation.ports import routing_port
 from annotation.projects.choices import PALETTE, ChoiceSpec
-from annotation.projects.task_types import DEFAULT, TASK_TYPES, TaskType, task_type_titles
+from annotation.task_types import DEFAULT, TASK_TYPES, TaskType, task_type_titles
 
 
 class ProjectBasicsForm(forms.Form):

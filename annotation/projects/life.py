@@ -13,14 +13,14 @@ from annotation.people.addressed import invite_members
 from annotation.ports import routing_port
 from annotation.projects.choices import ChoiceSpec
 from annotation.projects.manage import create_project
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 
 # What a copy takes over; label, items and all that follows from them it does not.
 COPIED = ("text_format", "overlap", "overlap_share", "consensus", "label_config")
 
 
 def archive_project(*, project: Project, actor: User) -> Project:
-    """From now on the project can be looked at and not changed (`annotation.common.permissions` says what is
+    """From now on the project can be looked at and not changed (`annotation.permissions` says what is
     left). Items that people hold go back to the queue. Twice has one effect.
 
     Raises ConflictError while a job is unfinished.

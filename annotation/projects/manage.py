@@ -20,7 +20,7 @@ from annotation.ports import routing_port
 from annotation.projects.choices import MAX_CHOICES, ChoiceSpec, complete
 from annotation.projects.guidelines import RENDERED, prepare_guidelines
 from annotation.projects.label_studio_config.reading import read_config
-from annotation.projects.task_types import DEFAULT, TASK_TYPES
+from annotation.task_types import DEFAULT, TASK_TYPES
 
 __all__ = ["ChoiceSpec", "create_project", "may_make_projects", "set_choices", "update_project"]
 

@@ -7,11 +7,11 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, 
 from django.utils.translation import gettext as _
 
 from annotation.common.bounded import TookTooLongError, at_most
-from annotation.common.permissions import ROLES_BY_ACTION, Access
 from annotation.labelling.label_values import labels_of
 from annotation.labelling.queries import waiting_for
 from annotation.models import Item, Job, Label, Project, Skip, StoredFile, User, WorkBatch, WorkItem
 from annotation.models.projects import LONG_COLUMNS
+from annotation.permissions import ROLES_BY_ACTION, Access
 from annotation.ports import routing_port
 
 UNFINISHED = (WorkItem.State.OPEN, WorkItem.State.LEASED)

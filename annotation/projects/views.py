@@ -20,7 +20,7 @@ from annotation.projects.forms import ChoiceFormSet, NewProjectForm, SettingsFor
 from annotation.projects.label_studio_config import config_of
 from annotation.projects.manage import create_project, may_make_projects, set_choices, update_project
 from annotation.projects.queries import project_cards, projects_of
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 
 PER_PAGE = 20
 

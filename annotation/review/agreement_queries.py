@@ -10,9 +10,9 @@ from scipy import sparse
 
 from annotation.models import Choice, Label, Project, Settlement, User, WorkItem
 from annotation.ports import routing_port
-from annotation.projects.task_types import TASK_TYPES
 from annotation.review import agreement as measures
 from annotation.review.agreement import Answers, Estimate, Floats, Ints, Together
+from annotation.task_types import TASK_TYPES
 
 State = WorkItem.State
 

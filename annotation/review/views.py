@@ -19,11 +19,11 @@ from annotation.labelling.label_values import in_words
 from annotation.labelling.page_answers import value_of
 from annotation.labelling.settled import disagreements
 from annotation.models import Choice, Comment, Label, WorkItem
-from annotation.projects.task_types import TASK_TYPES
 from annotation.review import queries as selectors
 from annotation.review.agreement_queries import MAX_PEOPLE, agreement
 from annotation.review.decide import NoDisputeError, decide_dispute
 from annotation.review.queries import Dispute
+from annotation.task_types import TASK_TYPES
 
 SHOWN = 60
 """Characters of a decision that a message repeats."""

@@ -9,9 +9,9 @@ from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.common.files import open_file
-from annotation.common.permissions import access_to
 from annotation.errors import InputError, JobFailedError, NotAllowedError
 from annotation.models import Project, User
+from annotation.permissions import access_to
 from routing.delivery.given import Base, digests_of, records
 from routing.items.filters import HiddenError, conditions
 from routing.labels.row import Page

@@ -14,7 +14,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.common import audit
-from annotation.common.permissions import Access, access_to
 from annotation.errors import ConflictError, InputError, JobFailedError, NotAllowedError
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext
@@ -22,6 +21,7 @@ from annotation.labelling import queue
 from annotation.labelling.comments import add_comment, resolve_flag
 from annotation.labelling.values import check_comment
 from annotation.models import Comment, Item, Job, Project, User, WorkBatch, WorkItem
+from annotation.permissions import Access, access_to
 from routing.core import sampling
 from routing.items.filters import filtered
 from routing.labels.delivered import by_person
@@ -49,7 +49,7 @@ class Outcome:
 class Change:
     """`concerns` narrows items down to those on which it has an effect; `make` makes it on a chunk of them.
 
-    `needs` is the action of annotation.common.permissions; `takes_text`: "" (no text), "optional" or
+    `needs` is the action of annotation.permissions; `takes_text`: "" (no text), "optional" or
     "required".
     """
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from annotation.common import limits
 from annotation.errors import InputError
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 from routing.items.filters import FILTERS, NOBODY, PERSON, HiddenError, conditions, names_of_sources
 from routing.items.sorts import DEFAULT, NAMES, SORTS
 from routing.sources.visibility import Sight

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 from django.db.models import Model, OuterRef, Q, QuerySet, Subquery
 
 from annotation.common import limits
-from annotation.common.permissions import Access
 from annotation.common.values import Value
 from annotation.imports.limits import MAX_COLUMNS
 from annotation.labelling.label_values import in_words
 from annotation.models import AuditEvent, Comment, Item, Project, Settlement, Skip
+from annotation.permissions import Access
 from routing.core.scores import SCORES
 from routing.core_language import translated
 from routing.items.table import neighbours

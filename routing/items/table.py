@@ -12,11 +12,11 @@ from django.db.models import Count
 from django.db.models.functions import Substr
 
 from annotation.common.bounded import TookTooLongError, at_most
-from annotation.common.permissions import Access
 from annotation.common.values import Value
 from annotation.labelling.label_values import in_words
 from annotation.labelling.settled import record_values
 from annotation.models import Item, Project
+from annotation.permissions import Access
 from routing.items.counts import Total, table_total
 from routing.items.filters import conditions
 from routing.items.sorts import DEFAULT, cursor_of, key_of, place_of

@@ -12,7 +12,7 @@ from annotation.errors import InputError
 from annotation.models import Project
 from annotation.projects.label_studio_config.reading import Control
 from annotation.projects.label_studio_config.results import results_of
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 from routing.sources.backends.label_studio_ml.label_config import parsed_config
 
 

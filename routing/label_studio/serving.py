@@ -7,11 +7,11 @@ from typing import Any, Protocol
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import NotFound
 
-from annotation.common.permissions import Access
 from annotation.common.ranges import of_items
 from annotation.common.values import Value
 from annotation.errors import ConflictError
 from annotation.models import Item, Project
+from annotation.permissions import Access
 from routing.common.states import ROUTED
 from routing.label_studio.asking import Asked
 from routing.labels.facts import PERSON

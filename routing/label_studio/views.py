@@ -1,21 +1,50 @@
 """The requests that Label Studio makes of an ML backend (label-studio-ml 1.0, Label Studio 1.23)."""
 
+import base64
+import binascii
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.authentication import get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import ApiView, ProjectView
+from annotation.common.api.limits import WrongTokens
 from annotation.errors import InputError
-from annotation.people.token_authentication import SessionAuthentication
+from annotation.models import ApiToken, User
+from annotation.people.token_authentication import SessionAuthentication, TokenAuthentication
 from routing.label_studio.asking import read_asked
-from routing.label_studio.authentication import PasswordTokenAuthentication
 from routing.label_studio.matching import items_of
 from routing.label_studio.serving import Answers, answers_of, check_named, predictions
 
 MOST_TASKS = 10_000
+
+
+class PasswordTokenAuthentication(TokenAuthentication):
+    """`Authorization: Basic`, whose password is a token, beside `Authorization: Token`: Label Studio knows
+    passwords only, and a token goes as one, with any name.
+    """
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        scheme, _, given = get_authorization_header(request).partition(b" ")
+        if scheme.lower() != b"basic":
+            return super().authenticate(request)
+        try:
+            return self.authenticate_credentials(_password(given))
+        except AuthenticationFailed:
+            if (wait := WrongTokens().count(request)) is not None:
+                raise Throttled(wait) from None
+            raise
+
+
+def _password(given: bytes) -> bytes:
+    try:
+        return base64.b64decode(given, validate=True).partition(b":")[2]
+    except binascii.Error:
+        return b""
 
 
 class LabelStudioView(ProjectView):

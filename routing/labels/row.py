@@ -7,7 +7,7 @@ from itertools import compress
 from typing import Any
 
 from annotation.common.values import Value
-from annotation.projects.task_types import DEFAULT, TASK_TYPES, TaskType
+from annotation.task_types import DEFAULT, TASK_TYPES, TaskType
 
 
 @dataclass(frozen=True)

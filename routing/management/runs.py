@@ -5,11 +5,11 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from annotation.common.permissions import Access
 from annotation.jobs.pauses import retry_job
 from annotation.labelling import queue
 from annotation.management.scripts import ScriptCommand, add_project, add_waiting
 from annotation.models import Job
+from annotation.permissions import Access
 from routing.models import Certificate, Run
 
 NEWEST = "newest"

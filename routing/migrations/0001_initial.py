@@ -82,6 +82,26 @@ class Migration(migrations.Migration):
                     models.CharField(blank=True, help_text="Why there is no usable answer.", max_length=200),
                 ),
                 (
+                    "reason_code",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="What kind of reason it is, for programs.",
+                        max_length=30,
+                    ),
+                ),
+                (
+                    "reason_quotes",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="What the reason quotes of the answer or score.",
+                        max_length=60,
+                    ),
+                ),
+                (
                     "raw",
                     models.JSONField(
                         default=dict, help_text="What scores are computed from, e.g. class probabilities."
@@ -142,6 +162,26 @@ class Migration(migrations.Migration):
                 (
                     "reason",
                     models.CharField(blank=True, help_text="Why the score is 1 by rule.", max_length=200),
+                ),
+                (
+                    "reason_code",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="What kind of reason it is, for programs.",
+                        max_length=30,
+                    ),
+                ),
+                (
+                    "reason_quotes",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="What the reason quotes of the answer or score.",
+                        max_length=60,
+                    ),
                 ),
                 (
                     "prediction",
@@ -910,6 +950,14 @@ class Migration(migrations.Migration):
                     models.JSONField(
                         default=list,
                         help_text="One object per item: what was asked, what was answered, what it cost.",
+                    ),
+                ),
+                (
+                    "reasons",
+                    models.JSONField(
+                        blank=True,
+                        default=list,
+                        help_text="Beside each row, of why its answer and its score cannot be used: code and quoted text.",
                     ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),

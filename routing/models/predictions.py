@@ -4,6 +4,9 @@ from django.db.models import Q
 from annotation.models import Item
 from routing.models.sources import Source
 
+CODE = "What kind of reason it is, for programs."
+QUOTES = "What the reason quotes of the answer or score."
+
 
 class Prediction(models.Model):
     """What a source answered for an item, once per fingerprint. A row without a value names its reason."""
@@ -16,6 +19,8 @@ class Prediction(models.Model):
     )
     value = models.JSONField(null=True, blank=True, help_text="Canonical label value; null when not usable.")
     reason = models.CharField(max_length=200, blank=True, help_text="Why there is no usable answer.")
+    reason_code = models.CharField(max_length=30, blank=True, default="", db_default="", help_text=CODE)
+    reason_quotes = models.CharField(max_length=60, blank=True, default="", db_default="", help_text=QUOTES)
     raw = models.JSONField(default=dict, help_text="What scores are computed from, e.g. class probabilities.")
     tokens_in = models.PositiveIntegerField(null=True, blank=True)
     tokens_out = models.PositiveIntegerField(null=True, blank=True)
@@ -57,6 +62,8 @@ class ItemScore(models.Model):
     )
     value = models.FloatField(help_text="Uncertainty in [0, 1].")
     reason = models.CharField(max_length=200, blank=True, help_text="Why the score is 1 by rule.")
+    reason_code = models.CharField(max_length=30, blank=True, default="", db_default="", help_text=CODE)
+    reason_quotes = models.CharField(max_length=60, blank=True, default="", db_default="", help_text=QUOTES)
 
     class Meta:
         constraints = [

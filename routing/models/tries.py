@@ -15,6 +15,11 @@ class SourceTry(models.Model):
     rows = models.JSONField(
         default=list, help_text="One object per item: what was asked, what was answered, what it cost."
     )
+    reasons = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="Beside each row, of why its answer and its score cannot be used: code and quoted text.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from annotation.common.permissions import Access
 from annotation.jobs import running as jobs
 from annotation.labelling import queue
 from annotation.labelling.queue import BatchProgress
 from annotation.models import Job, Project
 from annotation.models.projects import LONG_COLUMNS
+from annotation.permissions import Access
 from routing.common.states import State
 from routing.models import Delivery, Run
 from routing.runs.failed_jobs import failed_job_of

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from annotation.common.permissions import Access
 from annotation.labelling import queue
 from annotation.labelling.settled import disagreements
 from annotation.models import Job, Project
+from annotation.permissions import Access
 from annotation.review.queries import asks_several, open_flags
 from routing.common.states import UNDER_WAY
 from routing.models import Run

@@ -7,10 +7,10 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from annotation.common.access import ProjectRequest, needs
-from annotation.common.permissions import Access
 from annotation.jobs.progress import job_progress
 from annotation.labelling import queue
 from annotation.labelling.queries import annotator_pace, waiting_for
+from annotation.permissions import Access
 from annotation.projects.jobs_views import STOP_POLLING
 from routing.overview.next_step import NextStep
 from routing.overview.queries import overview as read_overview

@@ -13,7 +13,7 @@ from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.labelling.settled import unsettled
 from annotation.models import Project, WorkItem
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 from routing.common.states import ROUTED, State
 from routing.models import Run
 from routing.runs.events import CALIBRATION_DONE, calibration_done, run_completed

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.common.permissions import ROLES_BY_ACTION
 from annotation.errors import InputError
 from annotation.models import Membership, Project
+from annotation.permissions import ROLES_BY_ACTION
 from routing.core import plan as core_plan
 from routing.core import planner
 from routing.core.chain import number_of_chains
@@ -31,7 +31,7 @@ from routing.runs.plan_fields import (
 from routing.runs.plan_losses import loss_of
 from routing.runs.pool import data_set_size, nothing_to_plan_for, pool_of, size_of_pool
 from routing.runs.score import resolve_score
-from routing.sources.opened import backend_for
+from routing.sources.backend_for import backend_for
 from routing.sources.unusable import passed_on
 from routing.sources.usability import NEARLY_ALL, Looked, look_at
 from routing.sources.warnings import recorded_warnings

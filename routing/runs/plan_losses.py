@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from annotation.errors import InputError
 from annotation.models import Project
-from annotation.projects.task_types import TASK_TYPES, TaskType
+from annotation.task_types import TASK_TYPES, TaskType
 from routing.core.losses import LOSSES, Loss, LossError, make_loss
 from routing.core.losses.numeric import read_number
 from routing.core.registry import UnknownNameError

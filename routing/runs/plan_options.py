@@ -16,7 +16,7 @@ from routing.core.targets import TARGETS
 from routing.core_language import translated
 from routing.models import Source
 from routing.runs.plan_losses import loss_of, loss_refusal, losses_of_project
-from routing.sources.opened import backend_for
+from routing.sources.backend_for import backend_for
 from routing.sources.score_fields import offered_scores
 
 

@@ -8,6 +8,7 @@ from annotation.items.data_out import places_of
 from annotation.labelling.label_values import imported_batches
 from annotation.labelling.settled import has_record
 from annotation.models import Item, Project, WorkItem
+from routing.core.choices import DEFAULT_TARGET
 from routing.models import DrawItem, PilotItem, PoolItem, Run
 from routing.sources.visibility import hidden_batches
 
@@ -102,3 +103,9 @@ def data_set_size(project: Project, *, target: str, pool_size: int) -> int | Non
     aside = hidden_batches(project).union(imported_batches(project))
     labelled = project.items.filter(has_record(project, item="pk", hidden=aside)).count()
     return pool_size + labelled if labelled else None
+
+
+def has_new_items(*, project: Project, target: str | None = None) -> bool:
+    """Whether a run planned now would cover an item that was in no pool before, be it of a cancelled run."""
+    in_a_pool = Exists(PoolItem.objects.filter(item=OuterRef("pk")))
+    return pool_of(project, target or DEFAULT_TARGET).filter(~in_a_pool).exists()

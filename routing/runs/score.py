@@ -17,8 +17,9 @@ from routing.core.losses import Loss, LossError, losses_of
 from routing.core.registry import UnknownNameError
 from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_score, make_score, score_key
 from routing.models import ItemScore, Prediction, Run, RunSource, Source
+from routing.sources import storable
+from routing.sources.backend_for import backend_for
 from routing.sources.backends.base import shortened
-from routing.sources.opened import backend_for
 from routing.sources.score_fields import fields_of, lacking_for
 from routing.sources.visibility import hidden_batches
 
@@ -168,8 +169,11 @@ def store_scores(rows: Iterable[Prediction], score: ChosenScore, reader: ValueRe
     results = ((row.pk, compute(fields_of(row, reader))) for row in rows)
     copy_rows(
         ItemScore,
-        ("prediction", "name", "value", "reason"),
-        [(pk, name, result.u, shortened(result.reason)) for pk, result in results],
+        ("prediction", "name", "value", "reason", "reason_code", "reason_quotes"),
+        [
+            (pk, name, result.u, shortened(result.reason), *storable.reason_columns(result.reason).values())
+            for pk, result in results
+        ],
     )
 
 

@@ -2,8 +2,8 @@
 
 from annotation.errors import HypacError
 from routing.models import Run, RunSource, Source
+from routing.sources.backend_for import backend_for
 from routing.sources.backends import BackendError
-from routing.sources.opened import backend_for
 
 
 def fingerprint_now(source: Source) -> str:

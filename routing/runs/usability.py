@@ -20,7 +20,7 @@ from routing.models import DrawItem, ItemScore, PilotItem, PoolItem, Prediction,
 from routing.runs.score import score_of
 from routing.runs.usable_answers import usable
 from routing.sources.known_answers import LOOKED_AT
-from routing.sources.unusable import Unusable, grouped, known_labels
+from routing.sources.unusable import REASON, Unusable, grouped, known_labels, stored_reason
 from routing.sources.usability import MOST, Looked, Usability
 from routing.sources.usability_words import kinds_in_words
 
@@ -133,8 +133,10 @@ def _kinds(run: Run, run_source: RunSource, unusable: Sequence[QuerySet[Any]]) -
             source=run_source.source_id,
             fingerprint=run_source.fingerprint,
         )
-        of_answers = dict(found.values_list("pk", "reason"))
+        of_answers = {pk: stored_reason(*reason) for pk, *reason in found.values_list("pk", *REASON)}
         scores = ItemScore.objects.filter(prediction__in=list(of_answers), name=score_of(run, run_source).key)
-        of_scores = dict(scores.values_list("prediction_id", "reason"))
+        of_scores = {
+            pk: stored_reason(*reason) for pk, *reason in scores.values_list("prediction_id", *REASON)
+        }
         reasons += [reason or of_scores.get(pk, "") for pk, reason in of_answers.items()]
     return grouped(reasons, known_labels(reader_of(run.project)), examples=False)

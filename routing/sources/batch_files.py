@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.models import Prediction, RunSource, Source
+from routing.sources.backend_for import backend_for
 from routing.sources.backends.openai_batch import OpenAIBatch
 from routing.sources.backends.openai_batch.lines import request_line
 from routing.sources.backends.openai_batch.store import ResultStore
-from routing.sources.opened import backend_for
 
 PAGE = 500
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from annotation.projects.task_types import DEFAULT, TASK_TYPES, TaskType
+from annotation.task_types import DEFAULT, TASK_TYPES, TaskType
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from annotation.models import Project
 from routing.core.costs import COSTS, Cost, Price
 from routing.core_language import translated
 from routing.models import ModelPrice, Source
+from routing.sources.backend_for import task_spec
 from routing.sources.backends import TaskSpec, backend_classes
 from routing.sources.backends.params import Part, Text
-from routing.sources.opened import task_spec
 from routing.sources.source_fields import SourceField, SourceFields, likely_backend
 
 

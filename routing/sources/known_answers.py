@@ -15,11 +15,12 @@ from annotation.common import limits
 from annotation.common.values import reader_of
 from annotation.models import Item, Project
 from routing.common.sql import DataCell
+from routing.core.reasons import NO_ANSWER
 from routing.core.scores import Score, make_score, score_key
 from routing.models import SentAnswer, Source
+from routing.sources.backend_for import backend_for
 from routing.sources.backends import backends_that, predict_all
 from routing.sources.backends.base import digest
-from routing.sources.opened import backend_for
 from routing.sources.score_fields import score_fields
 
 LOOKED_AT = 1_000
@@ -91,7 +92,7 @@ def _judged(
             value, reason = (None, answer.reason) if answer.value is None else reader(answer.value)
             judged = scored(score_fields(answer.raw, value, reason, answer.finish_reason, reader))
             if value is None:
-                yield reason or "no answer", None, False
+                yield reason or NO_ANSWER, None, False
             elif first or answer.finish_reason == "length":
                 yield judged.reason, judged.u, True
             else:

@@ -19,9 +19,9 @@ from annotation.outside.secrets import decrypt, encrypt
 from routing.common.states import BUSY, UNDER_WAY
 from routing.models import ModelPrice, Run, RunSource, Source
 from routing.sources import price_checks, storable
+from routing.sources.backend_for import current_prompt, task_spec
 from routing.sources.backends import BACKENDS, Backend, Prompt, SourceContext, backend_class, open_backend
 from routing.sources.backends.params import Column
-from routing.sources.opened import current_prompt, task_spec
 from routing.sources.prompt_versions import add_version, checked_prompt, is_new
 
 MAX_KEY = 4_000

@@ -6,9 +6,9 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from annotation.common.permissions import Access
 from annotation.errors import NotAllowedError
 from annotation.models import Project
+from annotation.permissions import Access
 from routing.core.exact import plain
 from routing.models import Prediction
 from routing.sources.visibility import output_is_open

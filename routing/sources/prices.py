@@ -16,7 +16,7 @@ from annotation.models import Project, User
 from routing.core.costs import COSTS, Cost
 from routing.models import ModelPrice, Source
 from routing.sources import price_checks
-from routing.sources.opened import backend_for
+from routing.sources.backend_for import backend_for
 
 MOST_CHARACTERS = 100
 

@@ -10,8 +10,8 @@ from annotation.errors import InputError
 from annotation.models import Item, Project, User
 from routing.common.states import BUSY, State
 from routing.models import PromptVersion, Run, RunSource, Source
+from routing.sources.backend_for import current_prompt, task_spec
 from routing.sources.backends import Prompt, backends_that
-from routing.sources.opened import current_prompt, task_spec
 from routing.sources.prompts import Messages, check_prompt, default_prompt, prompt_digest, render
 from routing.sources.visibility import columns_hidden_now
 

@@ -17,9 +17,9 @@ from annotation.common.forms import add_error
 from annotation.errors import HypacError, InputError
 from annotation.models import Item, Project
 from routing.models import Source
+from routing.sources.backend_for import prompt_of, task_spec
 from routing.sources.backends import Example, Prompt
 from routing.sources.manage import run_in_use, save_prompt
-from routing.sources.opened import prompt_of, task_spec
 from routing.sources.prompt_versions import prompt_in_force, prompted, shown_to_model
 from routing.sources.prompts import Messages, check_prompt, item_fields, placeholders
 

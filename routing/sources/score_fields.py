@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 from annotation.common.values import ValueReader, as_text
 from routing.core.scores import SCORES, ScoreKind
 from routing.models import Prediction, Source
-from routing.sources.opened import backend_for
+from routing.sources.backend_for import backend_for
 
 FIELDS = {
     "probabilities": gettext_lazy("class probabilities"),

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from routing.models import SentAnswer, Source
+from routing.sources.backend_for import context_of
 from routing.sources.backends.uploaded import Uploaded
-from routing.sources.opened import context_of
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,9 @@ import math
 import re
 from typing import Any
 
+from annotation.common.values import Reason
+from routing.core.reasons import Reason as ReasonOfCore
+
 MAX_COUNT = 2**31 - 1
 # PostgreSQL stores neither NUL nor half of a surrogate pair, in text or in JSON.
 _NOT_STORED = re.compile("[\0\ud800-\udfff]")
@@ -15,6 +18,13 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 def text(value: str, length: int) -> str:
     """At most `length` characters, each of which can be stored."""
     return _NOT_STORED.sub(_REPLACEMENT, value[:length])
+
+
+def reason_columns(reason: str) -> dict[str, str]:
+    """Code of a reason and what it quotes, "" where it has none."""
+    if not isinstance(reason, Reason | ReasonOfCore):
+        return {"reason_code": "", "reason_quotes": ""}
+    return {"reason_code": reason.code, "reason_quotes": text(reason.quotes, 60)}
 
 
 def fits(value: Any) -> bool:

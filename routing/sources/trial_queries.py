@@ -7,7 +7,7 @@ from typing import Any
 
 from annotation.labelling.label_values import in_words
 from annotation.models import Item, Job, Project
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 from routing.models import Source, SourceTry
 from routing.sources.prompt_versions import prompt_in_force
 from routing.sources.trials import KIND, any_hidden, mean_cost, usable, way_of_asking

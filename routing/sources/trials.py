@@ -19,13 +19,14 @@ from routing.common.states import OPEN
 from routing.core.scores import make_score
 from routing.models import PoolItem, RunSource, Source, SourceTry
 from routing.sources import storable
+from routing.sources.backend_for import context_of, current_prompt, task_spec
 from routing.sources.backends import Answer, Backend, BackendError, Prompt, backend_class
 from routing.sources.backends.base import digest, shortened
 from routing.sources.charging import Charge
-from routing.sources.opened import context_of, current_prompt, task_spec
 from routing.sources.prompt_versions import prompt_in_force, prompted, shown_to_model
 from routing.sources.prompts import prompt_digest
 from routing.sources.score_fields import score_fields
+from routing.sources.unusable import stored_reason
 from routing.sources.visibility import hidden_batches
 
 KIND = "try_source"
@@ -74,20 +75,23 @@ def try_source(context: JobContext) -> dict[str, Any]:
         raise JobFailedError(_("A run has begun with these items. Try the source again when it is analysed."))
     prompt, asked_as = prompt_in_force(source), way_of_asking(source)
     backend, reader, charge = backend_of(source), reader_of(source.project), charge_of(source)
-    rows = []
+    rows, reasons = [], []
     context.progress(done=0, total=len(items), stage="Asking the model")
     for group in backend.predict(iter(items)):
         for item, answer in group:
             asked = {"prompt": prompt.number, "asked_as": asked_as, "asked": _asked(source, prompt, item)}
-            rows.append(storable.document(row_of(backend, reader, charge, item, answer) | asked))
+            row, why = row_of(backend, reader, charge, item, answer)
+            rows.append(storable.document(row | asked))
+            reasons.append(why)
         context.progress(done=len(rows))
     if len(rows) != len(items):
         raise BackendError(
             _("The model gave %(count)s answers for %(count_2)s items.")
             % {"count": len(rows), "count_2": len(items)}
         )
+    stored = {"source": source, "rows": rows, "reasons": reasons}
     with context.chunk(done=len(rows)):
-        SourceTry.objects.update_or_create(job=context.job, defaults={"source": source, "rows": rows})
+        SourceTry.objects.update_or_create(job=context.job, defaults=stored)
         # Only the newest is of use.
         SourceTry.objects.filter(source=source, job_id__lt=context.job.pk).delete()
     return {
@@ -164,8 +168,8 @@ def charge_of(source: Source) -> Charge:
 
 def row_of(
     backend: Backend, reader: ValueReader, charge: Charge, item: Item, answer: Answer
-) -> dict[str, Any]:
-    """What is kept of one answer, as JSON."""
+) -> tuple[dict[str, Any], list[list[str]]]:
+    """What is kept of one answer, as JSON, and beside it the codes of why it and its score cannot be used."""
     value, reason = (None, answer.reason) if answer.value is None else reader(answer.value)
     cost, note = charge.cost(answer)
     row: dict[str, Any] = {
@@ -183,12 +187,25 @@ def row_of(
         "cost_note": note,
         "served_model": answer.served_model[:200],
     }
+    score_reason = ""
     if backend.fields:
         score = make_score(backend.default_score)(
             score_fields(answer.raw, value, reason, answer.finish_reason, reader)
         )
         row |= {"score_name": backend.default_score, "score": score.u, "score_reason": score.reason}
-    return row
+        score_reason = score.reason
+    return row, [list(storable.reason_columns(why).values()) for why in (reason, score_reason)]
+
+
+def reasons_of_try(tried: SourceTry) -> list[tuple[str, str]]:
+    """By row why its answer and its score cannot be used, "" where they can."""
+    found = []
+    without = [[("", ""), ("", "")]] * len(tried.rows)
+    for row, codes in zip(tried.rows, tried.reasons or without, strict=True):
+        words = (row["reason"], row.get("score_reason", ""))
+        answer, score = (stored_reason(said, *code) for said, code in zip(words, codes, strict=True))
+        found.append((answer, score))
+    return found
 
 
 def _asked(source: Source, prompt: Prompt, item: Item) -> list[dict[str, str]]:

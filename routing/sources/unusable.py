@@ -1,34 +1,19 @@
 """Why answers cannot be used, in a few kinds: reasons that are stored with answers, brought together."""
 
-import ast
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from annotation.common.values import ValueReader
+from annotation.common.values import Reason, ValueReader
+from routing.sources.storable import reason_columns
 
 EXAMPLES = 5
 SHOWN = 60
-NEARLY_A_LABEL, OTHER = "nearly_a_label", "other"
-# What a reason says (annotation.common.values, routing.core.scores.base, backends) -> its kind. The first
-# that fits.
-KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("unknown_label", re.compile(r"unknown label (?P<example>.*)", re.DOTALL)),
-    (
-        "no_answer",
-        re.compile(r"no answer|the answer is missing|no label in the column|the model gave no answer"),
-    ),
-    ("cut_off", re.compile(r"the answer was cut off")),
-    ("score_missing", re.compile(r"(?:the|a) .* (?:is|are) missing")),
-    ("score_outside", re.compile(r"the .* is outside \[0, 1\]: (?P<example>.*)", re.DOTALL)),
-    ("score_no_number", re.compile(r"the .* is not a number: (?P<example>.*)|the .* is NaN", re.DOTALL)),
-    ("not_a_number", re.compile(r"(?P<example>['\"].*) is not a number", re.DOTALL)),
-)
+UNKNOWN, NEARLY_A_LABEL, OTHER = "unknown_label", "nearly_a_label", "other"
 WORDS: dict[str, Callable[[], str]] = {
-    "unknown_label": lambda: _("no label of this project"),
+    UNKNOWN: lambda: _("no label of this project"),
     NEARLY_A_LABEL: lambda: _("a label of this project but for capitals"),
     "no_answer": lambda: _("no answer"),
     "cut_off": lambda: _("cut off"),
@@ -77,7 +62,7 @@ def _about_scores() -> str:
 
 
 ADVICE: dict[str, Callable[[], str]] = {
-    "unknown_label": _about_labels,
+    UNKNOWN: _about_labels,
     NEARLY_A_LABEL: _about_labels,
     "score_missing": _about_scores,
     "score_outside": _about_scores,
@@ -103,6 +88,15 @@ def known_labels(reader: ValueReader) -> frozenset[str]:
     return frozenset(map(_folded, reader.keys))
 
 
+REASON = ("reason", "reason_code", "reason_quotes")
+"""The columns of a reason, as `stored_reason` takes them."""
+
+
+def stored_reason(words: str, code: str, quotes: str) -> str:
+    """A reason as it was before it was stored."""
+    return Reason(words, code, quotes) if words else ""
+
+
 def grouped(
     reasons: Iterable[str], labels: Collection[str], *, examples: bool = True
 ) -> tuple[Unusable, ...]:
@@ -118,20 +112,15 @@ def grouped(
 
 
 def kind_of(reason: str, labels: Collection[str]) -> tuple[str, str]:
-    """The kind of a reason, and the answer or score that it quotes, "" where it quotes none."""
-    for code, pattern in KINDS:
-        if match := pattern.match(reason):
-            example = _unquoted(match.groupdict().get("example") or "")
-            nearly = code == "unknown_label" and _folded(example) in labels
-            return NEARLY_A_LABEL if nearly else code, example[:SHOWN]
-    return OTHER, reason[:SHOWN]
-
-
-def _unquoted(text: str) -> str:
-    try:
-        return str(ast.literal_eval(text)) if text[:1] in "'\"" else text
-    except (ValueError, SyntaxError):
-        return text
+    """The kind of a reason, and the answer or score that it quotes, "" where it quotes none. Of one without a
+    code that is known here the words are all there is.
+    """
+    columns = reason_columns(reason)
+    code, example = columns["reason_code"], columns["reason_quotes"]
+    if code not in WORDS:
+        return OTHER, reason[:SHOWN]
+    nearly = code == UNKNOWN and _folded(example) in labels
+    return NEARLY_A_LABEL if nearly else code, example[:SHOWN]
 
 
 def _folded(text: str) -> str:

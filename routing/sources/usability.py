@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from django.db.models import Max, Min
+from django.db.models import Max, Min, QuerySet
 
 from annotation.common.values import reader_of
 from annotation.models import Project
 from routing.common.states import OPEN
 from routing.core.scores import score_key
 from routing.models import ItemScore, Prediction, RunSource, Source, SourceTry
+from routing.sources.backend_for import backend_for
 from routing.sources.backends import backend_class
 from routing.sources.known_answers import LOOKED_AT, Judged, known_answers
-from routing.sources.opened import backend_for
-from routing.sources.trials import any_hidden, way_of_asking
-from routing.sources.unusable import Unusable, grouped, known_labels
+from routing.sources.trials import any_hidden, reasons_of_try, way_of_asking
+from routing.sources.unusable import REASON, Unusable, grouped, known_labels, stored_reason
 from routing.sources.visibility import output_is_open
 
 PARTS = 20
@@ -227,7 +227,10 @@ def _of_newest_run(source: Source, key: str) -> _Seen:
     scores: dict[int, tuple[str, float]] = {}
     if key:
         found = ItemScore.objects.filter(prediction__in=list(reasons), name=key)
-        scores = {pk: (reason, u) for pk, reason, u in found.values_list("prediction_id", "reason", "value")}
+        scores = {
+            pk: (stored_reason(*reason), u)
+            for pk, u, *reason in found.values_list("prediction_id", "value", *REASON)
+        }
     return _Seen("run", count).add_all(
         (reason or scores.get(pk, ("", 0.0))[0], scores[pk][1] if pk in scores else None, not reason)
         for pk, reason in reasons.items()
@@ -237,7 +240,7 @@ def _of_newest_run(source: Source, key: str) -> _Seen:
 def _spread_reasons(asked: RunSource) -> tuple[dict[int, str], int]:
     """By prediction why it is none, of at most `LOOKED_AT`, and how many there are."""
     rows = Prediction.objects.filter(source=asked.source_id, fingerprint=asked.fingerprint)
-    found = dict(rows.order_by("item").values_list("pk", "reason")[: LOOKED_AT + 1])
+    found = _reasons(rows.order_by("item")[: LOOKED_AT + 1])
     if len(found) <= LOOKED_AT:
         return found, len(found)
     ends = rows.aggregate(first=Min("item"), last=Max("item"))
@@ -245,8 +248,12 @@ def _spread_reasons(asked: RunSource) -> tuple[dict[int, str], int]:
     for part in range(PARTS):
         start = ends["first"] + (ends["last"] + 1 - ends["first"]) * part // PARTS
         stretch = rows.filter(item__gte=start).order_by("item")
-        spread |= stretch.values_list("pk", "reason")[: LOOKED_AT // PARTS]
+        spread |= _reasons(stretch[: LOOKED_AT // PARTS])
     return spread, rows.count()
+
+
+def _reasons(rows: QuerySet[Prediction]) -> dict[int, str]:
+    return {pk: stored_reason(*reason) for pk, *reason in rows.values_list("pk", *REASON)}
 
 
 def _of_newest_try(source: Source, key: str) -> _Seen:
@@ -257,8 +264,8 @@ def _of_newest_try(source: Source, key: str) -> _Seen:
     if any(row.get("asked_as") not in (None, way_of_asking(source)) for row in tried.rows):
         return _Seen()
     return _Seen("try", len(tried.rows)).add_all(
-        (row["reason"] or row.get("score_reason", ""), row.get("score"), not row["reason"])
+        (reason or of_score, row.get("score"), not reason)
         if key and row.get("score_name") == key
-        else (row["reason"], None, not row["reason"])
-        for row in tried.rows
+        else (reason, None, not reason)
+        for row, (reason, of_score) in zip(tried.rows, reasons_of_try(tried), strict=True)
     )

@@ -7,14 +7,14 @@ from typing import TypeVar
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Subquery
 from django.db.models.lookups import IsNull
 
-from annotation.common.permissions import Access
 from annotation.errors import HypacError
 from annotation.imports.answer_columns import answer_columns
 from annotation.labelling.settled import batches_with_overlap
 from annotation.models import Comment, Label, Project, Settlement, Skip, WorkItem
+from annotation.permissions import Access
 from routing.common.states import OPEN, ROUTED
 from routing.models import Certificate, PoolItem, Run, RunSource, Source
-from routing.sources.opened import backend_for
+from routing.sources.backend_for import backend_for
 
 Row = TypeVar("Row", bound=Model)
 

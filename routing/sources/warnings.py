@@ -7,8 +7,8 @@ from django.utils.translation import gettext as _
 from annotation.common.values import reader_of
 from annotation.models import Project
 from routing.models import Source
+from routing.sources.backend_for import backend_for
 from routing.sources.backends import backend_class
-from routing.sources.opened import backend_for
 from routing.sources.sent_answers_queries import sent_so_far
 from routing.sources.unusable import passed_on
 from routing.sources.usability import Looked, Usability, look_at, look_at_one

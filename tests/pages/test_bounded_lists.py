@@ -15,12 +15,12 @@ from django.urls import reverse
 
 from annotation.common import audit, limits
 from annotation.common.files import store_file
-from annotation.common.permissions import access_to
 from annotation.errors import ConflictError
 from annotation.imports.limits import MAX_COLUMNS
 from annotation.labelling.comments import add_comment
 from annotation.models import Comment, Label, Project, WorkBatch, WorkItem
 from annotation.people.members import add_member
+from annotation.permissions import access_to
 from annotation.projects.manage import update_project
 from routing.items.history import item_history
 from routing.models import Delivery, ModelPrice, Prediction, PromptVersion, Run
@@ -284,8 +284,8 @@ class TestPagesOfTheApi:
 
 def test_a_template_names_so_many_placeholders_at_most(project) -> None:
     from annotation.errors import InputError
+    from routing.sources.backend_for import task_spec
     from routing.sources.backends import Prompt
-    from routing.sources.opened import task_spec
     from routing.sources.prompts import check_prompt
 
     with pytest.raises(InputError, match="more than 100 placeholders"):

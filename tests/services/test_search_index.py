@@ -10,7 +10,7 @@ from testbed.factories import make_project
 project = make_project()
 from routing.items.filters import conditions
 from routing.sources.visibility import sight_of
-from annotation.common.permissions import access_to
+from annotation.permissions import access_to
 sight = sight_of(project, access_to(project.created_by, project.slug))
 with connection.cursor() as cursor:
     cursor.execute("SET enable_seqscan = off; SET enable_indexscan = off")

@@ -27,9 +27,9 @@ from annotation.common.api.problems import PROBLEM, problem_response
 from annotation.common.api.schema import HypacSchema
 from annotation.common.api.strict import other_types
 from annotation.common.api.uploads import refuse_pieces
-from annotation.common.permissions import LEADERS, Access, access_to
 from annotation.errors import InputError, NotAllowedError
 from annotation.models import ApiToken, User
+from annotation.permissions import LEADERS, Access, access_to
 
 __all__ = ["PROBLEM", "ApiView", "KeysetPages", "ProjectView"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from annotation.common.permissions import Access
 from annotation.management.scripts import ScriptCommand
 from annotation.models import Membership, Project, User
 from annotation.people.members import add_member, change_role, create_account, new_account
+from annotation.permissions import Access
 
 
 class Command(ScriptCommand):

@@ -10,7 +10,7 @@ from annotation.ports import task_type_lacks
 from annotation.projects.choices import ChoiceSpec
 from annotation.projects.manage import create_project
 from annotation.projects.queries import projects_of
-from annotation.projects.task_types import DEFAULT, TASK_TYPES
+from annotation.task_types import DEFAULT, TASK_TYPES
 
 
 class Command(ScriptCommand):

@@ -14,7 +14,7 @@ from PIL import ImageColor
 from annotation.errors import InputError
 from annotation.models import Project
 from annotation.projects.choices import RESERVED_HOTKEYS, ChoiceSpec
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 
 WHERE = "label_config"
 MAX_CHARACTERS = 200_000

@@ -11,7 +11,7 @@ from annotation.imports.formats.reserved import LABEL_STUDIO
 from annotation.imports.shown_columns import shown_in_order
 from annotation.models import Choice, Project
 from annotation.projects.label_studio_config.reading import LabellingConfig, read_config
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 
 NAME, ITEM = "label", "item"
 LOOKED_AT = 50

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any, Protocol, runtime_checkable
 
+from routing.core.reasons import CUT_OFF, NO_ANSWER, Reason, score_missing
+
 ROUNDING = 1e-6
 """A float32 softmax may give a probability of 1.0000001."""
 
@@ -93,6 +95,9 @@ class Composite(Protocol):
         """Parameters with what is learnt from the examples; raises `ScoreError` where it cannot be."""
 
 
+NO_NUMBER = "score_no_number"
+
+
 def unusable(reason: str) -> ItemScore:
     """U = 1, the most uncertain there is, with the reason."""
     return ItemScore(1.0, reason)
@@ -101,9 +106,10 @@ def unusable(reason: str) -> ItemScore:
 def refused(prediction: Mapping[str, object]) -> str:
     """Why no score of this prediction can be used, whatever its fields say; '' where one may."""
     if prediction.get("finish_reason") == "length":
-        return "the answer was cut off (finish_reason is 'length')"
+        return CUT_OFF
     if "label" in prediction and prediction["label"] is None:
-        return str(prediction.get("reason") or "no answer")
+        reason = prediction.get("reason") or NO_ANSWER
+        return reason if isinstance(reason, str) else str(reason)
     return ""
 
 
@@ -111,7 +117,7 @@ def number_or_reason(value: object, what: str) -> float | str:
     """``value`` as a float in [0, 1], or the reason why it is none.  Text such as "0.93" is a number."""
     number = float_or_reason(value, what)
     if isinstance(number, float) and not 0.0 <= number <= 1.0:
-        return f"{what} is outside [0, 1]: {number:g}"
+        return Reason(f"{what} is outside [0, 1]: {number:g}", "score_outside", f"{number:g}")
     return number
 
 
@@ -125,14 +131,15 @@ def probability_or_reason(value: object, what: str) -> float | str:
 def float_or_reason(value: object, what: str) -> float | str:
     """``value`` as a float that may be infinite, or the reason why it is none."""
     if value is None or value == "":
-        return f"{what} is missing"
+        return score_missing(f"{what} is missing")
     if isinstance(value, bool):
-        return f"{what} is not a number: {value!r}"
+        return Reason(f"{what} is not a number: {value!r}", NO_NUMBER, repr(value))
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        return f"{what} is not a number: {str(value)[:40]!r}"
-    return f"{what} is NaN" if isnan(number) else number
+        text = str(value)[:40]
+        return Reason(f"{what} is not a number: {text!r}", NO_NUMBER, text)
+    return Reason(f"{what} is NaN", NO_NUMBER) if isnan(number) else number
 
 
 def entries_of(value: object) -> list[object]:

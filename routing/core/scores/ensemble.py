@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from routing.core.messages import gettext_noop
+from routing.core.reasons import MISSING
 from routing.core.scores.base import (
     ItemScore,
     Score,
@@ -75,7 +76,7 @@ class Ensemble:
         def score(prediction: Mapping[str, object]) -> ItemScore:
             label = prediction.get("label")
             if name == "answer" and label is None:
-                return unusable("the answer is missing")
+                return unusable(MISSING)
             stored = entries_of(prediction.get("samples"))
             if len(stored) < 2:
                 return unusable("fewer than two samples are stored")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from routing.core.messages import gettext_noop
+from routing.core.reasons import MISSING, score_missing
 from routing.core.scores.base import (
     ItemScore,
     Score,
@@ -44,10 +45,10 @@ def label_probability(prediction: Mapping[str, object]) -> ItemScore:
     """The score of one prediction."""
     label = prediction.get("label")
     if label is None:
-        return unusable("the answer is missing")
+        return unusable(MISSING)
     table, logarithms = _table(prediction)
     if not table:
-        return unusable("the probabilities of the labels are missing")
+        return unusable(score_missing("the probabilities of the labels are missing"))
     allowed = prediction.get("allowed")
     keys = set(map(str, allowed.values())) if isinstance(allowed, Mapping) else None
     total, mine, found = 0.0, 0.0, False

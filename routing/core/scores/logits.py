@@ -8,6 +8,7 @@ from math import exp, fsum
 from typing import Any, ClassVar
 
 from routing.core.messages import gettext_noop
+from routing.core.reasons import score_missing
 from routing.core.scores.base import (
     ROUNDING,
     ItemScore,
@@ -53,7 +54,7 @@ def logits(prediction: Mapping[str, object]) -> ItemScore:
                 return unusable(value)
             values.append(value)
     if not values:
-        return unusable("the token probabilities are missing")
+        return unusable(score_missing("the token probabilities are missing"))
     # fsum rounds once: the score does not depend on the order in which a library adds up.
     return ItemScore(max(0.0, 1.0 - fsum(values) / len(values)))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from routing.core.messages import gettext_noop
+from routing.core.reasons import score_missing
 from routing.core.scores.base import (
     ItemScore,
     Score,
@@ -40,7 +41,7 @@ def max_softmax(prediction: Mapping[str, object]) -> ItemScore:
     stored = prediction.get("probabilities")
     entries = list(stored.values()) if isinstance(stored, Mapping) else entries_of(stored)
     if not entries:
-        return unusable("the class probabilities are missing")
+        return unusable(score_missing("the class probabilities are missing"))
     values = []
     for entry in entries:
         value = probability_or_reason(entry, "a class probability")

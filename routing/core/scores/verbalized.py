@@ -9,6 +9,7 @@ from math import fsum
 from typing import Any, ClassVar
 
 from routing.core.messages import gettext_noop
+from routing.core.reasons import score_missing
 from routing.core.scores.base import (
     ItemScore,
     Score,
@@ -111,7 +112,7 @@ def verbalized(prediction: Mapping[str, object], least_replies: int = 1) -> Item
     stored = prediction.get("verbalized")
     replies = [stored] if isinstance(stored, str | int | float) else entries_of(stored)
     if not replies:
-        return unusable("the stated confidences are missing")
+        return unusable(score_missing("the stated confidences are missing"))
     parsed = [parse_reply(reply) for reply in replies]
     values = [value for value in parsed if isinstance(value, float)]
     if len(values) < least_replies:

@@ -9,9 +9,10 @@ from django.core.management.base import CommandError
 from annotation.management.scripts import ScriptCommand, add_project, add_waiting, decimal_of, job_content
 from annotation.models import Job, Project
 from routing.common.states import UNDER_WAY, State
+from routing.delivery.queries import undelivered_run
 from routing.management.runs import run_content
-from routing.runs.new_items import has_new_items, undelivered_run
 from routing.runs.plan import Outlook, outlook
+from routing.runs.pool import has_new_items
 from routing.runs.start import start_run
 from routing.sources.usability_api import usability_content
 from routing.sources.usability_words import in_words

@@ -1,18 +1,26 @@
 """`manage.py source PROJECT --name NAME --backend BACKEND`: a model for a project."""
 
+import json
+import os
+import sys
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from django.core.management.base import CommandError
+
 from annotation.management.scripts import ScriptCommand, add_project, decimal_of
 from routing.core.costs import COSTS
-from routing.management.sources import key_of, pairs_of, params_of, prompt_of
 from routing.models import Source
+from routing.sources.backends import Prompt
 from routing.sources.manage import backend_names, save_source
 from routing.sources.usability import look_at_one
 from routing.sources.usability_api import usability_content
 from routing.sources.usability_words import in_words
 from routing.sources.warnings import warnings_of
+
+SECRETS = frozenset({"api_key", "apikey", "authorization", "key", "password", "secret", "token"})
 
 
 class Command(ScriptCommand):
@@ -84,3 +92,62 @@ def _content(source: Source) -> dict[str, Any]:
 
 def _words(source: Source) -> str:
     return f"{source.name} ({source.backend}) is source {source.position} of {source.project.slug}."
+
+
+def params_of(given: Sequence[str]) -> dict[str, Any]:
+    """From KEY=TEXT and KEY:=JSON. Raises CommandError, which repeats no value: it may be a secret."""
+    params: dict[str, Any] = {}
+    for name, value in pairs_of("--param", given).items():
+        key = name.removesuffix(":")
+        if key.lower().replace("-", "_") in SECRETS:
+            raise CommandError(f"--param {key}: give a secret by --key-env or --key-stdin.")
+        if key == name:
+            params[key] = value
+            continue
+        try:
+            params[key] = json.loads(value)
+        except (ValueError, RecursionError):
+            raise CommandError(f"--param {key}: what follows := is no JSON.") from None
+    return params
+
+
+def pairs_of(option: str, given: Sequence[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for entry in given:
+        name, sign, value = entry.partition("=")
+        if not sign or not name.strip(" :"):
+            raise CommandError(f"{option}: this has to look like NAME=VALUE.")
+        if name in pairs:
+            raise CommandError(f"{option}: {name.removesuffix(':')} is given twice.")
+        pairs[name] = value
+    return pairs
+
+
+def prompt_of(options: dict[str, Any]) -> Prompt | None:
+    template, system = options["template"], options["system"]
+    if template is None:
+        if system is not None:
+            raise CommandError("--system belongs to a prompt: give its --template, too.")
+        return None
+    return Prompt(_text(template), "" if system is None else _text(system))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise CommandError(f"{path} is no text in UTF-8.") from None
+
+
+def key_of(options: dict[str, Any]) -> str | None:
+    if options["key_stdin"]:
+        key = sys.stdin.read().strip()
+        if not key:
+            raise CommandError("Standard input has no key.")
+        return key
+    if options["key_env"] is None:
+        return None
+    key = os.environ.get(options["key_env"], "").strip()
+    if not key:
+        raise CommandError("The environment variable that --key-env names is not set, or empty.")
+    return key

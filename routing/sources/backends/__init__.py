@@ -65,6 +65,6 @@ def backends_that(holds: Callable[[type[Backend]], bool]) -> frozenset[str]:
 def open_backend(name: str, params: dict[str, Any], context: SourceContext | None = None) -> Backend:
     """The backend of a source, its params checked. Raises InputError that names the wrong one.
 
-    `routing.sources.opened.backend_for` opens that of a stored source with its context.
+    `routing.sources.backend_for.backend_for` opens that of a stored source with its context.
     """
     return backend_class(name)(params, context or SourceContext())

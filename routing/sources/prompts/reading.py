@@ -1,8 +1,8 @@
 """A usable answer read out of what a model wrote, by task type. Whatever comes, nothing raises."""
 
-from annotation.projects.task_types import Reading
-from annotation.projects.task_types.parsing.markers import untagged
-from annotation.projects.task_types.text import has_many_marks
+from annotation.task_types import Reading
+from annotation.task_types.parsing.markers import untagged
+from annotation.task_types.text import has_many_marks
 from routing.sources.context import TaskSpec
 from routing.sources.prompts.thinking import ends_in_thought, split_thinking
 

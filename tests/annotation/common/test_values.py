@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annotation.common.values import MISSING, ValueReader, as_text, reader_of
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 from testbed.factories import ChoiceSpec, make_project
 
 KEYS = {"a": "a", "b": "b", "Cat": "a", "A, B": "both", "both": "both", "x; y, z": "xyz", "10": "10"}

@@ -308,4 +308,4 @@ def test_rows_come_through_their_budget_alone() -> None:
         for path in Path(import_job.__file__).parent.glob("*.py")
         if re.search(r"(?<!opened)\.(records|measure)\(", path.read_text())
     }
-    assert asking == {"import_reading.py"}
+    assert asking == {"reading.py"}

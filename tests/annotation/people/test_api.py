@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from annotation.common.permissions import ROLES_BY_ACTION
 from annotation.labelling import queue
 from annotation.models import Job, Label, Project, Skip, User
+from annotation.permissions import ROLES_BY_ACTION
 from testbed.factories import add_member, make_image_items, make_items, make_project, make_user
 from tests.annotation.apis import Api, problem
 

@@ -8,10 +8,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from annotation.common.permissions import access_to
 from annotation.errors import ConflictError, InputError
 from annotation.models import AuditEvent, Invitation, Membership, Project, User
 from annotation.people import invitations, members
+from annotation.permissions import access_to
 from annotation.projects.life import archive_project
 from testbed.factories import add_member, make_project, make_user
 

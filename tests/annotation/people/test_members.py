@@ -3,11 +3,11 @@
 import pytest
 from django.utils import timezone
 
-from annotation.common.permissions import EVERYBODY, ROLES_BY_ACTION, access_to
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling import queue
 from annotation.models import AuditEvent, Label, Membership, Project, User, WorkItem
 from annotation.people import members
+from annotation.permissions import EVERYBODY, ROLES_BY_ACTION, access_to
 from testbed.factories import add_member, make_project, make_user
 
 pytestmark = pytest.mark.django_db

@@ -130,7 +130,7 @@ def test_owners_alone_decide_who_takes_part(project) -> None:
 
 
 def test_an_unknown_role_ends_as_wrong_calls_do() -> None:
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     words = [sys.executable, "manage.py", "person", "bo", "--project", "x", "--role", "boss"]
     ended = subprocess.run(words, cwd=root, env=os.environ, capture_output=True, text=True, check=False)
     assert (ended.returncode, "annotator" in ended.stderr) == (1, True)

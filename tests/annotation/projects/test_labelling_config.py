@@ -11,7 +11,7 @@ from annotation.projects.choices import ChoiceSpec
 from annotation.projects.label_studio_config import config_of, read_config
 from annotation.projects.label_studio_config.results import results_of
 from annotation.projects.manage import create_project, set_choices
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 from testbed.factories import make_user
 
 CHOICES = """<?xml version="1.0" encoding="utf-8"?>

@@ -13,12 +13,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from annotation.common.files import store_file
-from annotation.common.permissions import access_to
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.jobs import running as jobs
 from annotation.labelling import queue
 from annotation.models import AttemptBucket, AuditEvent, Item, KeyedRequest, Label, Project, StoredFile, User
 from annotation.people.invitations import accept, create_invitation
+from annotation.permissions import access_to
 from annotation.projects.deletion import delete_project
 from annotation.projects.life import archive_project, duplicate_project, unarchive_project
 from annotation.projects.queries import contents, projects_of, work_waits

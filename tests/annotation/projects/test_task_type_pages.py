@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from annotation.labelling import queue
 from annotation.models import Draft, Label, Project
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 from testbed.factories import add_member, make_items, make_project, make_user
 from tests.annotation.labelling.test_annotate import PART, fields
 

@@ -9,7 +9,7 @@ from annotation.labelling import queue
 from annotation.labelling.label_values import in_words, with_choice
 from annotation.models import Draft, Item, Label, Project, User
 from annotation.projects.manage import ChoiceSpec, create_project, set_choices, update_project
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 from testbed.factories import add_member, make_items, make_project, make_user
 
 pytestmark = pytest.mark.django_db

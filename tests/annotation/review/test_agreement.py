@@ -12,11 +12,11 @@ from annotation.labelling import consensus, queue
 from annotation.labelling.consensus import dawid_skene
 from annotation.labelling.settling import adjudicate
 from annotation.models import Label, Project, User, WorkBatch, WorkItem
-from annotation.projects.task_types import TASK_TYPES
 from annotation.review import agreement as measures
 from annotation.review import agreement_queries as selectors
 from annotation.review.agreement import answers_of
 from annotation.review.agreement_queries import agreement, agreement_by_annotator
+from annotation.task_types import TASK_TYPES
 from testbed.factories import add_member, make_items, make_project
 
 # K. Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011: four observers, twelve units.

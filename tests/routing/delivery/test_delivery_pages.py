@@ -12,10 +12,10 @@ from django.core.files.storage import default_storage
 from django.test import Client
 from django.urls import reverse
 
-from annotation.common.permissions import ROLES_BY_ACTION
 from annotation.errors import NotAllowedError
 from annotation.labelling import queue
 from annotation.models import Job
+from annotation.permissions import ROLES_BY_ACTION
 from routing.delivery.deliver import deliver
 from routing.delivery.views import file_words
 from routing.models import Delivery, Run

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from annotation.common.bounded import TookTooLongError
-from annotation.common.permissions import access_to
+from annotation.permissions import access_to
 from routing.items import walk as item_walk
 from routing.items.counts import Total, table_total
 from routing.items.table import item_rows

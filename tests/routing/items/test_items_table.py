@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from annotation.common.permissions import access_to
 from annotation.errors import InputError
 from annotation.labelling import queue
 from annotation.labelling.comments import add_comment, resolve_flag
 from annotation.labelling.settling import adjudicate
 from annotation.models import Comment, Label, Settlement, WorkItem
+from annotation.permissions import access_to
 from routing.items.filters import FILTERS, HiddenError
 from routing.items.sorts import NAMES
 from routing.items.table import in_the_way, item_rows, neighbours

@@ -8,10 +8,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation.common.permissions import access_to
 from annotation.errors import InputError
 from annotation.labelling import queue
 from annotation.models import Comment, Job, WorkItem
+from annotation.permissions import access_to
 from routing.delivery.deliver import deliver
 from routing.items.table import item_rows
 from routing.overview.queries import overview

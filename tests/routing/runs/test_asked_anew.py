@@ -6,12 +6,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation.common.permissions import access_to
 from annotation.common.values import Value
 from annotation.labelling import queue
 from annotation.labelling.settled import disagreements
 from annotation.models import Comment, Item, Label, Settlement, Skip, User
 from annotation.people.queries import latest_labels
+from annotation.permissions import access_to
 from annotation.projects.manage import update_project
 from annotation.review.agreement_queries import agreement
 from annotation.review.queries import open_flags

@@ -11,11 +11,11 @@ import pytest
 from django.urls import reverse
 
 from routing.models import Run
+from routing.runs.certificate_views import limits_of
 from routing.runs.queries import run_report
-from routing.runs.words import limits_of
 from testbed.worlds import make_world
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.django_db
 
 

@@ -191,6 +191,6 @@ def test_the_least_and_the_most_that_a_run_can_cost():
 
 
 def test_the_table_of_the_plan_has_each_field():
-    page = (Path(__file__).resolve().parents[2] / "docs/plans.md").read_text()
+    page = (Path(__file__).resolve().parents[3] / "docs/plans.md").read_text()
     first_cells = "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
     assert [field.name for field in fields_of(PlanFields) if f"`{field.name}`" not in first_cells] == []

@@ -6,7 +6,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 from routing.models import Run
 from routing.runs.plan_losses import NO_EMBEDDINGS
 from testbed.worlds import LONG, NUMBERS, SETS, Answers, make_world

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from annotation.common.files import store_file
-from annotation.common.permissions import access_to
 from annotation.common.values import as_text
 from annotation.errors import InputError
 from annotation.imports.upload import Mapping, start_import
 from annotation.jobs import running as jobs
 from annotation.models import Job, Project
-from annotation.projects.task_types import TASK_TYPES
+from annotation.permissions import access_to
+from annotation.task_types import TASK_TYPES
 from routing.core.losses import LossUnavailableError, make_loss
 from routing.core.verify import main as verify
 from routing.embeddings import EMBEDDER

@@ -9,11 +9,11 @@ from django.core.management import CommandError, call_command
 
 from annotation.models import User
 from annotation.projects.manage import ChoiceSpec, create_project
+from routing.sources.backend_for import backend_for
 from routing.sources.backends import predict_all
 from routing.sources.backends.openai_batch.store import ResultStore
 from routing.sources.batch_files import read_answers
 from routing.sources.manage import save_source
-from routing.sources.opened import backend_for
 from testbed.factories import make_image_items, make_items
 from testbed.scripted_replies import completion
 

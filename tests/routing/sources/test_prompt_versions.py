@@ -14,11 +14,11 @@ from annotation.projects.choices import ChoiceSpec
 from annotation.projects.manage import set_choices, update_project
 from routing.models import Source
 from routing.runs.cancel import cancel_run
+from routing.sources.backend_for import backend_for
 from routing.sources.backends import Answer, Example, Prompt
 from routing.sources.backends.base import Answered
 from routing.sources.backends.label_studio_ml import LabelStudioMl
 from routing.sources.manage import delete_source, save_prompt, save_source
-from routing.sources.opened import backend_for
 from routing.sources.prompt_versions import HIDDEN, shown_to_model
 from routing.sources.trials import start_try, try_source
 from routing.sources.warnings import warnings_of

@@ -13,9 +13,9 @@ from annotation.jobs import running as jobs
 from annotation.models import AuditEvent, Item, Job, StoredFile
 from routing.models import SentAnswer
 from routing.sources import sent_answers
+from routing.sources.backend_for import backend_for
 from routing.sources.backends import predict_all
 from routing.sources.manage import save_source
-from routing.sources.opened import backend_for
 from routing.sources.sent_answers import send_answers, store_answers_file
 from routing.sources.trials import start_try
 from routing.sources.warnings import warnings_of

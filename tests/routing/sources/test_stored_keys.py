@@ -21,7 +21,7 @@ from annotation.outside.webhooks.manage import create_webhook, rotate_secret
 from routing.delivery.deliver import deliver
 from routing.models import Delivery, Run, Source
 from routing.runs.route import route
-from routing.sources.opened import backend_for, context_of
+from routing.sources.backend_for import backend_for, context_of
 from routing.sources.stored_keys import rotate_stored_keys
 from testbed.factories import make_user
 from testbed.worlds import make_world

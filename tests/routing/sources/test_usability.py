@@ -10,9 +10,10 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation.common.values import reader_of
+from annotation.common.values import Reason, reader_of
 from annotation.jobs import running as jobs
 from annotation.models import AuditEvent, Job, Project, WorkItem
+from routing.core.scores import make_score
 from routing.models import Run, Source
 from routing.runs.plan import outlook
 from routing.runs.start import start_run
@@ -250,7 +251,7 @@ def test_a_program_lets_it_go_on_once(odd: tuple[Project, Client]) -> None:
 
 
 def test_the_reasons_that_answers_are_stored_with_are_known_by_their_kind() -> None:
-    """Those that readers and scores give now; what they say is read again here."""
+    """Those that readers and scores give. Of words without a code nothing is read out."""
     reader = reader_of(make_project(choices=["cat", "dog"]))
     labels = known_labels(reader)
     assert kind_of(reader("Cat ")[1], labels) == ("nearly_a_label", "Cat ")
@@ -258,7 +259,13 @@ def test_the_reasons_that_answers_are_stored_with_are_known_by_their_kind() -> N
     assert kind_of(reader("  ")[1], labels)[0] == "no_answer"
     number = reader_of(make_project(task_type="number", choices=[]))
     assert kind_of(number("ten")[1], labels) == ("not_a_number", "ten")
-    assert kind_of("the model said something else", labels)[0] == "other"
+    assert kind_of("unknown label 'Cat '", labels) == ("other", "unknown label 'Cat '")
+    assert kind_of(Reason("the dog ate it", "of a later version"), labels) == ("other", "the dog ate it")
+    scored = make_score("recorded")
+    assert kind_of(scored({"confidence": ""}).reason, labels)[0] == "score_missing"
+    assert kind_of(scored({"confidence": "1.5"}).reason, labels) == ("score_outside", "1.5")
+    assert kind_of(scored({"confidence": "87 %"}).reason, labels) == ("score_no_number", "87 %")
+    assert kind_of(scored({"confidence": "1", "finish_reason": "length"}).reason, labels)[0] == "cut_off"
 
 
 def test_accepting_is_refused_where_nothing_waits_for_it() -> None:

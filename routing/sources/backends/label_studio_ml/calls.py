@@ -1,5 +1,6 @@
 """Answers for a batch: asked for together, one by one where that fails, and again where it may help."""
 
+import base64
 import random
 import threading
 import time
@@ -8,11 +9,12 @@ from dataclasses import replace
 from threading import Event
 from typing import Any
 
+from annotation.common.files import open_file
 from annotation.models import Item
-from annotation.projects.task_types import TaskType
+from annotation.task_types import TaskType
 from routing.sources.backends.base import Answer, BackendError, shortened
 from routing.sources.backends.concurrent import StoppedError
-from routing.sources.backends.label_studio_ml.items import ItemError, task_of
+from routing.sources.backends.label_studio_ml.label_config import IMAGE, LabelConfig
 from routing.sources.backends.label_studio_ml.params import Params
 from routing.sources.backends.label_studio_ml.reading import answer_of
 from routing.sources.backends.label_studio_ml.server import AwayError, Server, UnansweredError
@@ -117,3 +119,34 @@ class Calls:
     def _pause(self, seconds: float) -> None:
         if self._stopped.wait(seconds * random.uniform(1.0, 1.25)):  # noqa: S311 - no secret
             raise StoppedError
+
+
+class ItemError(Exception):
+    """The item cannot be shown as the label configuration says."""
+
+
+def task_of(item: Item, config: LabelConfig) -> dict[str, Any]:
+    """The data of a Label Studio task. An image goes as a data URI: nobody gets a key to fetch it with.
+
+    A field is the column of its name; a tag for text whose field no column has shows the item's text. Raises
+    ItemError.
+    """
+    data: dict[str, Any] = {}
+    for field, tag in config.fields.items():
+        if tag == IMAGE:
+            data[field] = _image(item)
+        elif field in item.data:
+            data[field] = item.data[field]
+        elif item.image_id:
+            raise ItemError(f"the label configuration shows {field!r}, and the item is an image without it")
+        else:
+            data[field] = item.text
+    return data
+
+
+def _image(item: Item) -> str:
+    if item.image is None:
+        raise ItemError("the label configuration shows an image, and the item is text")
+    with open_file(item.image) as content:
+        encoded = base64.b64encode(content.read()).decode()
+    return f"data:{item.image.media_type};base64,{encoded}"

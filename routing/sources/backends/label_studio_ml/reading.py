@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from annotation.projects.task_types import TaskType
+from annotation.task_types import TaskType
 from routing.sources.backends.base import Answer
 from routing.sources.backends.label_studio_ml.label_config import VALUES, LabelConfig
 from routing.sources.backends.label_studio_ml.server import version_of

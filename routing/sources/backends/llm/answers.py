@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from annotation.common.values import Reason
 from routing.sources.backends.base import Answer
 from routing.sources.backends.llm.labels import label_logprobs
 from routing.sources.backends.llm.sampling import Sampling
@@ -108,7 +109,7 @@ def read_value(
         return None, "the server's content filter stopped the answer"
     if finish in CUT_OFF:
         inside = "inside its thinking " if not generated.spoken else ""
-        return None, f"the answer was cut off {inside}(finish_reason is {finish!r})"
+        return None, Reason(f"the answer was cut off {inside}(finish_reason is {finish!r})", "cut_off")
     if finish in BROKEN_OFF:
         return None, f"the server broke the answer off (finish_reason is {finish!r})"
     text = storable(generated.text)

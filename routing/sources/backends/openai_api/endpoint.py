@@ -3,6 +3,7 @@
 import itertools
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Event, Lock
@@ -13,7 +14,6 @@ from routing.sources.backends.base import MOST_REASON, BackendError, shortened
 from routing.sources.backends.concurrent import StoppedError
 from routing.sources.backends.llm import Usage
 from routing.sources.backends.openai_api.body import answer_body
-from routing.sources.backends.openai_api.health import Health
 from routing.sources.backends.openai_api.params import Params
 from routing.sources.backends.openai_api.throttle import PATIENCE, Throttle
 from routing.sources.backends.openai_api.verdicts import Kind, Verdict, verdict_on, verdict_on_failure
@@ -230,3 +230,35 @@ def usage_of(body: Mapping[str, Any]) -> Usage:
 def _count(value: Any) -> int | None:
     known = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
     return value if known else None
+
+
+class Health:
+    """What became of the latest attempts, of all threads. Times are those of time.monotonic."""
+
+    def __init__(self, concurrency: int) -> None:
+        self._lock = Lock()
+        self._latest: deque[tuple[int, bool]] = deque(maxlen=max(16, 2 * concurrency))
+        self._alive_at = float("-inf")
+
+    def note(self, call: int, good: bool, began: float) -> None:
+        """An attempt of a call that began at that time has ended."""
+        with self._lock:
+            self._latest.append((call, good))
+            if good:
+                self._alive_at = max(self._alive_at, began)
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether any call has succeeded yet."""
+        return self._alive_at > float("-inf")
+
+    def alive_since(self, since: float) -> bool:
+        """Whether a call that began after `since` has succeeded."""
+        return self._alive_at >= since
+
+    def serves_others(self, call: int, since: float) -> bool:
+        """Whether the server is fine but for this call, which failed for the first time at `since`: another
+        was answered that began later, and so were most of the latest."""
+        with self._lock:
+            others = [good for number, good in self._latest if number != call]
+            return self.alive_since(since) and 2 * sum(others) >= len(others)

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.common.values import ValueReader
+from annotation.common.values import Reason, ValueReader
 from annotation.errors import InputError
 from routing.sources.backends.base import MOST_REASON, Answer
 from routing.sources.backends.cells import decimal_cell
@@ -18,6 +18,7 @@ ONE_NUMBER = ("confidence", "uncertainty")
 SEVERAL_NUMBERS = ("probabilities", "label_logprobs", "token_probabilities", "token_logprobs")
 TEXTS = ("samples", "verbalized")
 SCORE_FIELDS = (*ONE_NUMBER, *SEVERAL_NUMBERS, *TEXTS)
+GAVE_NONE = Reason("the model gave no answer", "no_answer")
 COUNTS = ("tokens_in", "tokens_out")
 FIELDS = (
     *("external_id", "label", "reason"),
@@ -59,7 +60,9 @@ def sent_from(line: Mapping[str, Any], reader: ValueReader) -> Sent:
         raise InputError(_("Give a confidence or an uncertainty, not both."), where="uncertainty")
     answer: dict[str, Any] = {"label": _label(label)}
     if label is None:
-        answer["reason"] = reason[:MOST_REASON] or "the model gave no answer"
+        answer["reason"] = reason[:MOST_REASON] or GAVE_NONE
+        if not reason:
+            answer["reason_code"] = GAVE_NONE.code
     given = {name: line[name] for name in SCORE_FIELDS if line.get(name) is not None}
     answer["raw"] = {name: _raw(name, value) for name, value in given.items()}
     answer |= {name: _count(line, name) for name in COUNTS if line.get(name) is not None}
@@ -87,7 +90,7 @@ def answer_in(stored: Mapping[str, Any]) -> Answer:
     seconds, cost = stored.get("seconds"), stored.get("cost")
     return Answer(
         stored["label"],
-        stored.get("reason", ""),
+        Reason(stored.get("reason", ""), stored.get("reason_code", ""), stored.get("reason_quotes", "")),
         stored.get("raw", {}),
         tokens_in=stored.get("tokens_in"),
         tokens_out=stored.get("tokens_out"),
@@ -104,6 +107,8 @@ def stored_form(answer: Answer) -> dict[str, Any]:
     stored: dict[str, Any] = {"label": answer.value, "raw": answer.raw}
     if answer.value is None:
         stored["reason"] = answer.reason
+        if isinstance(answer.reason, Reason):
+            stored |= {"reason_code": answer.reason.code, "reason_quotes": answer.reason.quotes[:MOST_REASON]}
     for name in (*COUNTS, "finish_reason", "served_model", "served_revision"):
         if value := getattr(answer, name):
             stored[name] = value

@@ -179,7 +179,7 @@ def test_an_image_goes_along_as_its_bytes(server, monkeypatch, tmp_path):
     content = tmp_path / "x.png"
     content.write_bytes(b"PNG")
     monkeypatch.setattr(
-        "routing.sources.backends.label_studio_ml.items.open_file", lambda file: content.open("rb")
+        "routing.sources.backends.label_studio_ml.calls.open_file", lambda file: content.open("rb")
     )
     config = (
         '<View><Image name="i" value="$photo"/><Choices name="label" toName="i"><Choice value="cat"/>'

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from annotation.errors import InputError
 from annotation.models import Item
-from annotation.projects.task_types import TASK_TYPES
+from annotation.task_types import TASK_TYPES
 from routing.sources.backends import Example, Prompt, TaskSpec
 from routing.sources.prompts import (
     check_prompt,

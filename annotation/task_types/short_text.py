@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from django.utils.translation import gettext_lazy
 
-from annotation.projects.task_types.base import Reading
-from annotation.projects.task_types.labels import Choices
-from annotation.projects.task_types.parsing.markers import (
+from annotation.task_types.base import Reading
+from annotation.task_types.labels import Choices
+from annotation.task_types.parsing.markers import (
     NO_JSON,
     bare,
     boxed,
@@ -15,7 +15,7 @@ from annotation.projects.task_types.parsing.markers import (
     last_line,
     marked_places,
 )
-from annotation.projects.task_types.text import LONG_ROWS, Prose, lines_of
+from annotation.task_types.text import LONG_ROWS, Prose, lines_of
 
 _SAID = re.compile(
     r"\A(?:(?:so|thus|therefore|hence),?[ \t]+)?(?:the[ \t]+)?(?:(?:final|correct)[ \t]+)?"

@@ -10,10 +10,10 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from annotation.projects.task_types.base import Reading
-from annotation.projects.task_types.labels import Choices
-from annotation.projects.task_types.parsing.label_names import names_of, unknown
-from annotation.projects.task_types.parsing.markers import last_line
+from annotation.task_types.base import Reading
+from annotation.task_types.labels import Choices
+from annotation.task_types.parsing.label_names import names_of, unknown
+from annotation.task_types.parsing.markers import last_line
 
 MAX_SENTENCE = 300
 """Characters: a label is looked for within a sentence, not within an essay."""

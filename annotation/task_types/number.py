@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.projects.task_types.base import Read, Reading, TaskType, short, shown
-from annotation.projects.task_types.labels import Choices, Labels
-from annotation.projects.task_types.parsing.markers import NO_JSON, bare, boxed, from_json, marked_places
-from annotation.projects.task_types.parsing.number_signs import (
+from annotation.task_types.base import Read, Reading, TaskType, short, shown
+from annotation.task_types.labels import Choices, Labels
+from annotation.task_types.parsing.markers import NO_JSON, bare, boxed, from_json, marked_places
+from annotation.task_types.parsing.number_signs import (
     ASIDE,
     BEFORE,
     BEHIND,
@@ -32,6 +32,7 @@ from annotation.projects.task_types.parsing.number_signs import (
     UNSURE,
     plain_signs,
 )
+from annotation.task_types.reasons import Reason
 
 MAX_CHARACTERS = 200
 """Written without an exponent."""
@@ -110,7 +111,7 @@ def read_number(text: str) -> Read:
         return None, f"a number of more than {most} characters"
     plain = plain.translate(_ASCII)
     if not _NUMBER.fullmatch(plain):
-        return None, f"{short(text)} is not a number"
+        return None, Reason(f"{short(text)} is not a number", "not_a_number", text)
     number = format(Decimal(plain.replace(",", "")), "f")
     if "." in number:
         number = number.rstrip("0").rstrip(".")

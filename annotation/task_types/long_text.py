@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from django.utils.translation import gettext_lazy
 
-from annotation.projects.task_types.base import Reading
-from annotation.projects.task_types.labels import Choices
-from annotation.projects.task_types.text import LONG_ROWS, Prose, lines_of
+from annotation.task_types.base import Reading
+from annotation.task_types.labels import Choices
+from annotation.task_types.text import LONG_ROWS, Prose, lines_of
 
 
 class LongText(Prose):

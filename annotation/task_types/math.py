@@ -6,10 +6,10 @@ from collections.abc import Hashable
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.projects.task_types.base import Reading, Value
-from annotation.projects.task_types.labels import Choices
-from annotation.projects.task_types.parsing.markers import bare, boxed, from_json, last_line, marked_places
-from annotation.projects.task_types.text import Text
+from annotation.task_types.base import Reading, Value
+from annotation.task_types.labels import Choices
+from annotation.task_types.parsing.markers import bare, boxed, from_json, last_line, marked_places
+from annotation.task_types.text import Text
 
 # Marks of a formula with nothing in it, which no comparison could read.
 _EMPTY = re.compile(r"\\boxed|[$\\{}()\[\]\s]")

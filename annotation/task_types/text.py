@@ -9,8 +9,8 @@ from typing import ClassVar
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.projects.task_types.base import Read, Reading, TaskType, Value
-from annotation.projects.task_types.labels import Labels
+from annotation.task_types.base import Read, Reading, TaskType, Value
+from annotation.task_types.labels import Labels
 
 _NOT_STORED = re.compile("[\0\ud800-\udfff]")
 LONG_ROWS = 3

@@ -7,11 +7,11 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.projects.task_types.base import Read, Reading, TaskType, short, shown
-from annotation.projects.task_types.labels import Choices, Labels
-from annotation.projects.task_types.parsing.label_names import Names, as_text, keys_of, names_of
-from annotation.projects.task_types.parsing.label_sentence import in_sentence, mentioned
-from annotation.projects.task_types.parsing.markers import (
+from annotation.task_types.base import Read, Reading, TaskType, short, shown
+from annotation.task_types.labels import Choices, Labels
+from annotation.task_types.parsing.label_names import Names, as_text, keys_of, names_of
+from annotation.task_types.parsing.label_sentence import in_sentence, mentioned
+from annotation.task_types.parsing.markers import (
     LABEL,
     NO_JSON,
     boxed,
@@ -19,6 +19,7 @@ from annotation.projects.task_types.parsing.markers import (
     last_line,
     marked_places,
 )
+from annotation.task_types.reasons import unknown_label
 
 _MAX_LINES = 200
 """Of an answer that begins with its label; what follows is looked through."""
@@ -39,7 +40,7 @@ class SingleChoice(TaskType):
     has_choices = True
     losses = ("zero_one",)
     losses_of_numbers = ("numeric",)
-    template = "annotation/projects/task_types/one_choice.html"
+    template = "annotation/task_types/one_choice.html"
     prompt_question = "Choose the one label that fits the item best."
     prompt_ending = "Answer with {label} alone, exactly as in the list, and nothing else."
     schema_name = "label"
@@ -48,7 +49,7 @@ class SingleChoice(TaskType):
 
     def read_text(self, text: str, labels: Labels) -> Read:
         key = labels.key(text)
-        return (None, f"unknown label {short(text)}") if key is None else (key, "")
+        return (None, unknown_label(short(text), text)) if key is None else (key, "")
 
     def parse(self, text: str, choices: Choices) -> Reading:
         return _parsed(text, choices)

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from annotation.projects.task_types.base import Reading
-from annotation.projects.task_types.labels import Choices
-from annotation.projects.task_types.parsing.markers import bare
+from annotation.task_types.base import Reading
+from annotation.task_types.labels import Choices
+from annotation.task_types.parsing.markers import bare
+from annotation.task_types.reasons import unknown_label
 
 _QUOTES = " \t\n\"'`*_()[]{}\u201c\u201d\u2018\u2019\u00ab\u00bb\u3010\u3011\u300c\u300d"
 _ENDS = _QUOTES + ".,:;!\u2026\u3002\u3001\uff0c\uff1b\uff1a\uff01"
@@ -75,4 +76,4 @@ def keys_of(entries: Iterable[Any], names: Names) -> Reading:
 
 def unknown(text: str) -> str:
     text = " ".join(text.split())
-    return f"unknown label {text if len(text) <= 60 else text[:60] + '...'!r}"
+    return unknown_label(repr(text if len(text) <= 60 else text[:60] + "..."), text)

@@ -12,8 +12,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.projects.task_types.base import (
-    MISSING,
+from annotation.task_types.base import (
     Read,
     Reading,
     TaskType,
@@ -23,8 +22,8 @@ from annotation.projects.task_types.base import (
     shown,
     text_of,
 )
-from annotation.projects.task_types.labels import SEPARATORS, Choices, Labels
-from annotation.projects.task_types.parsing.label_names import (
+from annotation.task_types.labels import SEPARATORS, Choices, Labels
+from annotation.task_types.parsing.label_names import (
     Names,
     as_text,
     fold,
@@ -32,8 +31,9 @@ from annotation.projects.task_types.parsing.label_names import (
     names_of,
     unknown,
 )
-from annotation.projects.task_types.parsing.label_sentence import mentioned
-from annotation.projects.task_types.parsing.markers import LABEL, NO_JSON, after_mark, boxed, from_json
+from annotation.task_types.parsing.label_sentence import mentioned
+from annotation.task_types.parsing.markers import LABEL, NO_JSON, after_mark, boxed, from_json
+from annotation.task_types.reasons import MISSING, unknown_label
 
 _MAX_PIECES = 2_000
 """Of a list, separators counted; more than the labels of any project."""
@@ -63,7 +63,7 @@ class MultipleChoice(TaskType):
     equal_means = gettext_lazy(
         "Two answers are equal here if they have the same labels; each label alone is below."
     )
-    template = "annotation/projects/task_types/several_choices.html"
+    template = "annotation/task_types/several_choices.html"
     prompt_question = "Choose every label that fits the item. There may be none."
     prompt_ending = (
         "Answer with a JSON list of {labels}, exactly as in the list above, and nothing else; with [] where "
@@ -87,7 +87,7 @@ class MultipleChoice(TaskType):
         elif (key := labels.key(text)) is not None:
             return [key], ""
         elif len(text.strip()) > labels.longest:
-            return None, f"unknown label {short(text)}"
+            return None, unknown_label(short(text), text)
         elif (entries := _json_list(text)) is not None:
             parts = [text_of(entry) for entry in entries]
         elif not (parts := list(islice(_parts(text, labels), labels.most_labels + 1))):
@@ -99,7 +99,7 @@ class MultipleChoice(TaskType):
             if part is None:
                 return None, "a list with an entry that is no label"
             if (key := labels.key(part)) is None:
-                return None, f"unknown label {short(part)}"
+                return None, unknown_label(short(part), part)
             keys.add(key)
         return sorted(keys), ""
 

@@ -4,15 +4,16 @@ Everything that depends on it asks the task type: forms and pages, imports and d
 agreement. A task type speaks of values only, and nothing here needs a database.
 """
 
-from annotation.projects.task_types.base import MISSING, Read, Reading, TaskType, Value, as_text
-from annotation.projects.task_types.code import Code
-from annotation.projects.task_types.labels import Labels
-from annotation.projects.task_types.long_text import LongText
-from annotation.projects.task_types.math import Math
-from annotation.projects.task_types.multiple_choice import MultipleChoice
-from annotation.projects.task_types.number import Number
-from annotation.projects.task_types.short_text import ShortText
-from annotation.projects.task_types.single_choice import SingleChoice
+from annotation.task_types.base import Read, Reading, TaskType, Value, as_text
+from annotation.task_types.code import Code
+from annotation.task_types.labels import Labels
+from annotation.task_types.long_text import LongText
+from annotation.task_types.math import Math
+from annotation.task_types.multiple_choice import MultipleChoice
+from annotation.task_types.number import Number
+from annotation.task_types.reasons import MISSING, Reason
+from annotation.task_types.short_text import ShortText
+from annotation.task_types.single_choice import SingleChoice
 
 __all__ = [
     "DEFAULT",
@@ -21,6 +22,7 @@ __all__ = [
     "Labels",
     "Read",
     "Reading",
+    "Reason",
     "TaskType",
     "Value",
     "as_text",

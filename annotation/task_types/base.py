@@ -10,13 +10,13 @@ from django.http import QueryDict
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
-from annotation.projects.task_types.labels import Choices, Labels
+from annotation.task_types.labels import Choices, Labels
+from annotation.task_types.reasons import MISSING
 
 Value = str | list[str]
 Read = tuple[Value | None, str]
 Lazy = str | Promise
 
-MISSING = "no answer"
 _SHOWN = 60
 
 
@@ -66,7 +66,7 @@ class TaskType:
 
     # --- How people answer ----------------------------------------------------------------------------------
 
-    template: ClassVar[str] = "annotation/projects/task_types/text.html"
+    template: ClassVar[str] = "annotation/task_types/text.html"
     """The controls of the form. It gets `task_type`, `choices`, `given` (the value that stands there at
     first) and `reviewing`, which is true where a reviewer decides; its fields are called `value`, unless
     `from_form` reads others.
