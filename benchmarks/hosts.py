@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
 from testbed.hosts import Host, IsolatedHost, ip  # noqa: E402 - found beside this file, wherever it is started
-from testbed.hosts_story import Story, Told  # noqa: E402
+from testbed.hosts_story import Story, StoryReport  # noqa: E402
 from testbed.object_store import ObjectStoreServer  # noqa: E402
 from testbed.servers import PostgresServer, RedisServer, create_database, free_port  # noqa: E402
 
@@ -82,7 +82,7 @@ def main() -> int:
         return _report(told, options.rows, isolated=isolated)
 
 
-def _tell(stack: ExitStack, folder: Path, rows: int, *, isolated: bool) -> Told:
+def _tell(stack: ExitStack, folder: Path, rows: int, *, isolated: bool) -> StoryReport:
     if isolated:
         ip("link", "set", "lo", "up")
         ip("link", "add", "hosts", "type", "bridge")
@@ -127,7 +127,7 @@ def _tell(stack: ExitStack, folder: Path, rows: int, *, isolated: bool) -> Told:
         raise
 
 
-def _report(told: Told, rows: int, *, isolated: bool) -> int:
+def _report(told: StoryReport, rows: int, *, isolated: bool) -> int:
     print(f"{rows:,} texts; hosts are {'namespaces' if isolated else 'folders with processes'}.\n")
     print("| stage | seconds | finished by |\n|---|---:|---|")
     for what, seconds, who in told.stages:
