@@ -15,6 +15,7 @@ from annotation.imports.formats.base import GivenLabel, Image, Problem, Record
 from annotation.imports.identity import fields_hash, fields_text, text_hash
 from annotation.imports.limits import MAX_COLUMNS
 from annotation.imports.mapping import Mapping
+from annotation.jobs.places import within
 from annotation.models import Item, Job, JobProblem, Project
 
 MAX_ID = Item._meta.get_field("external_id").max_length or 255
@@ -218,7 +219,8 @@ def _at(where: str, column: str) -> str:
     """Where something is: the line, and of a table the column."""
     if not column:
         return where
-    return _("%(line)s, column “%(column)s”") % {"line": where, "column": _shown(column)}
+    words = _("%(line)s, column “%(column)s”") % {"line": where, "column": _shown(column)}
+    return within(where, words, _shown(column))
 
 
 def _shown(value: str) -> str:

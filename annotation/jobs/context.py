@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 
 from annotation import failures
 from annotation.errors import HypacError
+from annotation.jobs.places import line_and_column
 from annotation.models import Job, JobProblem
 
 log = logging.getLogger(__name__)
@@ -147,12 +148,13 @@ class JobContext:
         """Record lines or items, (where, message), that could not be used; the same place only once."""
         room = MAX_PROBLEMS - JobProblem.objects.filter(job=self.job).count() if found else 0
         JobProblem.objects.bulk_create(
-            (
-                JobProblem(job=self.job, where=where[:300], message=message)
-                for where, message in found[: max(room, 0)]
-            ),
+            (self._problem(where, message) for where, message in found[: max(room, 0)]),
             ignore_conflicts=True,
         )
+
+    def _problem(self, where: str, message: str) -> JobProblem:
+        line, column = line_and_column(where)
+        return JobProblem(job=self.job, where=where[:300], line=line, column=column, message=message)
 
 
 def claimed_by(job_id: int, token: str) -> QuerySet[Job]:

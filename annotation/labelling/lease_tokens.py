@@ -25,6 +25,4 @@ def was_given(token: str, *, work_item_id: int, user_id: int) -> bool:
 
 def _seal(nonce: str, work_item_id: int, user_id: int, key: str | bytes) -> str:
     value = f"{nonce}:{work_item_id}:{user_id}"
-    return salted_hmac("annotation.labelling.queue.lease", value, secret=key, algorithm="sha256").hexdigest()[
-        :HALF
-    ]
+    return salted_hmac("annotation.queue.lease", value, secret=key, algorithm="sha256").hexdigest()[:HALF]

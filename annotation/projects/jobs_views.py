@@ -1,7 +1,6 @@
 """Background work, as people see it."""
 
 import csv
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,9 +27,6 @@ from annotation.projects.connections_views import fetched_page
 STOP_POLLING = 286
 SHOWN_PROBLEMS = 100
 PER_PAGE = 30
-# Of a place in a file of lines, and of a table (annotation.imports.rows).
-_LINE = re.compile(r"line (\d+)")
-_COLUMN = re.compile(r"column “(.*)”\Z", re.DOTALL)
 
 
 @needs("jobs.view", "GET")
@@ -75,9 +71,9 @@ def job_problems(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     def rows() -> Iterator[str]:
         writer = csv.writer(Line())
         yield writer.writerow(["line", "column", "where", "problem"])
-        for where, message in found.problems.values_list("where", "message").iterator():
-            line, column = _LINE.match(where), _COLUMN.search(where)
-            cells = [line[1] if line else "", column[1] if column else "", where, message]
+        told = found.problems.values_list("line", "column", "where", "message")
+        for line, column, where, message in told.iterator():
+            cells = ["" if line is None else str(line), column, where, message]
             yield writer.writerow([as_text(cell) for cell in cells])  # of somebody's file
         if found.problems.count() >= MAX_PROBLEMS:
             yield writer.writerow(["", "", "", _("These are the first; no more are kept.")])

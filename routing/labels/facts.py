@@ -22,7 +22,7 @@ Columns = dict[str, list[Any]]
 
 
 def columns_of(frame: Frame, ids: Sequence[int], external_ids: Sequence[str]) -> Columns:
-    """The columns of `routing.delivery.formats.base.Row`, of the items with these keys."""
+    """The columns of `routing.labels.row.Row`, of the items with these keys."""
     run = frame.run
     pool = dict(run.pool_items.filter(of_items("item", ids)).values_list("item_id", "u"))
     routes = dict(Route.objects.filter(of_items("item", ids), run=run).values_list("item_id", "position"))
