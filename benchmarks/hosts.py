@@ -20,7 +20,7 @@ from pathlib import Path
 from runner import Table, parser_of
 
 from testbed.hosts import Host, IsolatedHost, ip
-from testbed.hosts_story import Story, Told
+from testbed.hosts_story import Story, StoryReport
 from testbed.object_store import ObjectStoreServer
 from testbed.servers import PostgresServer, RedisServer, create_database, free_port
 
@@ -77,7 +77,7 @@ def main() -> int:
         return _report(told, options.rows, isolated=isolated)
 
 
-def _tell(stack: ExitStack, folder: Path, rows: int, *, isolated: bool) -> Told:
+def _tell(stack: ExitStack, folder: Path, rows: int, *, isolated: bool) -> StoryReport:
     if isolated:
         ip("link", "set", "lo", "up")
         ip("link", "add", "hosts", "type", "bridge")
@@ -122,7 +122,7 @@ def _tell(stack: ExitStack, folder: Path, rows: int, *, isolated: bool) -> Told:
         raise
 
 
-def _report(told: Told, rows: int, *, isolated: bool) -> int:
+def _report(told: StoryReport, rows: int, *, isolated: bool) -> int:
     print(f"{rows:,} texts; hosts are {'namespaces' if isolated else 'folders with processes'}.")
     stages = Table("stage", "seconds", "finished by")
     for what, seconds, who in told.stages:
