@@ -1,7 +1,8 @@
 """Have a source answer for items, each of them once and paid once, however often the work is taken up again.
 
 One loop, `_Predicting.run`: money is set aside for the items that come next, the model is asked about them,
-and each group of its answers is stored together with what it cost. routing.runs.budget has the money.
+and each group of its answers is stored together with what it cost. routing.runs.budget has the money, and
+routing.runs.predictions the rows that are stored.
 """
 
 from collections import deque
@@ -16,30 +17,24 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
-from annotation.common.bulk import copy_rows
 from annotation.common.ranges import of_items
-from annotation.common.values import ValueReader, reader_of
+from annotation.common.values import reader_of
 from annotation.errors import JobFailedError
 from annotation.jobs.running import JobContext, JobPausedError
 from annotation.models import Item
 from routing.common.sql import analyse_tables
-from routing.core.reasons import CUT_OFF as WAS_CUT_OFF
-from routing.core.reasons import NO_ANSWER
 from routing.models import ItemScore, Prediction, RunSource, Spend
 from routing.runs.budget import BudgetError, BudgetReservation, lose_what_others_left
+from routing.runs.predictions import MixedModelsError, PredictionRows, store_answers
 from routing.runs.score import score_of, store_scores
 from routing.runs.sources import change_of
-from routing.sources import storable
 from routing.sources.backend_for import backend_for
-from routing.sources.backends import Answer, Backend, BackendError
+from routing.sources.backends import Backend, BackendError
 from routing.sources.backends.base import Answered
 from routing.sources.charging import Charge
 
-CUT_OFF = "length"
 # Items that are read from the database at a time.
 PAGE = 1_000
-# From so many rows on it pays to copy them and then to ask for their keys.
-COPIED = 100
 # After so many answers the database is told to look at them before it plans a statement over them.
 MANY = 10_000
 
@@ -125,7 +120,7 @@ class _Predicting:
         self._backend: Backend = backend_for(run_source.source)
         self._score = score_of(run_source.run, run_source)
         self._reader = reader_of(run_source.run.project)
-        self._rows = _Rows(run_source, self._reader)
+        self._rows = PredictionRows(run_source, self._reader)
         self._items = ReservedItems(
             context, ids, backend=self._backend, charge=self._rows.charge, money=money
         )
@@ -297,92 +292,6 @@ class ReservedItems(Iterator[Item]):
 
     def _most(self, most: Decimal | None) -> Decimal:
         return self._charge.expected if most is None else most
-
-
-class _Rows:
-    """Makes rows of predictions from answers.
-
-    A server that answers as another model than before is found out here, whatever its backend noticed: under
-    one fingerprint there is one model.
-    """
-
-    def __init__(self, run_source: RunSource, reader: ValueReader) -> None:
-        self.charge = Charge(run_source)
-        self._source, self._fingerprint = run_source.source_id, run_source.fingerprint
-        self._read = reader
-        before = Prediction.objects.filter(source=self._source, fingerprint=self._fingerprint)
-        named = before.exclude(served_model="").order_by("-pk").values_list("served_model", flat=True)
-        self._served = named.first() or ""
-
-    def of(self, item: Item, answer: Answer) -> Prediction:
-        served = storable.text(answer.served_model, 200)
-        if served and self._served and served != self._served:
-            raise MixedModelsError(
-                _(
-                    "Until now the model has answered as %(served)r, and now it answers as "
-                    "%(served_2)r. Its answer was not stored. Put the model back and start this job "
-                    "again; or cancel the run, name the new one in the source by that exact name, "
-                    "and plan another run."
-                )
-                % {"served": self._served, "served_2": served}
-            )
-        self._served = self._served or served
-        value, reason = answer.value, answer.reason
-        if answer.finish_reason == CUT_OFF:
-            value, reason = None, WAS_CUT_OFF
-        elif value is not None:
-            value, reason = self._read(value)
-        reason = "" if value is not None else reason or NO_ANSWER
-        cost, cost_note = self.charge.cost(answer)
-        return Prediction(
-            item=item,
-            source_id=self._source,
-            fingerprint=self._fingerprint,
-            value=value,
-            reason=storable.text(reason, 200),
-            **storable.reason_columns(reason),
-            raw=storable.document(answer.raw),
-            tokens_in=storable.count(answer.tokens_in),
-            tokens_out=storable.count(answer.tokens_out),
-            finish_reason=storable.text(answer.finish_reason, 40),
-            latency_ms=answer.latency_ms,
-            served_model=served,
-            served_revision=storable.text(answer.served_revision, 200),
-            cost=cost,
-            cost_note=cost_note[:200],
-        )
-
-
-class MixedModelsError(JobFailedError):
-    """A server changed its model in the middle of a run."""
-
-
-_STORED = [
-    field
-    for field in Prediction._meta.concrete_fields
-    if not field.primary_key and field.name != "created_at"
-]
-_NAMES = [field.name for field in _STORED]
-_VALUES = [field.attname for field in _STORED]
-
-
-def store_answers(rows: Sequence[Prediction]) -> None:
-    """Store predictions of one source under one fingerprint, and set their keys.
-
-    Raises IntegrityError where the source has answered for an item before.
-    """
-    if len(rows) < COPIED:
-        Prediction.objects.bulk_create(rows)
-        return
-    copy_rows(Prediction, _NAMES, ([getattr(row, name) for name in _VALUES] for row in rows))
-    stored = Prediction.objects.filter(
-        of_items("item", [row.item_id for row in rows]),
-        source=rows[0].source_id,
-        fingerprint=rows[0].fingerprint,
-    )
-    keys = dict(stored.values_list("item_id", "pk"))
-    for row in rows:
-        row.pk = keys[row.item_id]
 
 
 def _pay(rows: Sequence[Prediction], paid: Decimal, run_source: RunSource, stage: str) -> None:
