@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 from annotation.common.bulk import copy_rows
 from annotation.common.values import Value, reader_of
 from annotation.imports.formats.base import GivenLabel
+from annotation.jobs.places import within
 from annotation.labelling import queue
 from annotation.labelling.values import usable_lead_time
 from annotation.models import Item, Job, Label, Project, Settlement, User, WorkBatch, WorkItem
@@ -86,7 +87,8 @@ class LabelKeeper:
                     given = given._replace(annotator=f"{UNKNOWN} {nameless}" if nameless > 1 else "")
                 value, reason = self._value(given)
                 if value is None:
-                    where = _("%(where)s, label %(number)d") % {"where": row.where, "number": number}
+                    words = _("%(where)s, label %(number)d") % {"where": row.where, "number": number}
+                    where = within(row.where, words)
                     problems.append((where, _("This label is not kept: %(reason)s.") % {"reason": reason}))
                     continue
                 usable.append((row.position, given, value))

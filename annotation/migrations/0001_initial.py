@@ -1390,6 +1390,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("where", models.CharField(help_text="Line, file or item.", max_length=300)),
+                (
+                    "line",
+                    models.PositiveBigIntegerField(blank=True, help_text="Of a file of lines.", null=True),
+                ),
+                ("column", models.CharField(blank=True, default="", help_text="Of a table.", max_length=100)),
                 ("message", models.TextField()),
                 (
                     "job",

@@ -84,6 +84,8 @@ class JobProblem(models.Model):
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="problems")
     where = models.CharField(max_length=300, help_text="Line, file or item.")
+    line = models.PositiveBigIntegerField(null=True, blank=True, help_text="Of a file of lines.")
+    column = models.CharField(max_length=100, blank=True, default="", help_text="Of a table.")
     message = models.TextField()
 
     class Meta:

@@ -1,7 +1,6 @@
 """Background work, as people see it."""
 
 import csv
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
-from annotation.common.access import ProjectRequest, needs, told
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.spreadsheets import as_text
 from annotation.imports.undo import undo_objection
 from annotation.jobs import running as service
@@ -28,9 +27,6 @@ from annotation.projects.connections_views import fetched_page
 STOP_POLLING = 286
 SHOWN_PROBLEMS = 100
 PER_PAGE = 30
-# Of a place in a file of lines, and of a table (annotation.imports.rows).
-_LINE = re.compile(r"line (\d+)")
-_COLUMN = re.compile(r"column “(.*)”\Z", re.DOTALL)
 
 
 @needs("jobs.view", "GET")
@@ -75,9 +71,9 @@ def job_problems(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     def rows() -> Iterator[str]:
         writer = csv.writer(Line())
         yield writer.writerow(["line", "column", "where", "problem"])
-        for where, message in found.problems.values_list("where", "message").iterator():
-            line, column = _LINE.match(where), _COLUMN.search(where)
-            cells = [line[1] if line else "", column[1] if column else "", where, message]
+        told = found.problems.values_list("line", "column", "where", "message")
+        for line, column, where, message in told.iterator():
+            cells = ["" if line is None else str(line), column, where, message]
             yield writer.writerow([as_text(cell) for cell in cells])  # of somebody's file
         if found.problems.count() >= MAX_PROBLEMS:
             yield writer.writerow(["", "", "", _("These are the first; no more are kept.")])
@@ -92,7 +88,7 @@ def job_problems(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 @needs("jobs.edit", "POST")
 def job_cancel(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     found = _job(request, job_id)
-    with told(request):
+    with refusals_as_messages(request):
         if cancel_job(job=found, user=request.user):
             messages.success(request, _("Stopped. What it had finished is kept."))
         else:
@@ -103,7 +99,7 @@ def job_cancel(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 @needs("jobs.edit", "POST")
 def job_pause(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     found = _job(request, job_id)
-    with told(request):
+    with refusals_as_messages(request):
         pause_job(job=found, user=request.user)
         messages.success(request, _("It pauses as soon as what is under way has been stored."))
     return _back(request, found)
@@ -112,7 +108,7 @@ def job_pause(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 @needs("jobs.edit", "POST")
 def job_resume(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     found = _job(request, job_id)
-    with told(request):
+    with refusals_as_messages(request):
         resume_job(job=found, user=request.user)
         messages.success(request, _("It goes on where it stopped."))
     return _back(request, found)
@@ -121,7 +117,7 @@ def job_resume(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 @needs("jobs.edit", "POST")
 def job_retry(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     found = _job(request, job_id)
-    with told(request):
+    with refusals_as_messages(request):
         retry_job(job=found, user=request.user)
         messages.success(request, _("Started again; it goes on where it stopped."))
     return _back(request, found)
@@ -131,7 +127,7 @@ def job_retry(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 def job_try_now(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     """Make the next attempt of work that waits after a failure without waiting longer."""
     found = _job(request, job_id)
-    with told(request):
+    with refusals_as_messages(request):
         try_job_now(job=found, user=request.user)
         messages.success(request, _("It is tried now; it goes on where it stopped."))
     return _back(request, found)

@@ -25,6 +25,7 @@ from annotation.imports.budget import Budget
 from annotation.imports.formats.lines import text_lines
 from annotation.imports.rows import none_usable
 from annotation.jobs import running as jobs
+from annotation.jobs.places import Place, within
 from annotation.jobs.running import JobContext
 from annotation.models import Item, Job, Project, StoredFile, User
 from routing.models import PoolItem, Prediction, Run, RunSource, SentAnswer, Source, SourceRevision
@@ -37,7 +38,7 @@ from routing.sources.visibility import output_is_open
 
 KIND = "predictions"
 CHUNK = 2_000
-Told = tuple[str, str]
+LineProblem = tuple[str, str]
 
 
 @dataclass
@@ -160,20 +161,20 @@ class _Reading:
         self._longest = 4 * settings.HYPAC_MAX_CELL_CHARACTERS
         self._compares = output_is_open(project)
 
-    def read(self, number: int, text: str) -> tuple[int, Line | Told]:
-        where = _("line %(number)s") % {"number": number}
+    def read(self, number: int, text: str) -> tuple[int, Line | LineProblem]:
+        where = _place(number)
         if len(text) > self._longest:
             return number, (where, _("It has more than %(most)s characters.") % {"most": self._longest})
         try:
             line = read_line(text, self._format, self._spec, self._reader)
         except InputError as error:
-            field = _("%(line)s, field “%(field)s”") % {"line": where, "field": error.where}
+            field = within(where, _("%(line)s, field “%(field)s”") % {"line": where, "field": error.where})
             return number, (field if error.where else where, error.message)
         # As the database gives it back, so that the same line is known again.
         answer = json.loads(json.dumps(storable.document(line.answer)))
         return number, Line(storable.text(line.external_id, 300), answer)
 
-    def store(self, made: Sequence[tuple[int, Line | Told]], counts: Counts) -> None:
+    def store(self, made: Sequence[tuple[int, Line | LineProblem]], counts: Counts) -> None:
         """Inside the chunk's transaction. Nobody starts a run meanwhile: `start_run` takes the same lock."""
         Project.objects.select_for_update().get(pk=self._project.pk)
         problems = [(number, entry) for number, entry in made if not isinstance(entry, Line)]
@@ -192,7 +193,7 @@ class _Reading:
             tells = self._compares or item in new
             problem = self._refusal(line, item, known, closed, tells=tells)
             if problem or item is None:
-                problems.append((number, (_("line %(number)s") % {"number": number}, problem)))
+                problems.append((number, (_place(number), problem)))
                 continue
             if item in known:
                 counts.already_there += 1
@@ -292,3 +293,7 @@ def refuse_while_sending(project: Project) -> None:
         raise ConflictError(
             _("Predictions are being taken in. Wait until that is done, so that the run has all of them.")
         )
+
+
+def _place(number: int) -> Place:
+    return Place(_("line %(number)s") % {"number": number}, number)

@@ -21,6 +21,7 @@ from annotation.imports.formats.base import (
 )
 from annotation.imports.formats.text import TextLines, outside_quotes
 from annotation.imports.limits import CELL
+from annotation.jobs.places import place_of_line
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Delimited(ReadThrough):
 
         def record(row: tuple[int, list[str]]) -> Record:
             line, cells = row
-            where = f"line {line}"
+            where = place_of_line(line)
             if len(cells) != width:
                 return _uneven(where, len(cells), width)
             columns = dict(zip(header, cells, strict=True))

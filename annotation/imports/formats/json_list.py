@@ -20,6 +20,7 @@ from annotation.imports.formats.base import (
 )
 from annotation.imports.formats.jsonl import columns_of
 from annotation.imports.formats.text import BLOCK, longest_row, without_marks
+from annotation.jobs.places import Place
 
 # What matters in order to find where an entry ends; inside of a string only its end does.
 _MARKS = re.compile(r'["{}\[\],]')
@@ -66,7 +67,7 @@ def numbered_entries(file: IO[bytes], file_name: str) -> Iterator[tuple[int, int
 
 
 def _where(number: int, line: int) -> str:
-    return f"line {line}, entry {number}"
+    return Place(f"line {line}, entry {number}", line)
 
 
 class _Entries:

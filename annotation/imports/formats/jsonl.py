@@ -20,6 +20,7 @@ from annotation.imports.formats.base import (
 )
 from annotation.imports.formats.lines import text_lines
 from annotation.imports.limits import MAX_COLUMNS, MAX_DEPTH
+from annotation.jobs.places import place_of_line
 
 # Digits that make a double unique, and characters of a number that cannot have more.
 DOUBLE_DIGITS = 17
@@ -44,7 +45,7 @@ class JsonLines(ReadThrough):
 
         def record(entry: tuple[int, str]) -> Record:
             number, line = entry
-            where = f"line {number}"
+            where = place_of_line(number)
             try:
                 value = object_of(line)
                 columns, typed = _cells_of_line(value, line)

@@ -39,6 +39,7 @@ from annotation.imports.formats.lines import text_lines
 from annotation.imports.formats.reserved import LABEL_STUDIO as COLUMN
 from annotation.imports.formats.reserved import PREDICTED
 from annotation.imports.formats.text import longest_row, without_marks
+from annotation.jobs.places import Place, place_of_line
 
 # What JSON-MIN adds behind the answers.
 MIN_MARKS = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")
@@ -97,10 +98,10 @@ def _read(file: IO[bytes], file_name: str) -> Iterator[_Entry]:
     file.seek(0)
     if start.startswith(b"["):
         for number, line, text in numbered_entries(file, file_name):
-            yield _Entry(number, f"line {line}, entry {number}", text)
+            yield _Entry(number, Place(f"line {line}, entry {number}", line), text)
         return
     for number, text in text_lines(file, file_name):
-        yield _Entry(number, f"line {number}", text)
+        yield _Entry(number, place_of_line(number), text)
 
 
 def _grouped(entries: Iterator[_Entry]) -> Iterator[list[_Entry]]:

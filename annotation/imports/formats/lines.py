@@ -10,6 +10,7 @@ from django.utils.translation import gettext_noop
 from annotation.errors import InputError
 from annotation.imports.formats.base import Entries, ReadThrough, Record, check_row_count, row_or_problem
 from annotation.imports.formats.text import TextLines
+from annotation.jobs.places import place_of_line
 
 COLUMN = "text"
 
@@ -27,7 +28,7 @@ class PlainLines(ReadThrough):
         def record(entry: tuple[int, str]) -> Record:
             number, line = entry
             columns = {COLUMN: line.rstrip("\r\n")}
-            return row_or_problem(f"line {number}", f"{file_name}:{number}", columns, longest)
+            return row_or_problem(place_of_line(number), f"{file_name}:{number}", columns, longest)
 
         return Entries(text_lines(file, file_name), record)
 

@@ -88,8 +88,8 @@ class TestImport:
 
     def test_problems_are_listed_and_can_be_downloaded(self, owner, project) -> None:
         job = Job.objects.create(project=project, kind="import", state="done", result={"problems": 2})
-        JobProblem.objects.create(job=job, where="line 3", message="=cmd()")
-        JobProblem.objects.create(job=job, where="line 7, column “=a”", message=HOSTILE)
+        JobProblem.objects.create(job=job, where="line 3", line=3, message="=cmd()")
+        JobProblem.objects.create(job=job, where="line 7, column “=a”", line=7, column="=a", message=HOSTILE)
         page = text(owner.get(reverse("job", args=[project.slug, job.pk])))
         assert "2 remarks on lines or labels of the file." in page
         assert "<script>alert" not in page
