@@ -17,9 +17,9 @@ def undo(*, project: Project, user: User, before: int | None = None) -> LeasedIt
     """What the person did last comes back: a label to correct, or a skipped item to be labelled after all.
 
     A label stays as it is until `correct` is called with `LeasedItem.correcting`. A skip is taken back at
-    once, and the person holds that item again (and no other). `before` is the id of a label of theirs: go back behind
-    it. None where there is nothing to take back. Raises ConflictError where the skipped item has gone to
-    somebody else, NotAllowedError where the person may not label.
+    once, and the person holds that item again (and no other). `before` is the id of a label of theirs: go
+    back behind it. None where there is nothing to take back. Raises ConflictError where the skipped item has
+    gone to somebody else, NotAllowedError where the person may not label.
     """
     labels = Label.objects.filter(
         annotator=user,

@@ -125,8 +125,8 @@ def table_page(
     size: int = 50,
     count: bool = True,
 ) -> Page:
-    """As `item_rows`, for whoever has the permission already. Without `count` the total is only the least that
-    it must be, where there is more than one page; `table_total` tells it.
+    """As `item_rows`, for whoever has the permission already. Without `count` the total is only the least
+    that it must be, where there is more than one page; `table_total` tells it.
     """
     filters = filters or {}
     size = max(1, min(size, MAX_SIZE))
