@@ -132,12 +132,12 @@ def main() -> None:
         command.append(f"--minutes {options.minutes:g}")
     if options.worlds:
         command.append(f'--worlds "{options.worlds}"')
-    print(validity_report.summary(outcome, command=" ".join(command), missing=missing))
     if options.out:
         out = Path(options.out)
         exact = out.with_name(f"{out.stem}_exact.csv")
         out.write_text(validity_report.cells_csv(outcome), encoding="utf-8")
         exact.write_text(validity_report.exact_csv(outcome), encoding="utf-8")
+    print(validity_report.summary(outcome, command=" ".join(command), missing=missing))
 
 
 if __name__ == "__main__":
