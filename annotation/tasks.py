@@ -15,7 +15,7 @@ def run_job(job_id: int) -> None:
 
 @shared_task(name="annotation.reconcile_jobs")
 def reconcile_jobs() -> None:
-    upkeep.look_after()
+    upkeep.run_maintenance()
 
 
 @shared_task(name=workers.SEND_WEBHOOKS)

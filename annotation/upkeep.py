@@ -8,7 +8,7 @@ from annotation.projects import guidelines
 from annotation.projects import removal as project_removal
 
 
-def look_after() -> None:
+def run_maintenance() -> None:
     """Any number of processes may do so at the same time."""
     jobs.reconcile()
     sending.catch_up()

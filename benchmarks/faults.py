@@ -19,6 +19,7 @@ doubled, or is unexplained.
 
 import argparse
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -30,12 +31,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+from faults_site import FaultError, Gates, Model, Reconcilers, Worker, until
+from runner import Table, parser_of, set_up
 
-from faults_site import FaultError, Gates, Model, Reconcilers, Worker, until  # noqa: E402
-
-from testbed.servers import PostgresServer, RedisServer, create_database  # noqa: E402
+from testbed.servers import PostgresServer, RedisServer, create_database
 
 if TYPE_CHECKING:
     from faults_kills import Row
@@ -76,7 +75,8 @@ class Bench:
             "DJANGO_SECRET_KEY": "only-for-faults-" + "0123456789" * 5,
             "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
         }
-        self._set_up()
+        set_up()
+        logging.disable(logging.WARNING)  # of this process, which nudges while the broker is away
         self.gates = Gates(database)
         stack.callback(self.gates.end)
         self.gates.install()
@@ -88,17 +88,6 @@ class Bench:
         self.worker = self.new_worker(stack)
         self.reconcilers = Reconcilers()
         stack.callback(self.reconcilers.stop)
-
-    def _set_up(self) -> None:
-        import django
-
-        django.setup()
-        import logging
-
-        from django.core.management import call_command
-
-        logging.disable(logging.WARNING)  # of this process, which nudges while the broker is away
-        call_command("migrate", verbosity=0)
 
     def new_worker(self, stack: ExitStack) -> Worker:
         worker = Worker(self.log)
@@ -164,25 +153,24 @@ def rows_of(bench: Bench, options: argparse.Namespace) -> Iterator["Row"]:
 
 
 def table(rows: Iterable["Row"]) -> list["Row"]:
-    print("| fault | times | jobs done | lost | doubled | calls | extra | in flight | unexplained |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
-    shown = []
+    columns = ("times", "jobs", "lost", "doubled", "calls", "extra", "in_flight", "unexplained")
+    shown = Table("fault", *(name.replace("_", " ") for name in columns))
+    kept = []
     for row in rows:
-        numbers = (row.times, row.jobs, row.lost, row.doubled, row.calls, row.extra, row.in_flight)
-        print(f"| {row.fault} | {' | '.join(map(str, numbers))} | {row.unexplained} |", flush=True)
-        shown.append(row)
-    return shown
+        shown.row(row.fault, *(getattr(row, name) for name in columns))
+        kept.append(row)
+    return kept
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    parser = parser_of(
+        __doc__,
+        kills=(50, "how often a worker is killed"),
+        broker=("", "URL of a broker; without it a Redis of its own"),
+        json=("", "write the rows to this file, too"),
     )
     parser.add_argument("--faults", nargs="+", choices=FAULTS, default=list(FAULTS), metavar="FAULT")
-    parser.add_argument("--kills", type=int, default=50, help="how often a worker is killed (default: 50)")
     parser.add_argument("--jobs", nargs="+", default=[], help="kinds of job that are killed (default: all)")
-    parser.add_argument("--broker", default="", help="URL of a broker; default: a Redis of its own")
-    parser.add_argument("--json", type=Path, help="write the rows to this file, too")
     return parser.parse_args()
 
 
@@ -201,7 +189,7 @@ def main() -> int:
             print(f"{row.fault}: {wrong}")
     if options.json:
         documents: list[dict[str, Any]] = [asdict(row) | {"failed": row.failed} for row in rows]
-        options.json.write_text(json.dumps(documents))
+        Path(options.json).write_text(json.dumps(documents))
     return int(any(row.failed for row in rows))
 
 

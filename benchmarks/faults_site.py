@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from runner import ROOT, children_of
 
 from testbed.scripted_replies import completion
 from testbed.scripted_server import Reply, Request, ScriptedServer
 
-ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 120.0
 _names = count(1)
 
@@ -252,13 +252,6 @@ class Worker:
         for pid in filter(_lives, self._seen):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-
-
-def children_of(pid: int) -> list[int]:
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
 
 
 def _lives(pid: int) -> bool:

@@ -10,7 +10,6 @@ downloaded through the web host and verified. All is made for this and goes away
 Exit code 1 where anything was lost.
 """
 
-import argparse
 import os
 import subprocess
 import sys
@@ -18,13 +17,12 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT)]
+from runner import Table, parser_of
 
-from testbed.hosts import Host, IsolatedHost, ip  # noqa: E402 - found beside this file, wherever it is started
-from testbed.hosts_story import Story, Told  # noqa: E402
-from testbed.object_store import ObjectStoreServer  # noqa: E402
-from testbed.servers import PostgresServer, RedisServer, create_database, free_port  # noqa: E402
+from testbed.hosts import Host, IsolatedHost, ip
+from testbed.hosts_story import Story, StoryReport
+from testbed.object_store import ObjectStoreServer
+from testbed.servers import PostgresServer, RedisServer, create_database, free_port
 
 INSIDE = "HYPAC_BENCH_INSIDE"
 NETWORK = "10.123.45"
@@ -61,12 +59,9 @@ class Redis(RedisServer):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rows", type=int, default=20_000, help="texts to import (default: %(default)s)")
-    parser.add_argument("--plain", action="store_true", help="hosts are folders, without namespaces")
-    options = parser.parse_args()
+    options = parser_of(
+        __doc__, rows=(20_000, "texts to import"), plain=(False, "hosts are folders, without namespaces")
+    ).parse_args()
     isolated = not options.plain and IsolatedHost.possible()
     if isolated and INSIDE not in os.environ:
         # A network and mounts of this script's own: whatever it makes there goes with it.
@@ -82,7 +77,7 @@ def main() -> int:
         return _report(told, options.rows, isolated=isolated)
 
 
-def _tell(stack: ExitStack, folder: Path, rows: int, *, isolated: bool) -> Told:
+def _tell(stack: ExitStack, folder: Path, rows: int, *, isolated: bool) -> StoryReport:
     if isolated:
         ip("link", "set", "lo", "up")
         ip("link", "add", "hosts", "type", "bridge")
@@ -127,11 +122,11 @@ def _tell(stack: ExitStack, folder: Path, rows: int, *, isolated: bool) -> Told:
         raise
 
 
-def _report(told: Told, rows: int, *, isolated: bool) -> int:
-    print(f"{rows:,} texts; hosts are {'namespaces' if isolated else 'folders with processes'}.\n")
-    print("| stage | seconds | finished by |\n|---|---:|---|")
+def _report(told: StoryReport, rows: int, *, isolated: bool) -> int:
+    print(f"{rows:,} texts; hosts are {'namespaces' if isolated else 'folders with processes'}.")
+    stages = Table("stage", "seconds", "finished by")
     for what, seconds, who in told.stages:
-        print(f"| {what} | {seconds:.1f} | {who} |")
+        stages.row(what, f"{seconds:.1f}", who)
     kept = {
         name: [file for file in files if file.startswith("var/media")] for name, files in told.files.items()
     }
@@ -145,9 +140,9 @@ def _report(told: Told, rows: int, *, isolated: bool) -> int:
         "certificate verified": told.verified,
         "files of the project on a host's disk": sum(map(len, kept.values())),
     }
-    print("\n| | |\n|---|---:|")
+    shown = Table("", "")
     for name, value in facts.items():
-        print(f"| {name} | {value} |")
+        shown.row(name, value)
     for name, files in told.files.items():
         print(f"\nOn the disk of {name}: {', '.join(files) or 'nothing'}")
     well = told.rows == rows and told.images == 20 and told.verified and not any(kept.values())

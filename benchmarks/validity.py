@@ -13,7 +13,6 @@ and writes every count as CSV.
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import sys
@@ -24,10 +23,10 @@ from multiprocessing import get_context
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # the processes share the cores
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import validity_report
+from runner import parser_of
 
-from benchmarks import validity_report
 from testbed.enumeration import Enumerated, enumerate_cell
 from testbed.enumeration import cells as enumerated_cells
 from testbed.known_truth import SETTINGS, Setting, available
@@ -101,21 +100,16 @@ def measure_exactly(pools: int, processes: int) -> list[Enumerated]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = parser_of(
+        __doc__,
+        jobs=(2, "processes"),
+        minutes=(math.inf, "draw no more after these; R is what was reached"),
+        out=("", "write every count here, as CSV, and the exact ones to *_exact.csv beside it"),
+        worlds=("", "only these, with commas between"),
+    )
     mode = parser.add_mutually_exclusive_group(required=True)
     mode.add_argument("--quick", action="store_true", help="a few hundred draws a world: minutes")
     mode.add_argument("--full", action="store_true", help="10,000 draws a world: an hour on two cores")
-    parser.add_argument("--jobs", type=int, default=2, help="processes")
-    parser.add_argument(
-        "--minutes",
-        type=float,
-        default=math.inf,
-        help="draw no more after these; R is what was reached",
-    )
-    parser.add_argument(
-        "--out", type=Path, help="write every count here, as CSV, and the exact ones to *_exact.csv beside it"
-    )
-    parser.add_argument("--worlds", default="", help="only these, with commas between")
     options = parser.parse_args()
     size = SIZES["full" if options.full else "quick"]
     usual = [name for name, setting in SETTINGS.items() if not setting.held_out]
@@ -138,11 +132,12 @@ def main() -> None:
         command.append(f"--minutes {options.minutes:g}")
     if options.worlds:
         command.append(f'--worlds "{options.worlds}"')
-    print(validity_report.summary(outcome, command=" ".join(command), missing=missing))
     if options.out:
-        exact = options.out.with_name(f"{options.out.stem}_exact.csv")
-        options.out.write_text(validity_report.cells_csv(outcome), encoding="utf-8")
+        out = Path(options.out)
+        exact = out.with_name(f"{out.stem}_exact.csv")
+        out.write_text(validity_report.cells_csv(outcome), encoding="utf-8")
         exact.write_text(validity_report.exact_csv(outcome), encoding="utf-8")
+    print(validity_report.summary(outcome, command=" ".join(command), missing=missing))
 
 
 if __name__ == "__main__":

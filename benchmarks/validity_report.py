@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import platform
 from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-import numpy as np
-import scipy
+from runner import machine
 
 from routing.core.rules import RULES
 from testbed.known_truth import SETTINGS
 from testbed.level import Cell, certifying, failed, is_default, limit
 
 if TYPE_CHECKING:
-    from benchmarks.validity import Outcome
+    from validity import Outcome
 
 CELLS = (
     *("target", "world", "rule", "bound", "holds_level", "default", "draws", "false", "share", "limit"),
@@ -55,9 +52,7 @@ def summary(outcome: Outcome, *, command: str, missing: Sequence[str]) -> str:
     )
     lines = [
         f"`.venv/bin/python benchmarks/validity.py {command}`, {date.today().isoformat()}, "
-        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
-        f"{outcome.seconds / 60:.0f} minutes.",
+        f"{machine('numpy', 'scipy')}, {outcome.seconds / 60:.0f} minutes.",
         "",
         f"M = {len(cells)} cells (rule x bound x target x world) and {len(outcome.exact)} exact "
         f"enumerations: {f'{failures} FAIL' if failures else 'all pass'}. "

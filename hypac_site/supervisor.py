@@ -137,7 +137,7 @@ class Supervisor:
             self._reconciled_at = time.monotonic()
             close_old_connections()
             try:
-                upkeep.look_after()
+                upkeep.run_maintenance()
             except Exception:
                 log.exception("Jobs could not be reconciled; the next round tries again")
 

@@ -20,7 +20,7 @@ from routing.sources import (
     prompts_views as prompts,
 )
 from routing.sources import (
-    trials_views as tries,
+    trials_views,
 )
 from routing.sources import (
     views as sources,
@@ -57,10 +57,10 @@ urlpatterns = [
         predictions.source_predictions,
         name="source_predictions",
     ),
-    path("projects/<slug:slug>/sources/<row:source_id>/try/", tries.source_try, name="source_try"),
+    path("projects/<slug:slug>/sources/<row:source_id>/try/", trials_views.source_try, name="source_try"),
     path(
         "projects/<slug:slug>/sources/<row:source_id>/try/price/",
-        tries.source_try_price,
+        trials_views.source_try_price,
         name="source_try_price",
     ),
     path("projects/<slug:slug>/prices/", model_prices.prices, name="prices"),

@@ -16,10 +16,10 @@ from routing.core.bins import Bins, make_bins
 from routing.core.calibration import along, cumulative
 from routing.core.certify import Selection, select, select_in
 from routing.core.chain import BINS, Chain, build_chains, greedy_chain
-from routing.core.forecast import pass_on_costs
 from routing.core.keys import Thresholds, count_at_or_below, pack, pack_thresholds
+from routing.core.pilot_losses import pass_on_costs
 from routing.core.plan import Plan
-from routing.core.trial import Trial, arrange
+from routing.core.sample_split import SampleSplit, split_sample
 from testbed.known_truth import Cliff, Setting, World
 
 SPLIT = "split_fixed_sequence"
@@ -58,8 +58,8 @@ class Draw:
             return select(plan, self.chains(target, rule)[0], pool.losses)
         # What the first labels teach depends on neither the bound nor, in one pool, on the target.
         if pool.learnt is None:
-            pool.learnt = arrange(plan, (), pool.losses, pool.slices(target))[1]
-        return select_in(Trial.of(plan, pool.losses), pool.learnt)
+            pool.learnt = split_sample(plan, (), pool.losses, pool.slices(target))[1]
+        return select_in(SampleSplit.of(plan, pool.losses), pool.learnt)
 
     def chains(self, target: str, rule: str) -> tuple[tuple[Chain, ...], NDArray[np.int64]]:
         """The chains of a rule and the items of the pilot that they were learnt from.

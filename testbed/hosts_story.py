@@ -90,7 +90,7 @@ def picture(number: int) -> bytes:
 
 
 @dataclass
-class Told:
+class StoryReport:
     """What happened; `stages` are (what, seconds, by which host)."""
 
     stages: list[tuple[str, float, str]] = field(default_factory=list)
@@ -115,9 +115,9 @@ class Story:
     database_url: str
     rows: int
     folder: Path
-    told: Told = field(default_factory=Told)
+    report: StoryReport = field(default_factory=StoryReport)
 
-    def tell(self) -> Told:
+    def tell(self) -> StoryReport:
         with psycopg.connect(self.database_url, autocommit=True) as self._database:
             self._begin()
             with httpx.Client(base_url=self.address, timeout=120) as self._browser:
@@ -126,8 +126,8 @@ class Story:
                 self._pictures()
                 self._run_with_a_kill()
                 self._download()
-        self.told.files = {host.name: host.files() for host in (self.web, self.one, self.two)}
-        return self.told
+        self.report.files = {host.name: host.files() for host in (self.web, self.one, self.two)}
+        return self.report
 
     def _begin(self) -> None:
         began = time.monotonic()
@@ -199,7 +199,7 @@ class Story:
         query = "SELECT f.sha256 FROM annotation_item i JOIN annotation_storedfile f ON f.id = i.image_id"
         for (digest,) in self._database.execute(query).fetchall():
             answer = self._browser.get(f"/projects/pictures/images/{digest}/")
-            self.told.images += answer.status_code == 200 and answer.content in images
+            self.report.images += answer.status_code == 200 and answer.content in images
 
     def _run_with_a_kill(self) -> None:
         """Host two is gone while the models' answers are being stored, if it is the one at work."""
@@ -232,16 +232,16 @@ class Story:
         lines = next(folder.rglob("labels.jsonl")).read_text().splitlines()
         found = {entry["id"]: entry["label"] for entry in map(json.loads, lines)}
         assert len(found) == len(lines), "an item came out twice"
-        self.told.rows = len(lines)
-        self.told.different = sum(label != truth(key) for key, label in found.items())
+        self.report.rows = len(lines)
+        self.report.different = sum(label != truth(key) for key, label in found.items())
         said = self.web.run(
             *(sys.executable, "-m", "routing.core.verify"),
             *(str(next(folder.rglob(name))) for name in ("certificate.json", "draw.jsonl")),
         )
-        self.told.verified = bool(said)
+        self.report.verified = bool(said)
         for host in (self.one, self.two):
             for kind in re.findall(r" Job \d+ \((\w+)\) begins", host.said()):
-                self.told.begun.setdefault(kind, []).append(host.name)
+                self.report.begun.setdefault(kind, []).append(host.name)
 
     @contextmanager
     def _held(self, table_name: str) -> Iterator[None]:
@@ -275,4 +275,4 @@ class Story:
         return begins[max(begins)] if begins else ""
 
     def _stage(self, what: str, began: float, who: str) -> None:
-        self.told.stages.append((what, time.monotonic() - began, who))
+        self.report.stages.append((what, time.monotonic() - began, who))

@@ -88,7 +88,7 @@ def takes_files(view: View) -> View:
 
 
 @contextmanager
-def told(request: HttpRequest) -> Iterator[None]:
+def refusals_as_messages(request: HttpRequest) -> Iterator[None]:
     """Turn what a service refuses into a message on the next page."""
     try:
         yield

@@ -9,7 +9,7 @@ from annotation.imports.formats.base import Problem, Record
 from annotation.imports.limits import SAMPLE_CHARACTERS
 from annotation.imports.mapping import Mapping
 from annotation.imports.reading import reading
-from annotation.imports.rows import Candidate, Told, candidate_of, known_to, sort_out
+from annotation.imports.rows import Candidate, RowMessage, candidate_of, known_to, sort_out
 from annotation.models import Item, StoredFile
 
 # A file up to so many bytes is read to its end, or so many rows, which may be short; of a larger one, and of
@@ -75,7 +75,7 @@ def _add(check: Check, stored_file: StoredFile, mapping: Mapping, records: Itera
         check.already_there += found.already_there
         check.duplicates += len(found.notes)
         check.again += sum(candidate.content_hash in twins_stored for candidate in found.new)
-        unusable = sorted([*found.problems, *(entry for entry in made if isinstance(entry, Told))])
+        unusable = sorted([*found.problems, *(entry for entry in made if isinstance(entry, RowMessage))])
         check.unusable += len(unusable)
         room = max(SHOWN_PROBLEMS - len(check.problems), 0)
         check.problems += [(entry.where, entry.message) for entry in unusable[:room]]

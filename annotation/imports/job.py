@@ -19,7 +19,7 @@ from annotation.imports.formats.base import Image, Record, Row
 from annotation.imports.labels import Kept, LabelKeeper, Labelled
 from annotation.imports.mapping import Mapping
 from annotation.imports.reading import reading
-from annotation.imports.rows import Candidate, Told, candidate_of, known_to, none_usable, sort_out
+from annotation.imports.rows import Candidate, RowMessage, candidate_of, known_to, none_usable, sort_out
 from annotation.jobs.running import JobContext
 from annotation.models import Item, Job, Project, StoredFile
 
@@ -78,7 +78,7 @@ class Chunk:
 
     end: int
     candidates: list[Candidate] = field(default_factory=list)
-    problems: list[Told] = field(default_factory=list)
+    problems: list[RowMessage] = field(default_factory=list)
 
 
 def run_import(context: JobContext) -> dict[str, Any]:

@@ -23,7 +23,7 @@ MAX_ID = Item._meta.get_field("external_id").max_length or 255
 SHOWN = 60
 
 
-class Told(NamedTuple):
+class RowMessage(NamedTuple):
     """What is said about a row: `number` is its place among the records of the file."""
 
     number: int
@@ -56,40 +56,40 @@ class Sorted:
 
     new: list[Candidate] = field(default_factory=list)
     already_there: int = 0
-    problems: list[Told] = field(default_factory=list)
-    notes: list[Told] = field(default_factory=list)
+    problems: list[RowMessage] = field(default_factory=list)
+    notes: list[RowMessage] = field(default_factory=list)
 
 
 def candidate_of(
     number: int, record: Record, mapping: Mapping, keep: Callable[[Image], Content] | None = None
-) -> Candidate | Told:
+) -> Candidate | RowMessage:
     """The item that a record makes; where it makes none, where that lies and what is wrong and to do.
 
     `number` is the record's place in the file. `keep` puts an image into the storage; without it nothing is
     kept, and the candidate has no image.
     """
     if isinstance(record, Problem):
-        return Told(number, record.where, record.message)
+        return RowMessage(number, record.where, record.message)
     row = record
 
-    def told(column: str, message: str) -> Told:
-        return Told(number, _at(row.where, column), message)
+    def at_column(column: str, message: str) -> RowMessage:
+        return RowMessage(number, _at(row.where, column), message)
 
     external_id = row.name
     if column := mapping.id_column:
         if column not in row.columns:
-            return told(column, _missing())
+            return at_column(column, _missing())
         external_id = row.columns[column].strip()
         if not external_id:
-            return told(column, _("It is empty, so the item has no id. Fill it in."))
+            return at_column(column, _("It is empty, so the item has no id. Fill it in."))
     if len(external_id) > MAX_ID:
         words = _(
             "“%(value)s” has %(length)d characters; an item's id has at most %(most)d. Shorten it, or choose "
             "another column."
         ) % {"value": _shown(external_id), "length": len(external_id), "most": MAX_ID}
-        return told(column, words)
+        return at_column(column, words)
     if "\0" in external_id:
-        return told(column, _("The item's id contains a NUL character. Take it out."))
+        return at_column(column, _("The item's id contains a NUL character. Take it out."))
     if row.image is not None:
         image = keep(row.image) if keep else None
         digest = image.sha256 if image else hashlib.sha256(row.image.content).hexdigest()
@@ -106,15 +106,15 @@ def candidate_of(
     if mapping.field_columns:
         fields = [(name, row.columns.get(name, "")) for name in mapping.field_columns]
         if not any(value.strip() for _name, value in fields):
-            return told("", _("All columns that people see are empty: there is nothing to label."))
+            return at_column("", _("All columns that people see are empty: there is nothing to label."))
         text, digest = fields_text(fields), fields_hash(fields)
         return Candidate(number, row.where, external_id, row.columns, digest, text, fields, typed=row.typed)
     column = mapping.text_column
     if column not in row.columns:
-        return told(column, _missing())
+        return at_column(column, _missing())
     text = row.columns[column]
     if not text.strip():
-        return told(column, _("It is empty: there is nothing to label. Fill it in, or drop the row."))
+        return at_column(column, _("It is empty: there is nothing to label. Fill it in, or drop the row."))
     return Candidate(number, row.where, external_id, row.columns, text_hash(text), text, typed=row.typed)
 
 
@@ -142,14 +142,14 @@ def sort_out(
             else:
                 where = _at(candidate.where, mapping.id_column)
                 words = _clash(candidate.external_id, places.get(candidate.external_id, ""))
-                found.problems.append(Told(candidate.number, where, words))
+                found.problems.append(RowMessage(candidate.number, where, words))
             continue
         if not columns.keys() >= candidate.columns.keys():
             if len(columns | dict.fromkeys(candidate.columns)) > MAX_COLUMNS:
                 words = _(
                     "With this row's columns the project would have more than %(most)d columns. Drop some."
                 ) % {"most": MAX_COLUMNS}
-                found.problems.append(Told(candidate.number, candidate.where, words))
+                found.problems.append(RowMessage(candidate.number, candidate.where, words))
                 continue
             columns |= dict.fromkeys(candidate.columns)
         known[candidate.external_id] = candidate.content_hash
@@ -157,7 +157,7 @@ def sort_out(
         twin = twins.setdefault(candidate.content_hash, candidate.external_id)
         if twin != candidate.external_id:
             words = _("Added, but it has the same content as the item “%(name)s”.") % {"name": _shown(twin)}
-            found.notes.append(Told(candidate.number, candidate.where, words))
+            found.notes.append(RowMessage(candidate.number, candidate.where, words))
         found.new.append(candidate)
     return found
 

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
 from annotation.common import limits
-from annotation.common.access import ProjectRequest, needs, takes_files, told
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages, takes_files
 from annotation.common.files import store_file
 from annotation.common.forms import add_error
 from annotation.errors import HypacError, InputError
@@ -115,7 +115,7 @@ def import_mapping(request: ProjectRequest, file_id: int) -> HttpResponseBase:
 @needs("items.import", "POST")
 def import_undo(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     shown = found = get_object_or_404(Job, project=request.access.project, pk=job_id)
-    with told(request):
+    with refusals_as_messages(request):
         shown = start_undo(job=found, user=request.user)
     return redirect("job", request.access.project.slug, shown.pk)
 

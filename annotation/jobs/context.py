@@ -37,7 +37,7 @@ def stop_when(check: Callable[[], bool]) -> None:
     _worker_stops[:] = [check]
 
 
-def worker_ends() -> bool:
+def is_shutting_down() -> bool:
     """Whether this worker is to end, and should begin nothing new."""
     return any(check() for check in _worker_stops)
 
@@ -90,7 +90,7 @@ class JobContext:
         """Whether to begin nothing new, store what is under way and then call `stop_if_asked`. It costs next
         to nothing to ask, and once true it stays so.
         """
-        if worker_ends():
+        if is_shutting_down():
             return True
         now = time.monotonic()
         if not self._pausing and now - self._looked_at >= LOOK_SECONDS:
@@ -136,12 +136,12 @@ class JobContext:
         self._write(done=done, total=total, stage=stage)
 
     def _stop_between_chunks(self) -> None:
-        if not self._stops_itself and worker_ends():
+        if not self._stops_itself and is_shutting_down():
             raise JobPausedError
 
     def _write(self, **values: Any) -> None:
         changes = {name: value for name, value in values.items() if value is not None}
-        if not mine(self.job.pk, self.token).update(heartbeat_at=Now(), **changes):
+        if not claimed_by(self.job.pk, self.token).update(heartbeat_at=Now(), **changes):
             raise JobLostError(f"job {self.job.pk}")
 
     def problems(self, found: Sequence[tuple[str, str]]) -> None:
@@ -157,13 +157,13 @@ class JobContext:
         return JobProblem(job=self.job, where=where[:300], line=line, column=column, message=message)
 
 
-def mine(job_id: int, token: str) -> QuerySet[Job]:
+def claimed_by(job_id: int, token: str) -> QuerySet[Job]:
     """The job, while the worker with this token has it."""
     return Job.objects.filter(pk=job_id, state=Job.State.RUNNING, claim_token=token)
 
 
 @contextmanager
-def heart(job_id: int, token: str, also: Callable[[], object] | None = None) -> Iterator[None]:
+def keep_heartbeat(job_id: int, token: str, also: Callable[[], object] | None = None) -> Iterator[None]:
     """Keep the heartbeat going during a chunk that takes long (a slow model), from a thread of its own.
 
     `also` is done as often, from another one: it may wait for a broker that does not answer, and meanwhile
@@ -173,7 +173,7 @@ def heart(job_id: int, token: str, also: Callable[[], object] | None = None) -> 
     interval = max(settings.HYPAC_JOB_STALE_SECONDS / 4, 0.05)
 
     def beat() -> None:
-        mine(job_id, token).update(heartbeat_at=Now())
+        claimed_by(job_id, token).update(heartbeat_at=Now())
 
     def look_around() -> None:
         if also:

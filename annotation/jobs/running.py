@@ -29,7 +29,13 @@ from annotation.jobs.context import RENUDGE_SECONDS as RENUDGE_SECONDS
 from annotation.jobs.context import JobContext as JobContext
 from annotation.jobs.context import JobLostError as JobLostError
 from annotation.jobs.context import JobPausedError as JobPausedError
-from annotation.jobs.context import heart, is_out_of_memory, mine, out_of_memory, worker_ends
+from annotation.jobs.context import (
+    claimed_by,
+    is_out_of_memory,
+    is_shutting_down,
+    keep_heartbeat,
+    out_of_memory,
+)
 from annotation.jobs.context import tried_again_at as tried_again_at
 from annotation.models import Job, Project, User
 from annotation.outside.webhooks import sending
@@ -149,13 +155,13 @@ def run(job_id: int) -> bool:
     this version does not know.
     """
     token = secrets.token_hex(16)
-    if worker_ends() or not _claim(job_id, token):
+    if is_shutting_down() or not _claim(job_id, token):
         return False
     job = Job.objects.select_related("project", "created_by").get(pk=job_id)
     context = JobContext(job, token, stops_itself=kind(job.kind).stops_itself)
     starved = False
     # Looking after other jobs, too: where all workers are busy, none is left for the reconciler's message.
-    with heart(job_id, token, also=_look_around), logged(job=job_id, job_kind=job.kind):
+    with keep_heartbeat(job_id, token, also=_look_around), logged(job=job_id, job_kind=job.kind):
         log.info("Job %s (%s) begins, attempt %s", job_id, job.kind, job.attempts)
         try:
             result = kind(job.kind).handler(context) or {}
@@ -310,7 +316,7 @@ def _not_locked(rows: QuerySet[Job]) -> QuerySet[Job]:
 
 def _lost_its_worker(job: Job) -> None:
     """Called with the row locked."""
-    held = mine(job.pk, job.claim_token)
+    held = claimed_by(job.pk, job.claim_token)
     if job.pause_asked:  # it has stopped all the same
         held.update(state=Job.State.PAUSED, pause_asked=False, claim_token="")
     elif job.attempts < settings.HYPAC_JOB_MAX_ATTEMPTS:
@@ -359,17 +365,17 @@ def _failed(job: Job, token: str, error: HypacError, *, retry: bool, progressed:
     else:
         changes |= {"state": Job.State.FAILED, "finished_at": timezone.now()}
     with transaction.atomic():
-        asked = mine(job.pk, token).filter(pause_asked=True)
+        asked = claimed_by(job.pk, token).filter(pause_asked=True)
         if "finished_at" not in changes and asked.exists():
             changes["state"] = Job.State.PAUSED
-        stored = mine(job.pk, token).update(**changes, pause_asked=False)
+        stored = claimed_by(job.pk, token).update(**changes, pause_asked=False)
         if stored and changes["state"] == Job.State.FAILED:
             events.job_ended(job, "job.failed")
 
 
 def _done(job: Job, token: str, result: dict[str, Any]) -> bool:
     with transaction.atomic():
-        stored = mine(job.pk, token).update(
+        stored = claimed_by(job.pk, token).update(
             state=Job.State.DONE,
             result=result,
             claim_token="",
@@ -388,7 +394,7 @@ def _paused(job: Job, token: str) -> None:
     """Let go of a job that has stopped where it was. It waits for people, or, where only the worker had to
     end, for another worker: that is no attempt that went wrong.
     """
-    held = mine(job.pk, token)
+    held = claimed_by(job.pk, token)
     with transaction.atomic():
         if held.filter(pause_asked=True).update(state=Job.State.PAUSED, pause_asked=False, claim_token=""):
             return

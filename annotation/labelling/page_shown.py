@@ -30,7 +30,7 @@ MANY_CHOICES = 12
 
 
 @dataclass(frozen=True)
-class Said:
+class Flash:
     """What the person is told about what they just did: `trouble` where it did not go as meant."""
 
     text: str
@@ -44,7 +44,7 @@ class Said:
 def show(
     request: ProjectRequest,
     task: Task | None,
-    said: Said | None = None,
+    said: Flash | None = None,
     *,
     typed: dict[str, Any] | None = None,
 ) -> HttpResponse:
@@ -92,7 +92,7 @@ def _is_over(project: Project) -> bool:
     return work.exists() and not work.filter(state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)).exists()
 
 
-def redirected(request: ProjectRequest, task: Task | None, said: Said) -> HttpResponseBase:
+def redirected(request: ProjectRequest, task: Task | None, said: Flash) -> HttpResponseBase:
     """To the page, with a message; where a label is to be corrected, to that."""
     (messages.warning if said.trouble else messages.success)(request, said.text)
     address = reverse("annotate", args=[request.access.project.slug])

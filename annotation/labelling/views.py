@@ -31,7 +31,7 @@ from annotation.labelling.page_answers import (
     value_of,
     work_item_id,
 )
-from annotation.labelling.page_shown import Said, cards, counts, name_of, redirected, show, to_correct
+from annotation.labelling.page_shown import Flash, cards, counts, name_of, redirected, show, to_correct
 from annotation.models import Label, WorkItem
 
 View = Callable[..., HttpResponseBase]
@@ -56,7 +56,7 @@ def from_the_page(view: View) -> View:
         except NotAllowedError as error:
             if not request.htmx or holding(request) is None:
                 raise
-            return JsonResponse({"outcome": "refused", "said": Said(str(error), trouble=True).content})
+            return JsonResponse({"outcome": "refused", "said": Flash(str(error), trouble=True).content})
 
     return checked
 
@@ -96,8 +96,8 @@ def submit(request: ProjectRequest) -> HttpResponseBase:
     except InputError as error:
         return _refused(request, error, work_item, token)
     except ConflictError as error:
-        return _next(request, Said(str(error), trouble=True), "gone")
-    return _next(request, Said(_("Saved: %(label)s") % {"label": name_of(request.access.project, label)}))
+        return _next(request, Flash(str(error), trouble=True), "gone")
+    return _next(request, Flash(_("Saved: %(label)s") % {"label": name_of(request.access.project, label)}))
 
 
 @needs("label", "POST")
@@ -118,8 +118,8 @@ def skip(request: ProjectRequest) -> HttpResponseBase:
             comment=request.POST.get("comment", ""),
         )
     except (ConflictError, InputError) as error:
-        return _next(request, Said(str(error), trouble=True), "gone")
-    return _next(request, Said(_("Skipped. Somebody else will look at it.")))
+        return _next(request, Flash(str(error), trouble=True), "gone")
+    return _next(request, Flash(_("Skipped. Somebody else will look at it.")))
 
 
 @needs("label", "POST")
@@ -130,8 +130,8 @@ def flag(request: ProjectRequest) -> HttpResponseBase:
     try:
         flag_own_work(work_item=work_item, author=request.user, text=request.POST.get("text", ""))
     except (ConflictError, InputError) as error:
-        return _next(request, Said(str(error), trouble=True), "gone")
-    return _next(request, Said(_("Flagged. A reviewer will look at it.")))
+        return _next(request, Flash(str(error), trouble=True), "gone")
+    return _next(request, Flash(_("Flagged. A reviewer will look at it.")))
 
 
 @needs("label", "POST")
@@ -141,11 +141,11 @@ def undo(request: ProjectRequest) -> HttpResponseBase:
         before = whole_number(data) if (data := request.POST.get("before")) else None
         task = queue.undo(project=request.access.project, user=request.user, before=before)
     except (ConflictError, InputError) as error:
-        return _next(request, Said(str(error), trouble=True), "gone")
+        return _next(request, Flash(str(error), trouble=True), "gone")
     if task is None:
-        return _next(request, Said(_("There is nothing to take back."), trouble=True), "nothing")
+        return _next(request, Flash(_("There is nothing to take back."), trouble=True), "nothing")
     said = _("Your last answer is back.") if task.correcting else _("The item that you skipped is back.")
-    return show(request, task, Said(said)) if request.htmx else redirected(request, task, Said(said))
+    return show(request, task, Flash(said)) if request.htmx else redirected(request, task, Flash(said))
 
 
 @needs("label", "POST")
@@ -193,7 +193,7 @@ def shortcuts(request: ProjectRequest) -> HttpResponseBase:
         if request.user.single_key_shortcuts
         else _("Single keys do nothing any more on this page.")
     )
-    return redirected(request, None, Said(said))
+    return redirected(request, None, Flash(said))
 
 
 # --- Answers ------------------------------------------------------------------------------------------------
@@ -201,22 +201,22 @@ def shortcuts(request: ProjectRequest) -> HttpResponseBase:
 
 def _correct(request: ProjectRequest, label: Label) -> HttpResponseBase:
     if label.work_item.batch.locked_at and request.POST.get("confirm") != "yes":
-        said = Said(_("Not changed. Tick the box first to say that you want to change it."), trouble=True)
+        said = Flash(_("Not changed. Tick the box first to say that you want to change it."), trouble=True)
         task = to_correct(label)
         return show(request, task, said) if request.htmx else redirected(request, task, said)
     try:
         newest = queue.correct(user=request.user, label_id=label.pk, **answer_of(request))
     except InputError as error:
-        said = Said(error.message, trouble=True)
+        said = Flash(error.message, trouble=True)
         return show(request, to_correct(label), said, typed=_typed(request))
     except ConflictError as error:
-        return _next(request, Said(str(error), trouble=True), "gone")
+        return _next(request, Flash(str(error), trouble=True), "gone")
     return _next(
-        request, Said(_("Corrected: %(label)s") % {"label": name_of(request.access.project, newest)})
+        request, Flash(_("Corrected: %(label)s") % {"label": name_of(request.access.project, newest)})
     )
 
 
-def _next(request: ProjectRequest, said: Said, outcome: str = "stored") -> HttpResponseBase:
+def _next(request: ProjectRequest, said: Flash, outcome: str = "stored") -> HttpResponseBase:
     if not request.htmx:
         return redirected(request, None, said)  # the page it is redirected to claims
     if holding(request) is None:
@@ -231,7 +231,7 @@ def _refused(request: ProjectRequest, error: InputError, work_item: int, token: 
     """The same item again with what was typed; it is not redirected, because that would lose it. Where the
     item has passed on meanwhile, the answer does not go to another one.
     """
-    said = Said(error.message, trouble=True)
+    said = Flash(error.message, trouble=True)
     task = queue.held_task(user=request.user, work_item_id=work_item, token=token)
     if task is not None:
         return show(request, task, said, typed=_typed(request))

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 
-from annotation.common.access import ProjectRequest, needs, public, told
+from annotation.common.access import ProjectRequest, needs, public, refusals_as_messages
 from annotation.common.forms import add_error
 from annotation.common.throttle import throttled
 from annotation.errors import HypacError
@@ -52,7 +52,7 @@ def invitation_new(request: ProjectRequest) -> HttpResponseBase:
 def invitation_revoke(request: ProjectRequest, invitation_id: int) -> HttpResponseBase:
     project = request.access.project
     invitation = get_object_or_404(Invitation, pk=invitation_id, project=project)
-    with told(request):
+    with refusals_as_messages(request):
         service.revoke_invitation(invitation=invitation, actor=request.user)
         messages.success(request, _("The invitation is taken back. Who has joined with it stays."))
     return redirect("members", project.slug)

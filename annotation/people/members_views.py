@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.common.access import ProjectRequest, needs, told
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.attempts import TooManyAttemptsError
 from annotation.common.forms import add_error
 from annotation.errors import HypacError
@@ -109,7 +109,7 @@ def member_role(request: ProjectRequest, user_id: int) -> HttpResponseBase:
     if not form.is_valid():
         messages.error(request, _("Choose one of the roles."))
     else:
-        with told(request):
+        with refusals_as_messages(request):
             service.change_role(
                 project=request.access.project, actor=request.user, user=user, role=form.cleaned_data["role"]
             )
@@ -123,7 +123,7 @@ def member_limits(request: ProjectRequest, user_id: int) -> HttpResponseBase:
     form = LimitsForm(request.POST)
     if not form.is_valid():
         return _member_page(request, membership, limits=form)
-    with told(request):
+    with refusals_as_messages(request):
         service.set_limits(
             project=request.access.project, actor=request.user, user=membership.user, **form.cleaned_data
         )
@@ -135,7 +135,7 @@ def member_limits(request: ProjectRequest, user_id: int) -> HttpResponseBase:
 def member_active(request: ProjectRequest, user_id: int) -> HttpResponseBase:
     user = _membership(request, user_id).user
     active = request.POST.get("active") == "1"
-    with told(request):
+    with refusals_as_messages(request):
         service.set_active(project=request.access.project, actor=request.user, user=user, active=active)
         words = _("%(name)s is active again.") if active else _(
             "%(name)s can do nothing here until you let them. Their labels stay."
@@ -160,7 +160,7 @@ def member_reset(request: ProjectRequest, user_id: int) -> HttpResponseBase:
 @needs("members.edit", "POST")
 def member_remove(request: ProjectRequest, user_id: int) -> HttpResponseBase:
     user = _membership(request, user_id).user
-    with told(request):
+    with refusals_as_messages(request):
         service.remove_member(project=request.access.project, actor=request.user, user=user)
         messages.success(
             request, _("%(name)s no longer takes part. Their labels stay.") % {"name": user.username}

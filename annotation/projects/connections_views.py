@@ -12,7 +12,7 @@ from django.urls import path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.common.access import ProjectRequest, needs, told
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.errors import HypacError
 from annotation.imports.fetching import KIND, fetch
 from annotation.models import Connection, Job
@@ -121,7 +121,7 @@ def connection_edit(request: ProjectRequest, connection_id: int) -> HttpResponse
 @needs("connections.edit", "POST")
 def connection_test(request: ProjectRequest, connection_id: int) -> HttpResponseBase:
     found = get_object_or_404(request.access.project.connections, pk=connection_id)
-    with told(request):
+    with refusals_as_messages(request):
         some = service.try_connection(connection=found)
         words = (
             _("It works; there are objects in it.") if some else _("It works; there is nothing in it yet.")
@@ -146,7 +146,7 @@ def import_fetch(request: ProjectRequest) -> HttpResponseBase:
     found = get_object_or_404(known, pk=int(number) if number.isdecimal() and len(number) < 19 else 0)
     slug = request.access.project.slug
     job = None
-    with told(request):
+    with refusals_as_messages(request):
         job = fetch(connection=found, user=request.user, key=request.POST.get("key", ""))
     return redirect("job", slug, job.pk) if job else redirect("import_upload", slug)
 

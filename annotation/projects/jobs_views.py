@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
-from annotation.common.access import ProjectRequest, needs, told
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.spreadsheets import as_text
 from annotation.imports.undo import undo_objection
 from annotation.jobs import running as service
@@ -88,7 +88,7 @@ def job_problems(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 @needs("jobs.edit", "POST")
 def job_cancel(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     found = _job(request, job_id)
-    with told(request):
+    with refusals_as_messages(request):
         if cancel_job(job=found, user=request.user):
             messages.success(request, _("Stopped. What it had finished is kept."))
         else:
@@ -99,7 +99,7 @@ def job_cancel(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 @needs("jobs.edit", "POST")
 def job_pause(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     found = _job(request, job_id)
-    with told(request):
+    with refusals_as_messages(request):
         pause_job(job=found, user=request.user)
         messages.success(request, _("It pauses as soon as what is under way has been stored."))
     return _back(request, found)
@@ -108,7 +108,7 @@ def job_pause(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 @needs("jobs.edit", "POST")
 def job_resume(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     found = _job(request, job_id)
-    with told(request):
+    with refusals_as_messages(request):
         resume_job(job=found, user=request.user)
         messages.success(request, _("It goes on where it stopped."))
     return _back(request, found)
@@ -117,7 +117,7 @@ def job_resume(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 @needs("jobs.edit", "POST")
 def job_retry(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     found = _job(request, job_id)
-    with told(request):
+    with refusals_as_messages(request):
         retry_job(job=found, user=request.user)
         messages.success(request, _("Started again; it goes on where it stopped."))
     return _back(request, found)
@@ -127,7 +127,7 @@ def job_retry(request: ProjectRequest, job_id: int) -> HttpResponseBase:
 def job_try_now(request: ProjectRequest, job_id: int) -> HttpResponseBase:
     """Make the next attempt of work that waits after a failure without waiting longer."""
     found = _job(request, job_id)
-    with told(request):
+    with refusals_as_messages(request):
         try_job_now(job=found, user=request.user)
         messages.success(request, _("It is tried now; it goes on where it stopped."))
     return _back(request, found)

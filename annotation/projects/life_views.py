@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.common.access import ProjectRequest, needs, told
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.projects import life as service
@@ -42,7 +42,7 @@ def manage(request: ProjectRequest) -> HttpResponseBase:
 @needs("project.archive", "POST")
 def archive(request: ProjectRequest) -> HttpResponseBase:
     project = request.access.project
-    with told(request):
+    with refusals_as_messages(request):
         service.archive_project(project=project, actor=request.user)
         messages.success(request, _("The project is archived. It can be looked at, and nothing changes."))
     return redirect("project_manage", project.slug)

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from annotation.common.access import ProjectRequest, needs, told
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.numbers import whole_number
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.comments import resolve_flag
@@ -31,7 +31,7 @@ FLAGS_PER_PAGE = 25
 
 
 @dataclass(frozen=True)
-class Said:
+class Flash:
     """What the reviewer is told: `trouble` where it did not go as meant; `change` is the work item whose
     decision they may still change.
     """
@@ -88,12 +88,12 @@ def review_decide(request: ProjectRequest) -> HttpResponseBase:
         if dispute is None:
             return _gone(request, work_item.pk)
         typed = {"value": value_of(request), "comment": request.POST.get("comment", "")}
-        return _show(request, dispute, Said(error.message, trouble=True), typed=typed)
+        return _show(request, dispute, Flash(error.message, trouble=True), typed=typed)
     except ConflictError as error:
-        return _next(request, Said(str(error), trouble=True), work_item.pk)
+        return _next(request, Flash(str(error), trouble=True), work_item.pk)
     names = dict(project.choices.values_list("key", "name"))
     words = _("Decided: %(label)s") % {"label": _short(in_words(settlement.value, names))}
-    return _next(request, Said(words, change=work_item.pk), work_item.pk)
+    return _next(request, Flash(words, change=work_item.pk), work_item.pk)
 
 
 @needs("review", "GET")
@@ -118,7 +118,7 @@ def flag_resolve(request: ProjectRequest, comment_id: int) -> HttpResponseBase:
         flag.resolved_at is None and not selectors.open_flags(project).filter(pk=comment_id).exists()
     ):
         raise Http404("no such flag in this project")
-    with told(request):
+    with refusals_as_messages(request):
         resolve_flag(comment=flag, actor=request.user)
         messages.success(request, _("The flag is resolved."))
     return redirect("review_flags", project.slug)
@@ -141,7 +141,7 @@ def agreement_page(request: ProjectRequest) -> HttpResponseBase:
 # --- Showing ------------------------------------------------------------------------------------------------
 
 
-def _next(request: ProjectRequest, said: Said, after: int) -> HttpResponseBase:
+def _next(request: ProjectRequest, said: Flash, after: int) -> HttpResponseBase:
     if not request.htmx:
         _tell(request, said)
         names = "&names=1" if _shows_names(request) else ""
@@ -152,18 +152,18 @@ def _next(request: ProjectRequest, said: Said, after: int) -> HttpResponseBase:
 
 def _gone(request: ProjectRequest, work_item: int) -> HttpResponseBase:
     return _next(
-        request, Said(_("This item does not wait for a decision any more."), trouble=True), work_item
+        request, Flash(_("This item does not wait for a decision any more."), trouble=True), work_item
     )
 
 
-def _tell(request: ProjectRequest, said: Said) -> None:
+def _tell(request: ProjectRequest, said: Flash) -> None:
     (messages.warning if said.trouble else messages.success)(request, said.text)
 
 
 def _show(
     request: ProjectRequest,
     dispute: Dispute | None,
-    said: Said | None = None,
+    said: Flash | None = None,
     *,
     taken: Label | None = None,
     typed: dict[str, Any] | None = None,

@@ -67,9 +67,9 @@ class TaskType:
     # --- How people answer ----------------------------------------------------------------------------------
 
     template: ClassVar[str] = "annotation/task_types/text.html"
-    """The controls of the form. It gets `task_type`, `choices`, `given` (the value that stands there at
-    first) and `reviewing`, which is true where a reviewer decides; its fields are called `value`, unless
-    `from_form` reads others.
+    """The controls of the form, on the page on which people label and on that of reviewers. It gets
+    `task_type`, `choices`, `given` (the value that stands there at first) and `reviewing`, which is true
+    where a reviewer decides. Its fields are called `value`; the pages have the buttons.
     """
     question: ClassVar[Lazy] = ""
     hint: ClassVar[Lazy] = ""

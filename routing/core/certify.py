@@ -18,9 +18,9 @@ from routing.core.plan import Plan, validate
 from routing.core.planner import smallest_n
 from routing.core.region import Region, feasible_region
 from routing.core.rules.fixed_sequence import Verdict, cheapest
+from routing.core.sample_split import ChainTest, SampleSplit, split_sample
 from routing.core.savings import Expected, expected
-from routing.core.targets import Promise
-from routing.core.trial import ChainTest, Trial, arrange
+from routing.core.targets import Guarantee
 
 __all__ = [
     "Calibration",
@@ -113,7 +113,7 @@ class Certification:
 class Selection:
     """The tests of one analysis and its choice: policy ``index`` of chain ``number``, 0 for people alone."""
 
-    trial: Trial
+    split: SampleSplit
     chains: tuple[Chain, ...]
     tests: tuple[ChainTest, ...]
     number: int
@@ -173,15 +173,15 @@ def certify_losses(
 ) -> Certification:
     """`certify` on losses that are already computed; the plan is taken as valid."""
     selection = select(plan, chains, losses, slices=slices)
-    trial, chains, tests, index = selection.trial, selection.chains, selection.tests, selection.index
+    split, chains, tests, index = selection.split, selection.chains, selection.tests, selection.index
     policy, test = selection.policy, tests[selection.number]
-    outlay = expected(plan, policy, asked=trial.asked)
+    outlay = expected(plan, policy, asked=split.asked)
     least = smallest_n(plan, chains=len(chains))
     shown = max(index, 1) if len(test.upper) > 1 else 0
     allowed = test.verdict.allowed[shown]
-    why_nothing = None if index else _why_nothing(plan, tests, trial.asked, least)
+    why_nothing = None if index else _why_nothing(plan, tests, split.asked, least)
     outcome = (
-        plan.target_rule().promises(promise(plan))
+        plan.target_rule().promises(guarantee(plan))
         if why_nothing is None
         else [say("nothing", reason=why_nothing)]
     )
@@ -191,12 +191,12 @@ def certify_losses(
         thresholds=policy.thresholds,
         chain=test.name if index else "",
         index=index,
-        asked=trial.asked,
+        asked=split.asked,
         unanswered=unanswered,
         allowed_errors=None if np.isnan(allowed) else int(allowed),
         required_errors=_required(test.verdict, index),
         observed_errors=float(test.upper[shown]),
-        pointwise_upper_bound=float(trial.upper_bounds(chosen)[0]) if index else None,
+        pointwise_upper_bound=float(split.upper_bounds(chosen)[0]) if index else None,
         prefix_lengths={test.name: dict(test.verdict.prefixes) for test in tests},
         tests=tests,
         chains=chains,
@@ -211,22 +211,22 @@ def select(
     plan: Plan, chains: Sequence[Chain], losses: ObservedLosses, *, slices: Bins | None = None
 ) -> Selection:
     """The tests along the chains and the choice among what they certify, without words or further figures."""
-    return select_in(*arrange(plan, chains, losses, slices))
+    return select_in(*split_sample(plan, chains, losses, slices))
 
 
-def select_in(trial: Trial, chains: tuple[Chain, ...]) -> Selection:
-    """`select` in a trial that is arranged already, its chain learnt where the rule learns one."""
-    _check_chains(trial.plan, chains)
-    level = trial.plan.exact_alpha / len(chains)
-    tests = tuple(trial.test(chain, level) for chain in chains)
+def select_in(split: SampleSplit, chains: tuple[Chain, ...]) -> Selection:
+    """`select` on labels that are split already, its chain learnt where the rule learns one."""
+    _check_chains(split.plan, chains)
+    level = split.plan.exact_alpha / len(chains)
+    tests = tuple(split.test(chain, level) for chain in chains)
     number, index = _choose(chains, tests)
-    return Selection(trial, chains, tests, number, index)
+    return Selection(split, chains, tests, number, index)
 
 
-def promise(plan: Plan) -> Promise:
+def guarantee(plan: Plan) -> Guarantee:
     """What the words of a certificate of ``plan`` depend on."""
     loss = plan.loss_function()
-    return Promise(
+    return Guarantee(
         epsilon=plan.epsilon,
         alpha=plan.alpha,
         binary=loss.binary,
@@ -306,12 +306,12 @@ def risk_path(plan: Plan, chain: Chain, calibration: Calibration, *, chains: int
     of the certification; the items that taught it are left out.
     """
     losses = observed_losses(calibration, loss=plan.loss_function(), sources=plan.sources)
-    trial = Trial.of(plan, losses)
+    split = SampleSplit.of(plan, losses)
     thresholds = pack_thresholds(policy.thresholds for policy in chain.policies)
-    evidence = trial.evidence(thresholds)
+    evidence = split.evidence(thresholds)
     estimates = evidence.mean if plan.constant_p else evidence.weighted_mean
-    bounds = trial.upper_bounds(thresholds)
-    verdict = trial.test(chain, plan.exact_alpha / chains).verdict
+    bounds = split.upper_bounds(thresholds)
+    verdict = split.test(chain, plan.exact_alpha / chains).verdict
     return [
         RiskPoint(index, policy.expected_cost, float(total), float(estimate), float(bound), bool(good))
         for index, (policy, total, estimate, bound, good) in enumerate(

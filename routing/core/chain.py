@@ -15,9 +15,16 @@ import numpy as np
 
 from routing.core.arrays import Bools, Floats, Ints, Keys
 from routing.core.bins import Bins, make_bins
-from routing.core.forecast import Costs, assumed, by_attribution, by_disagreement, by_labels, pass_on_costs
 from routing.core.keys import Thresholds, pack_thresholds
 from routing.core.pilot import PilotData
+from routing.core.pilot_losses import (
+    Costs,
+    assumed,
+    by_attribution,
+    by_disagreement,
+    by_labels,
+    pass_on_costs,
+)
 from routing.core.plan import Plan
 from routing.core.rules import multi_chain, split_fixed_sequence
 

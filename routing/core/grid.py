@@ -18,15 +18,15 @@ import numpy as np
 from routing.core.arrays import Floats, Ints, Keys
 from routing.core.calibration import ObservedLosses, cumulative
 from routing.core.keys import V_MAX, Key, Thresholds, pack, pack_threshold
-from routing.core.least import Least
 from routing.core.plan import Plan
+from routing.core.range_argmin import RangeArgmin
 
 TUPLES = 200_000
 """Largest number of heads u_1 .. u_{S-2} that is walked; with more, fewer scores are looked at."""
 
 
 @dataclass(frozen=True)
-class Heads:
+class LeadingThresholds:
     """Rising tuples of places for all thresholds but the last.
 
     Attributes
@@ -83,12 +83,12 @@ class ScoreGrid:
         return np.asarray(self.paid[:, -2] - self.paid[:, -1], dtype=np.float64)
 
     @cached_property
-    def least(self) -> Least:
+    def least(self) -> RangeArgmin:
         """Where `gain` is least between two places."""
-        return Least(self.gain)
+        return RangeArgmin(self.gain)
 
     @cached_property
-    def heads(self) -> Heads:
+    def heads(self) -> LeadingThresholds:
         """All heads of S <= 3 sources; with more, those on as fine a grid as `TUPLES` allows."""
         length = self.sources - 2
         if length < 2:
@@ -97,7 +97,7 @@ class ScoreGrid:
             places = _rising(self.coarse(_most_places(length, TUPLES)), length)
         ends = places[:, -1] if length else np.zeros(len(places), dtype=np.int64)
         tuples = np.column_stack([places, ends])  # the band of the last model is empty
-        return Heads(
+        return LeadingThresholds(
             places=places,
             ends=ends,
             sums=self.totals(tuples) - self.last[:, ends],

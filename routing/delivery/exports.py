@@ -138,7 +138,7 @@ def _is_there(bucket: Bucket, key: str, *, sha256: str, size: int, overwrite: bo
 
 
 def _send(context: JobContext, bucket: Bucket, key: str, entry: DeliveryFile, *, overwrite: bool) -> None:
-    def told(done: int) -> None:
+    def report_progress(done: int) -> None:
         context.progress(stage=f"{done:,} / {entry.file.size:,}: {entry.name}"[:100])
 
     with open_file(entry.file) as content:
@@ -149,7 +149,7 @@ def _send(context: JobContext, bucket: Bucket, key: str, entry: DeliveryFile, *,
             sha256=entry.file.sha256,
             media_type=entry.media_type,
             overwrite=overwrite,
-            progress=told,
+            progress=report_progress,
         )
     found = bucket.look(key)
     if found is None or (found.sha256, found.size) != (entry.file.sha256, entry.file.size):

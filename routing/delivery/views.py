@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.common import limits
-from annotation.common.access import ProjectRequest, needs, told
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.errors import HypacError
 from annotation.jobs.progress import job_progress
 from annotation.jobs.running import UNFINISHED
@@ -96,7 +96,7 @@ def run_deliver(request: ProjectRequest, number: int) -> HttpResponseBase:
     """What is chosen on the page of the deliveries; from elsewhere all items in the usual formats."""
     project, asked = request.access.project, request.POST
     run = get_object_or_404(Run, project=project, number=number)
-    with told(request):
+    with refusals_as_messages(request):
         since = _number(asked.get("since", ""))
         deliver(
             run=run,
@@ -118,7 +118,7 @@ def delivery_export(request: ProjectRequest, delivery_id: int) -> HttpResponseBa
     )
     connection = get_object_or_404(project.connections, pk=_number(request.POST.get("connection", "")))
     job = None
-    with told(request):
+    with refusals_as_messages(request):
         job = export_delivery(
             delivery=delivery,
             connection=connection,

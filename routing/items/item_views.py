@@ -6,7 +6,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
-from annotation.common.access import ProjectRequest, needs, told
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.labelling.comments import add_comment, resolve_flag
 from routing.items import filter_words as words
 from routing.items.history import item_history
@@ -42,7 +42,7 @@ def item_comment(request: ProjectRequest, item_id: int) -> HttpResponseBase:
     project = request.access.project
     found = get_object_or_404(project.items.select_related("project"), pk=item_id)
     flag = "flag" in request.POST
-    with told(request):
+    with refusals_as_messages(request):
         add_comment(item=found, author=request.user, text=request.POST.get("text", ""), is_flag=flag)
         messages.success(request, _("Flagged.") if flag else _("Comment saved."))
     return redirect("item", project.slug, found.pk)
@@ -58,7 +58,7 @@ def item_flag_resolve(request: ProjectRequest, item_id: int, comment_id: int) ->
         item=item_id,
         item__project=project,
     )
-    with told(request):
+    with refusals_as_messages(request):
         resolve_flag(comment=comment, actor=request.user)
         messages.success(request, _("The flag is seen to."))
     return redirect("item", project.slug, item_id)

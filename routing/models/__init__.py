@@ -7,7 +7,7 @@ from routing.models.runs import PoolItem, Run, RunSource
 from routing.models.sent import SentAnswer, SourceRevision
 from routing.models.sources import ModelPrice, Source
 from routing.models.spend import Reservation, Spend
-from routing.models.tries import SourceTry
+from routing.models.trial_calls import SourceTry
 
 __all__ = [
     "Certificate",

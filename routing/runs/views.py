@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
 from annotation.common import limits
-from annotation.common.access import ProjectRequest, needs, told
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Job, User
@@ -157,7 +157,7 @@ def _act(
 ) -> HttpResponseBase:
     found = _run(request, number)
     user: User = request.user
-    with told(request):
+    with refusals_as_messages(request):
         service_call(run=found, user=user)
         messages.success(request, words)
     return redirect("run", request.access.project.slug, number)

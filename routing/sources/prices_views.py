@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.common.access import ProjectRequest, needs, told
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from routing.core_language import translated
@@ -73,7 +73,7 @@ def price_edit(request: ProjectRequest, price_id: int) -> HttpResponseBase:
 @needs("sources.edit", "POST")
 def price_delete(request: ProjectRequest, price_id: int) -> HttpResponseBase:
     price = _price(request, price_id)
-    with told(request):
+    with refusals_as_messages(request):
         delete_price(price=price, user=request.user)
         messages.success(request, _("%(name)s is removed.") % {"name": price.name})
     return redirect("prices", request.access.project.slug)

@@ -38,7 +38,7 @@ from routing.sources.visibility import output_is_open
 
 KIND = "predictions"
 CHUNK = 2_000
-Told = tuple[str, str]
+LineProblem = tuple[str, str]
 
 
 @dataclass
@@ -161,7 +161,7 @@ class _Reading:
         self._longest = 4 * settings.HYPAC_MAX_CELL_CHARACTERS
         self._compares = output_is_open(project)
 
-    def read(self, number: int, text: str) -> tuple[int, Line | Told]:
+    def read(self, number: int, text: str) -> tuple[int, Line | LineProblem]:
         where = _place(number)
         if len(text) > self._longest:
             return number, (where, _("It has more than %(most)s characters.") % {"most": self._longest})
@@ -174,7 +174,7 @@ class _Reading:
         answer = json.loads(json.dumps(storable.document(line.answer)))
         return number, Line(storable.text(line.external_id, 300), answer)
 
-    def store(self, made: Sequence[tuple[int, Line | Told]], counts: Counts) -> None:
+    def store(self, made: Sequence[tuple[int, Line | LineProblem]], counts: Counts) -> None:
         """Inside the chunk's transaction. Nobody starts a run meanwhile: `start_run` takes the same lock."""
         Project.objects.select_for_update().get(pk=self._project.pk)
         problems = [(number, entry) for number, entry in made if not isinstance(entry, Line)]

@@ -7,7 +7,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
-from annotation.common.access import ProjectRequest, needs, told
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.jobs import running as jobs
 from annotation.jobs.progress import job_progress
 from annotation.projects.jobs_views import STOP_POLLING
@@ -23,7 +23,7 @@ def source_try(request: ProjectRequest, source_id: int) -> HttpResponseBase:
     """The newest try; a POST starts another one. htmx asks again until the job has ended."""
     source = _source(request, source_id)
     if request.method == "POST":
-        with told(request):
+        with refusals_as_messages(request):
             start_try(source=source, user=request.user)
         return redirect("source_try", request.access.project.slug, source.pk)
     shown = newest_try(source)
@@ -47,7 +47,7 @@ def source_try(request: ProjectRequest, source_id: int) -> HttpResponseBase:
 def source_try_price(request: ProjectRequest, source_id: int) -> HttpResponseBase:
     """Take the mean cost of the newest try as the price per label."""
     source = _source(request, source_id)
-    with told(request):
+    with refusals_as_messages(request):
         shown = newest_try(source)
         if shown.tried is None:
             messages.error(request, _("Try the source first."))

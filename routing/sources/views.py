@@ -7,7 +7,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 
-from annotation.common.access import ProjectRequest, needs, told
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Project
@@ -108,7 +108,7 @@ def source_edit(request: ProjectRequest, source_id: int) -> HttpResponseBase:
 @needs("sources.edit", "POST")
 def source_delete(request: ProjectRequest, source_id: int) -> HttpResponseBase:
     source = get_object_or_404(Source, project=request.access.project, pk=source_id)
-    with told(request):
+    with refusals_as_messages(request):
         delete_source(source=source, user=request.user)
         messages.success(request, _("%(name)s is removed.") % {"name": source.name})
     return redirect("sources", request.access.project.slug)
@@ -117,7 +117,7 @@ def source_delete(request: ProjectRequest, source_id: int) -> HttpResponseBase:
 @needs("sources.edit", "POST")
 def source_move(request: ProjectRequest, source_id: int) -> HttpResponseBase:
     source = get_object_or_404(Source, project=request.access.project, pk=source_id)
-    with told(request):
+    with refusals_as_messages(request):
         move_source(source=source, user=request.user, up=request.POST.get("direction") == "up")
     return redirect("sources", request.access.project.slug)
 

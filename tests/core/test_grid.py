@@ -15,7 +15,7 @@ from routing.core.arrays import Floats, Ints
 from routing.core.calibration import sorted_losses
 from routing.core.grid import TUPLES, ScoreGrid, score_grid
 from routing.core.keys import Key, pack_thresholds
-from routing.core.least import Least
+from routing.core.range_argmin import RangeArgmin
 from routing.core.route import route
 from tests.core.worlds import plan_of
 
@@ -24,7 +24,7 @@ from tests.core.worlds import plan_of
 def test_the_last_of_the_least_values_in_every_range(numbers: list[int]) -> None:
     values = np.array(numbers, dtype=float)
     start, stop = np.nonzero(np.arange(len(values))[:, None] <= np.arange(len(values)))
-    found = Least(values).within(start, stop)
+    found = RangeArgmin(values).within(start, stop)
     for i, j, position in zip(start, stop, found, strict=True):
         piece = numbers[i : j + 1]
         assert position == max(k for k in range(i, j + 1) if numbers[k] == min(piece))

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from routing.core import trial
+from routing.core import sample_split
 from routing.core.arrays import Floats, Keys
 from routing.core.bins import Bins, make_bins
 from routing.core.bounds.hypergeometric import tail
@@ -24,8 +24,8 @@ from routing.core.keys import Key, count_at_or_below, pack, pack_thresholds
 from routing.core.plan import Plan
 from routing.core.planner import outlook, smallest_n
 from routing.core.rules.split_fixed_sequence import first_part
+from routing.core.sample_split import SampleSplit
 from routing.core.targets.dataset import two_levels
-from routing.core.trial import Trial
 from tests.core.worlds import at, make_world, plan_of, policies
 
 RULE = "split_fixed_sequence"
@@ -56,13 +56,13 @@ def hostile(plan: Plan, slices: Bins, keys: Keys, losses: Floats) -> Chain:
     return policies(sequence, costs=[100.0, *rng.permutation(5).astype(float)], name="learnt")
 
 
-@pytest.mark.parametrize("learner", [hostile, trial.learn_chain])
+@pytest.mark.parametrize("learner", [hostile, sample_split.learn_chain])
 @pytest.mark.parametrize("target", ["dataset", "pool"])
 @pytest.mark.parametrize(("size", "asked", "share"), [(7, 4, "0.25"), (7, 5, "0.4")])
 def test_false_certificates_of_all_draws(
     monkeypatch: pytest.MonkeyPatch, learner: object, target: str, size: int, asked: int, share: str
 ) -> None:
-    monkeypatch.setattr(trial, "learn_chain", learner)
+    monkeypatch.setattr(sample_split, "learn_chain", learner)
     rng = np.random.default_rng(size)
     u, v = (np.arange(size) + 0.5) / size, np.zeros(size, dtype=np.int64)
     slices = make_bins(u, v, count=size, whole_ties=False)
@@ -121,7 +121,7 @@ def test_the_pool_is_tested_with_what_the_first_part_has_left(known: int, blank:
     for errors in (allowed, allowed + 1):
         first = [0.0] * (100 - known) + [1.0] * known
         losses = observed(first, [1.0] * errors + [0.0] * (400 - errors), blank_first=blank)
-        test = Trial.of(plan, losses).test(EVERYTHING, plan.exact_alpha)
+        test = SampleSplit.of(plan, losses).test(EVERYTHING, plan.exact_alpha)
         assert test.verdict.eligible[1] == (errors <= allowed)
         assert test.verdict.allowed[1] == allowed
         assert (test.upper[1], test.taught.upper[1]) == (errors, known)  # type: ignore[union-attr]
@@ -134,7 +134,7 @@ def test_nothing_is_rejected_where_the_first_part_alone_has_used_up_the_budget()
         )
         first = first_part(2990, plan.split_share)
         losses = observed([1.0] * 30 + [0.0] * (first - 30), [0.0] * (2990 - first))
-        test = Trial.of(plan, losses).test(EVERYTHING, plan.exact_alpha)
+        test = SampleSplit.of(plan, losses).test(EVERYTHING, plan.exact_alpha)
         assert plan.budget == floor(Decimal(epsilon) * 3000)
         assert test.verdict.eligible[1] == certified
         assert (test.verdict.allowed[1] >= 0) == certified
@@ -149,7 +149,7 @@ def test_other_bounds_take_off_what_the_first_part_has_used(bound: str) -> None:
         passing = [
             errors
             for errors in range(25)
-            if Trial.of(
+            if SampleSplit.of(
                 plan,
                 observed(
                     ([1.0] * known + [0.0] * (200 - known))[:200],
@@ -178,7 +178,7 @@ def test_the_data_set_forgives_what_people_mended_in_the_first_part_but_not_what
                 [1.0] * errors + [0.0] * (400 - errors),
                 blank_first=blank,
             )
-            eligible = Trial.of(plan, losses).test(EVERYTHING, plan.exact_alpha).verdict.eligible[1]
+            eligible = SampleSplit.of(plan, losses).test(EVERYTHING, plan.exact_alpha).verdict.eligible[1]
             assert eligible == (errors <= levels.narrow or levels.s <= errors <= levels.wide)
 
 
@@ -187,7 +187,7 @@ def test_the_population_is_tested_on_the_rest_alone() -> None:
     for errors in range(10, 16):
         passes = stats.binom.cdf(errors, 400, 0.05) <= 0.05
         losses = observed([1.0] * 100, [1.0] * errors + [0.0] * (400 - errors))
-        assert Trial.of(plan, losses).test(EVERYTHING, plan.exact_alpha).verdict.eligible[1] == passes
+        assert SampleSplit.of(plan, losses).test(EVERYTHING, plan.exact_alpha).verdict.eligible[1] == passes
 
 
 def world_losses(order: NDArray[np.int64] | None = None) -> tuple[Plan, Bins, ObservedLosses]:
@@ -287,7 +287,7 @@ def test_the_rest_is_a_sample_of_its_own_whatever_the_probability_of_asking() ->
     plan = plan_of(3000, 800, p="0.5", costs=(1, 10), target="pool", rule=RULE, split_share="0.25")
     losses = observed([0.0] * 100, [1.0] * 30 + [0.0] * 270)
     losses = ObservedLosses(losses.keys, losses.upper, losses.lower, 800, 2 * losses.order)
-    evidence = Trial.of(plan, losses).evidence(EVERYTHING.thresholds)
+    evidence = SampleSplit.of(plan, losses).evidence(EVERYTHING.thresholds)
     assert (evidence.asked, evidence.drawn, evidence.pool_size) == (300, 300, 2900)
     np.testing.assert_allclose(evidence.weighted_mean, [0.0, 0.1])
     np.testing.assert_allclose(evidence.mean, [0.0, 0.1])

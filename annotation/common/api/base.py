@@ -21,7 +21,7 @@ from rest_framework.views import APIView
 
 from annotation.common import limits
 from annotation.common.api.allowed import bound_numbers, name_choices
-from annotation.common.api.idempotency import Answered, Keyed, take_up
+from annotation.common.api.idempotency import Answered, Keyed, begin_idempotent
 from annotation.common.api.places import opened, sealed
 from annotation.common.api.problems import PROBLEM, problem_response
 from annotation.common.api.schema import HypacSchema
@@ -81,7 +81,7 @@ class ApiView(APIView):
         self._refuse_unknown_query()
         refuse_pieces(request)
         if hasattr(self, str(request.method).lower()):
-            self._keyed = take_up(request)
+            self._keyed = begin_idempotent(request)
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """Stores the answer to a request that came with an Idempotency-Key."""

@@ -75,7 +75,7 @@ class _Hashed:
         """Whether less came than was said, which another try may cure."""
         return self.size < self.length
 
-    def whole(self) -> str:
+    def full_digest(self) -> str:
         """Of all of it. What is larger than anything that is taken in is read no further."""
         most = settings.HYPAC_MAX_UPLOAD_BYTES + _CHUNK
         while self.size <= most and self.read(_CHUNK):
@@ -109,7 +109,7 @@ class Keyed:
     def _store(self, response: Any, secret: bool) -> None:
         hidden = (secret and response.status_code < 400) or response.streaming
         body = None if hidden or len(response.content) > LARGEST_BODY else response.content
-        content = self.hashed.whole() if self.hashed else self.row.content
+        content = self.hashed.full_digest() if self.hashed else self.row.content
         if self.hashed and self.hashed.broke_off():
             self.forget()
             return
@@ -122,7 +122,7 @@ class Keyed:
         )
 
 
-def take_up(request: Request) -> Keyed | None:
+def begin_idempotent(request: Request) -> Keyed | None:
     """None for a request without a key. Raises Answered for one that was answered before, and what is wrong
     with one that cannot be taken up.
     """
@@ -152,7 +152,7 @@ def take_up(request: Request) -> Keyed | None:
         )
     if row.status is None:
         raise AtWork
-    if hashed is not None and hashed.whole() != row.content:
+    if hashed is not None and hashed.full_digest() != row.content:
         raise _cut_off() if hashed.broke_off() else OtherRequest()
     raise Answered(_again(row))
 

@@ -12,7 +12,7 @@ from django.urls import path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.common.access import ProjectRequest, needs, told
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.events import EVENTS
 from annotation.common.forms import add_error
 from annotation.errors import HypacError, InputError
@@ -124,7 +124,7 @@ def webhook_redeliver(request: ProjectRequest, webhook_id: int, sent_id: int) ->
     delivery = WebhookDelivery.objects.select_related("webhook__project").filter(webhook=found, pk=sent_id)
     if not delivery:
         raise Http404("no such message")
-    with told(request):
+    with refusals_as_messages(request):
         service.redeliver(delivery=delivery[0], actor=request.user)
         messages.success(request, _("The message is sent again."))
     return _back(found)

@@ -104,7 +104,7 @@ def amount(params: Mapping[str, Any], name: str, default: str) -> Decimal:
     return value
 
 
-def whole(params: Mapping[str, Any], name: str, default: int, least: int, most: int) -> int:
+def whole_number(params: Mapping[str, Any], name: str, default: int, least: int, most: int) -> int:
     """A parameter that is a whole number from ``least`` to ``most``."""
     value = params.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:

@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Event, Lock, Timer
 from typing import Any
 
-from routing.core.losses.base import Loss, LossError, flag, known_parameters, short, whole
+from routing.core.losses.base import Loss, LossError, flag, known_parameters, short, whole_number
 from routing.core.messages import gettext_noop
 
 SCRIPT = Path(__file__).with_name("math_worker.py")
@@ -190,7 +190,7 @@ class MathEquivalenceKind:
         if find_spec("math_verify") is None:
             raise LossError("the loss 'math_equivalence' needs the package math-verify; install it with pip")
         return MathEquivalence(
-            decimals=whole(params, "decimals", 6, 0, 30),
+            decimals=whole_number(params, "decimals", 6, 0, 30),
             strict=flag(params, "strict", True),
-            seconds=whole(params, "seconds", 10, 1, 600),
+            seconds=whole_number(params, "seconds", 10, 1, 600),
         )

@@ -24,7 +24,7 @@ BLOCK = 16
 
 
 @dataclass(frozen=True)
-class Taught:
+class LearningSplit:
     """What the asked items that taught a chain say about its J policies; the tests are made on the rest.
 
     Attributes
@@ -41,7 +41,7 @@ class Taught:
 
 
 @dataclass(frozen=True)
-class Promise:
+class Guarantee:
     """What the words of a certificate depend on.
 
     Attributes
@@ -92,7 +92,7 @@ class Target(ABC):
         lower: Floats,
         epsilon: Fraction,
         level: Fraction,
-        taught: Taught | None = None,
+        taught: LearningSplit | None = None,
     ) -> Verdict:
         """Test a chain at ``level``.
 
@@ -190,32 +190,32 @@ class Target(ABC):
             start, width = stop, 2 * width
         return passes
 
-    def promises(self, promise: Promise) -> list[Message]:
+    def promises(self, guarantee: Guarantee) -> list[Message]:
         """What a certificate promises, in sentences for somebody who answers for the quality of the data."""
-        return [self.claim(promise), say(NOT_COUNTED), *self.more(promise)]
+        return [self.claim(guarantee), say(NOT_COUNTED), *self.more(guarantee)]
 
-    def claim(self, promise: Promise) -> Message:
+    def claim(self, guarantee: Guarantee) -> Message:
         """What is at most epsilon, and how often."""
         params = {
-            "epsilon": plain(promise.epsilon),
-            "odds": percent(1 - promise.alpha),
-            "alpha": plain(promise.alpha),
+            "epsilon": plain(guarantee.epsilon),
+            "odds": percent(1 - guarantee.alpha),
+            "alpha": plain(guarantee.alpha),
         }
         kind, of = "differ", ""
-        if promise.binary:
-            params["share"] = percent(promise.epsilon)
-        if promise.loss != "zero_one" or not promise.binary:
-            kind = "loss" if promise.binary else "mean"
-            params["loss"] = promise.loss
-        if (size := self.size_named(promise)) is not None:
+        if guarantee.binary:
+            params["share"] = percent(guarantee.epsilon)
+        if guarantee.loss != "zero_one" or not guarantee.binary:
+            kind = "loss" if guarantee.binary else "mean"
+            params["loss"] = guarantee.loss
+        if (size := self.size_named(guarantee)) is not None:
             of, params["size"] = "_of", str(size)
         return Message(f"{self.name}.{kind}{of}", params)
 
-    def size_named(self, promise: Promise) -> int | None:
+    def size_named(self, guarantee: Guarantee) -> int | None:
         """The number of items that the claim names, if it names one."""
         return None
 
-    def more(self, promise: Promise) -> list[Message]:
+    def more(self, guarantee: Guarantee) -> list[Message]:
         """What else belongs to it, in sentences."""
         return []
 

@@ -15,7 +15,7 @@ from routing.core.bounds.base import Bound, Evidence
 from routing.core.bounds.hypergeometric import Hypergeometric, largest_count, largest_self_consistent
 from routing.core.messages import Message, gettext_noop, say
 from routing.core.rules.fixed_sequence import Verdict, prefix
-from routing.core.targets.base import Promise, Target, Taught
+from routing.core.targets.base import Guarantee, LearningSplit, Target
 
 WIDE_SHARE = Fraction(9, 10)
 """Part of the level that the wide test gets; the narrow one gets the rest."""
@@ -83,7 +83,7 @@ class DataSet(Target):
         lower: Floats,
         epsilon: Fraction,
         level: Fraction,
-        taught: Taught | None = None,
+        taught: LearningSplit | None = None,
     ) -> Verdict:
         if not isinstance(bound, Hypergeometric):
             # T / N <= epsilon implies D <= epsilon: any bound on the pool serves.
@@ -133,12 +133,12 @@ class DataSet(Target):
             pool_size=evidence.pool_size, asked=evidence.asked, budget=budget, level=level, spent=spent
         )
 
-    def size_named(self, promise: Promise) -> int | None:
-        return promise.whole_size
+    def size_named(self, guarantee: Guarantee) -> int | None:
+        return guarantee.whole_size
 
-    def more(self, promise: Promise) -> list[Message]:
+    def more(self, guarantee: Guarantee) -> list[Message]:
         said = []
-        if promise.labelled_before:
-            said.append(say("dataset.labelled_before", before=promise.labelled_before))
-        said.append(say("dataset.through_pool" if promise.through_pool else "dataset.people_are_right"))
+        if guarantee.labelled_before:
+            said.append(say("dataset.labelled_before", before=guarantee.labelled_before))
+        said.append(say("dataset.through_pool" if guarantee.through_pool else "dataset.people_are_right"))
         return said

@@ -210,12 +210,12 @@ class TestFence:
 
     def test_the_heart_beats_while_a_chunk_takes_long(self, make_job, settings, monkeypatch) -> None:
         beats = []
-        real = job_context.mine
+        real = job_context.claimed_by
         monkeypatch.setattr(
-            job_context, "mine", lambda *arguments: beats.append(1) or real(*arguments).none()
+            job_context, "claimed_by", lambda *arguments: beats.append(1) or real(*arguments).none()
         )
         settings.HYPAC_JOB_STALE_SECONDS = 0.01
-        with job_context.heart(1, "t"):
+        with job_context.keep_heartbeat(1, "t"):
             for _ in range(3000):
                 if len(beats) >= 2:
                     break
@@ -229,13 +229,13 @@ class TestFence:
         self, make_job, settings, monkeypatch
     ) -> None:
         beats = []
-        real = job_context.mine
+        real = job_context.claimed_by
         monkeypatch.setattr(
-            job_context, "mine", lambda *arguments: beats.append(1) or real(*arguments).none()
+            job_context, "claimed_by", lambda *arguments: beats.append(1) or real(*arguments).none()
         )
         settings.HYPAC_JOB_STALE_SECONDS = 0.01
         answers = job_context.threading.Event()
-        with job_context.heart(1, "t", also=answers.wait):
+        with job_context.keep_heartbeat(1, "t", also=answers.wait):
             for _ in range(3000):
                 if len(beats) >= 3:
                     break

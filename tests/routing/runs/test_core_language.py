@@ -15,10 +15,10 @@ from routing.core.messages import TEMPLATES, from_json, say, sentences, to_json
 from routing.core.plan import Plan
 from routing.core.planner import outlook
 from routing.core.targets import TARGETS
-from routing.core.targets.base import Promise
+from routing.core.targets.base import Guarantee
 from routing.core_language import in_words, stored_in_words, translated
 
-PROMISE = Promise(epsilon=Decimal("0.05"), alpha=Decimal("0.1"))
+PROMISE = Guarantee(epsilon=Decimal("0.05"), alpha=Decimal("0.1"))
 PROMISES = [
     replace(
         PROMISE, binary=binary, loss="numeric", through_pool=pool, whole_size=size, labelled_before=before
@@ -30,8 +30,8 @@ PROMISES = [
 @pytest.mark.parametrize("target", list(TARGETS), ids=lambda target: target.name)
 @pytest.mark.parametrize("blanks", [0, 1, 2])
 def test_a_certificate_is_told_in_french(target, blanks):
-    for promise in PROMISES:
-        said = [*target.promises(promise), *_blanks(blanks), say(DEARER)]
+    for guarantee in PROMISES:
+        said = [*target.promises(guarantee), *_blanks(blanks), say(DEARER)]
         with override("fr"):
             french = in_words(said)
         assert french != sentences(said)

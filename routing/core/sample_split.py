@@ -17,7 +17,7 @@ from routing.core.chain import Chain, Policy, learn_chain
 from routing.core.plan import Plan
 from routing.core.rules import split_fixed_sequence
 from routing.core.rules.fixed_sequence import Verdict
-from routing.core.targets import Taught
+from routing.core.targets import LearningSplit
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ChainTest:
         Observed losses K+ and K- on the items that the tests were made on.
     verdict
         Which policies are certified, and with which limits.
-    taught : Taught or None
+    taught : LearningSplit or None
         The same of the items that taught the chain, where it was learnt from labels.
     weighted : (J,) or None
         Sum of Z l / p_i over the drawn items, where the p_i vary.
@@ -44,12 +44,12 @@ class ChainTest:
     upper: Floats
     lower: Floats
     verdict: Verdict
-    taught: Taught | None = None
+    taught: LearningSplit | None = None
     weighted: Floats | None = None
 
 
 @dataclass(frozen=True)
-class Trial:
+class SampleSplit:
     """Asked items to test on, and what they are a simple random sample of.
 
     Attributes
@@ -66,7 +66,7 @@ class Trial:
     first: ObservedLosses | None = None
 
     @classmethod
-    def of(cls, plan: Plan, losses: ObservedLosses) -> Trial:
+    def of(cls, plan: Plan, losses: ObservedLosses) -> SampleSplit:
         """All of ``losses``, or split into two parts where the rule learns its chain from the first."""
         if plan.rule != split_fixed_sequence.RULE.name:
             return cls(plan, losses)
@@ -122,36 +122,36 @@ class Trial:
             bounds = (known + bounds * self.pool_size) / plan.pool_size
         return np.asarray(bounds * (plan.pool_size / plan.whole_size), dtype=np.float64)
 
-    def _taught(self, thresholds: Keys) -> Taught | None:
+    def _taught(self, thresholds: Keys) -> LearningSplit | None:
         if self.first is None:
             return None
         upper, _, lower = self.first.totals(thresholds)
-        return Taught(self.first.asked, upper, lower)
+        return LearningSplit(self.first.asked, upper, lower)
 
 
-def arrange(
+def split_sample(
     plan: Plan, chains: Sequence[Chain], losses: ObservedLosses, slices: Bins | None
-) -> tuple[Trial, tuple[Chain, ...]]:
-    """The trial of a plan and the chains to test in it, for `split_fixed_sequence` the one learnt now.
+) -> tuple[SampleSplit, tuple[Chain, ...]]:
+    """The labels of a plan to test on and the chains to test, for `split_fixed_sequence` the one learnt now.
 
     Raises
     ------
     ValueError
         The rule needs ``slices`` and no chains, or the other way round.
     """
-    trial = Trial.of(plan, losses)
-    if trial.first is None:
+    split = SampleSplit.of(plan, losses)
+    if split.first is None:
         if slices is not None:
             raise ValueError(f"the rule '{plan.rule}' learns no chain, so it takes no slices")
-        return trial, tuple(chains)
+        return split, tuple(chains)
     if slices is None or chains:
         raise ValueError(
             f"the rule '{plan.rule}' learns its chain from the first labels: pass the slices of the pool and "
             "no chains"
         )
-    if not trial.first.asked:
-        return trial, (_people_alone(plan, slices),)
-    return trial, (learn_chain(plan, slices, trial.first.keys, trial.first.upper),)
+    if not split.first.asked:
+        return split, (_people_alone(plan, slices),)
+    return split, (learn_chain(plan, slices, split.first.keys, split.first.upper),)
 
 
 def _people_alone(plan: Plan, slices: Bins) -> Chain:

@@ -7,7 +7,7 @@ import numpy as np
 from routing.core.arrays import Floats, Ints
 
 
-class Least:
+class RangeArgmin:
     """Positions of the least values of ``values`` (n,) in ranges; the last of equals.
 
     Level k of the table (sparse, n log n) holds the position for each range of length 2**k; two of them cover
