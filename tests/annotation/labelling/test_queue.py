@@ -17,7 +17,7 @@ from testbed.factories import add_member, make_items, make_project, make_user
 State = WorkItem.State
 
 
-def state_of(task: queue.Task) -> str:
+def state_of(task: queue.LeasedItem) -> str:
     return WorkItem.objects.get(pk=task.work_item.pk).state
 
 

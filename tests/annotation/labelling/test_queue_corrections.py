@@ -14,7 +14,7 @@ from annotation.models import Label, Skip, WorkItem
 State = WorkItem.State
 
 
-def state_of(task: queue.Task) -> str:
+def state_of(task: queue.LeasedItem) -> str:
     return WorkItem.objects.get(pk=task.work_item.pk).state
 
 
