@@ -141,7 +141,7 @@ def tables(project: Any, access: Any) -> Iterator[tuple[str, dict[str, Callable[
     from routing.items.counts import table_total
     from routing.items.sorts import NAMES, SORTS, cursor_of, place_of
     from routing.items.table import table_page
-    from routing.sources.visibility import sight_of
+    from routing.sources.visibility import view_permission
 
     annotator = str(project.memberships.filter(role="annotator").first().user_id)
 
@@ -154,20 +154,22 @@ def tables(project: Any, access: Any) -> Iterator[tuple[str, dict[str, Callable[
     asked += [(f"filter {name}", read(name), "position") for name in FILTERS]
     asked += [(f"{names}, {sort}", read(names), sort) for names, sort in PAIRS]
     middle = project.items.get(position=project.items.count() // 2 // 1000 * 1000 + 999)
-    sight = sight_of(project, access)
+    permission = view_permission(project, access)
     for name, filters, sort in asked:
         order = SORTS[sort.removeprefix("-")]
-        key = place_of(sight, sort, middle.pk)
+        key = place_of(permission, sort, middle.pk)
         if key is None:
-            rows = order.rows(sight).order_by(*order.key).values_list(*order.key)
+            rows = order.rows(permission).order_by(*order.key).values_list(*order.key)
             key = rows[rows.count() // 2]
 
         def page(filters: Any = filters, sort: str = sort, **place: Any) -> str:
-            found = table_page(sight_of(project, access), filters=filters, sort=sort, count=False, **place)
+            found = table_page(
+                view_permission(project, access), filters=filters, sort=sort, count=False, **place
+            )
             return "not looked at all" if found.cut else ""
 
         def total(filters: Any = filters, sort: str = sort) -> None:
-            table_total(sight_of(project, access), filters=filters, sort=sort)
+            table_total(view_permission(project, access), filters=filters, sort=sort)
 
         place = cursor_of(key)
         steps = {"first": page, "next": partial(page, after=place), "previous": partial(page, before=place)}

@@ -28,7 +28,7 @@ from routing.runs.complete import calibration_ended, complete_if_done, run_of_ba
 from routing.runs.plan_losses import needs_of
 from routing.runs.validity import mark_invalid
 from routing.sources.prompt_versions import source_asked_otherwise
-from routing.sources.visibility import asked_anew, columns_hidden_now, hidden_batches, hidden_columns
+from routing.sources.visibility import columns_hidden_now, hidden_batches, hidden_columns, in_open_calibration
 
 # Each of these permissions opens a page of the administration that shows model output of single items.
 SHOWN_IN_THE_ADMINISTRATION = tuple(
@@ -175,7 +175,7 @@ class Routing:
         return hidden_batches(project)
 
     def hidden_items(self, *, project: Project, item_path: str) -> Q:
-        return asked_anew(project, item_path)
+        return in_open_calibration(project, item_path)
 
     def hidden_columns(self, *, project: Project) -> frozenset[str]:
         return columns_hidden_now(project)

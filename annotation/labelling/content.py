@@ -8,7 +8,7 @@ from django.urls import reverse
 from rest_framework import serializers
 
 from annotation.common.converters import LARGEST
-from annotation.labelling.queue import Task
+from annotation.labelling.queue import LeasedItem
 from annotation.models import Item, Label
 
 MAX_ID = LARGEST
@@ -54,7 +54,7 @@ def item_content(item: Item, slug: str) -> dict[str, Any]:
     }
 
 
-def task_content(task: Task | None, slug: str) -> dict[str, Any] | None:
+def task_content(task: LeasedItem | None, slug: str) -> dict[str, Any] | None:
     if task is None:
         return None
     return {

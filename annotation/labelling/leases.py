@@ -29,7 +29,7 @@ RENEWED_AFTER = 1 / 30
 
 
 @dataclass(frozen=True)
-class Task:
+class LeasedItem:
     """One item before one person.
 
     `token` goes with every answer about it, and the lease runs until `expires_at`. Where `correcting` is
@@ -44,7 +44,7 @@ class Task:
     correcting: Label | None = None
 
 
-def claim(*, project: Project, user: User) -> Task | None:
+def claim(*, project: Project, user: User) -> LeasedItem | None:
     """The item that the person labels now: the first that they hold, else the next free one. None: nothing
     to do.
 
@@ -64,7 +64,7 @@ def claim(*, project: Project, user: User) -> Task | None:
     return None
 
 
-def claim_ahead(*, project: Project, user: User, holding: Collection[int] = ()) -> list[Task]:
+def claim_ahead(*, project: Project, user: User, holding: Collection[int] = ()) -> list[LeasedItem]:
     """What the person labels now and next, in the order in which it was handed out, without the work items in
     `holding`, which the caller has before it already.
 
@@ -75,7 +75,7 @@ def claim_ahead(*, project: Project, user: User, holding: Collection[int] = ()) 
     return [task for pk in asked if (task := _load_held(pk, user)) is not None]
 
 
-def held_task(*, user: User, work_item_id: int, token: str) -> Task | None:
+def held_item(*, user: User, work_item_id: int, token: str) -> LeasedItem | None:
     """The item once more, where the person still holds it with this token."""
     return _load_held(work_item_id, user) if held(user, work_item_id, token).exists() else None
 
@@ -188,14 +188,14 @@ def lease(candidates: QuerySet[WorkItem], user: User, until: datetime) -> int | 
     return pk if taken else None
 
 
-def load_task(work_item_id: int, user: User) -> Task:
+def load_item(work_item_id: int, user: User) -> LeasedItem:
     draft = Draft.objects.filter(work_item=OuterRef("pk"), user=user).values("value")
     work_item = (
         WorkItem.objects.select_related("item__image", "batch__project")
         .annotate(draft_value=Subquery(draft))
         .get(pk=work_item_id)
     )
-    return Task(
+    return LeasedItem(
         work_item=work_item,
         item=work_item.item,
         token=work_item.lease_token,
@@ -204,9 +204,9 @@ def load_task(work_item_id: int, user: User) -> Task:
     )
 
 
-def _load_held(work_item_id: int, user: User) -> Task | None:
+def _load_held(work_item_id: int, user: User) -> LeasedItem | None:
     """None where another window of the person has given it back in this moment: its token is empty then."""
-    task = load_task(work_item_id, user)
+    task = load_item(work_item_id, user)
     return task if task.token and task.work_item.leased_to_id == user.pk else None
 
 

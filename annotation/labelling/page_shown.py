@@ -18,7 +18,7 @@ from annotation.labelling.label_values import in_words
 from annotation.labelling.objections import why_not_mine
 from annotation.labelling.page_answers import holding
 from annotation.labelling.queries import annotator_pace, waiting_for
-from annotation.labelling.queue import Task
+from annotation.labelling.queue import LeasedItem
 from annotation.models import Label, Project, Skip, WorkItem
 from annotation.ports import routing_port
 from annotation.task_types import TASK_TYPES, TaskType
@@ -43,7 +43,7 @@ class Flash:
 
 def show(
     request: ProjectRequest,
-    task: Task | None,
+    task: LeasedItem | None,
     said: Flash | None = None,
     *,
     typed: dict[str, Any] | None = None,
@@ -92,7 +92,7 @@ def _is_over(project: Project) -> bool:
     return work.exists() and not work.filter(state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)).exists()
 
 
-def redirected(request: ProjectRequest, task: Task | None, said: Flash) -> HttpResponseBase:
+def redirected(request: ProjectRequest, task: LeasedItem | None, said: Flash) -> HttpResponseBase:
     """To the page, with a message; where a label is to be corrected, to that."""
     (messages.warning if said.trouble else messages.success)(request, said.text)
     address = reverse("annotate", args=[request.access.project.slug])
@@ -127,8 +127,8 @@ def counts(request: ProjectRequest) -> dict[str, Any]:
     }
 
 
-def to_correct(label: Label) -> Task:
-    return Task(
+def to_correct(label: Label) -> LeasedItem:
+    return LeasedItem(
         work_item=label.work_item,
         item=label.item,
         token="",
@@ -143,7 +143,7 @@ def name_of(project: Project, label: Label) -> str:
     return _short(in_words(label.value, names))
 
 
-def _note(task: Task, label: str) -> str:
+def _note(task: LeasedItem, label: str) -> str:
     """What the person has to know about their earlier answer to the item; "" where they gave none."""
     if task.correcting:
         words = _(

@@ -19,12 +19,12 @@ from annotation.labelling.batches import (
 from annotation.labelling.decisions import DECISIONS, ask_again, ask_no_more, decide, give_up, stuck_items
 from annotation.labelling.leases import (
     MAX_AHEAD,
-    Task,
+    LeasedItem,
     claim,
     claim_ahead,
     has_seen,
     heartbeat,
-    held_task,
+    held_item,
     release,
     release_all,
 )
@@ -36,7 +36,7 @@ __all__ = [
     "DECISIONS",
     "MAX_AHEAD",
     "BatchProgress",
-    "Task",
+    "LeasedItem",
     "adjudicate",
     "ask_again",
     "ask_no_more",
@@ -49,7 +49,7 @@ __all__ = [
     "give_up",
     "has_seen",
     "heartbeat",
-    "held_task",
+    "held_item",
     "left_to_withdraw",
     "lock_batch",
     "majority",

@@ -9,17 +9,17 @@ from django.utils.translation import gettext as _
 from annotation.errors import ConflictError
 from annotation.labelling.clock import queue_time
 from annotation.labelling.finding import free
-from annotation.labelling.leases import Task, lease, load_task, lock_membership, release_all
+from annotation.labelling.leases import LeasedItem, lease, load_item, lock_membership, release_all
 from annotation.models import Label, Project, Skip, User, WorkItem
 
 
-def undo(*, project: Project, user: User, before: int | None = None) -> Task | None:
+def undo(*, project: Project, user: User, before: int | None = None) -> LeasedItem | None:
     """What the person did last comes back: a label to correct, or a skipped item to be labelled after all.
 
-    A label stays as it is until `correct` is called with `Task.correcting`. A skip is taken back at once, and
-    the person holds that item again (and no other). `before` is the id of a label of theirs: go back behind
-    it. None where there is nothing to take back. Raises ConflictError where the skipped item has gone to
-    somebody else, NotAllowedError where the person may not label.
+    A label stays as it is until `correct` is called with `LeasedItem.correcting`. A skip is taken back at
+    once, and the person holds that item again (and no other). `before` is the id of a label of theirs: go
+    back behind it. None where there is nothing to take back. Raises ConflictError where the skipped item has
+    gone to somebody else, NotAllowedError where the person may not label.
     """
     labels = Label.objects.filter(
         annotator=user,
@@ -39,12 +39,12 @@ def undo(*, project: Project, user: User, before: int | None = None) -> Task | N
             return _take_back(project, user, skip)
     if label is None:
         return None
-    return Task(
+    return LeasedItem(
         work_item=label.work_item, item=label.work_item.item, token="", expires_at=None, correcting=label
     )
 
 
-def _take_back(project: Project, user: User, skip: Skip) -> Task:
+def _take_back(project: Project, user: User, skip: Skip) -> LeasedItem:
     """Inside a transaction: raising leaves the skip, and what else the person holds, as it was."""
     Skip.objects.filter(pk=skip.pk).update(cleared_at=timezone.now())
     release_all(project=project, user=user)  # so that a reload shows this item and no other
@@ -59,4 +59,4 @@ def _take_back(project: Project, user: User, skip: Skip) -> Task:
     )
     if work_item_id is None:
         raise ConflictError(_("The item that you skipped has gone to somebody else by now."))
-    return load_task(work_item_id, user)
+    return load_item(work_item_id, user)

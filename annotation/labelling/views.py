@@ -78,7 +78,7 @@ def ahead(request: ProjectRequest) -> HttpResponseBase:
     body: dict[str, Any] = {"ahead": cards(request), "counts": counts(request)}
     if "work_item" in request.POST:
         token = request.POST.get("token", "")
-        task = queue.held_task(user=request.user, work_item_id=work_item_id(request), token=token)
+        task = queue.held_item(user=request.user, work_item_id=work_item_id(request), token=token)
         body["lost"] = task is None
     return JsonResponse(body)
 
@@ -232,7 +232,7 @@ def _refused(request: ProjectRequest, error: InputError, work_item: int, token: 
     item has passed on meanwhile, the answer does not go to another one.
     """
     said = Flash(error.message, trouble=True)
-    task = queue.held_task(user=request.user, work_item_id=work_item, token=token)
+    task = queue.held_item(user=request.user, work_item_id=work_item, token=token)
     if task is not None:
         return show(request, task, said, typed=_typed(request))
     if request.htmx and holding(request) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from routing.core.bounds import BOUNDS
+from routing.core.messages import Message
 from routing.core.rules import RULES
 from routing.core.targets import TARGETS
 
@@ -24,7 +25,7 @@ class Choice:
         One plain sentence.
     valid : bool
         Whether it can be chosen beside the rest.
-    refusal : str
+    refused : message or None
         Why not, naming what to use instead; '' where it is valid.
     default : bool
         Whether it is what serves where nothing is chosen.
@@ -34,7 +35,7 @@ class Choice:
     title: str
     summary: str
     valid: bool
-    refusal: str
+    refused: Message | None
     default: bool
 
 
@@ -67,7 +68,7 @@ def choices(target: str = DEFAULT_TARGET, *, binary: bool = True, constant_p: bo
     default_bound = TARGETS.get(target).default_bound(binary=binary, constant_p=constant_p)
     return Choices(
         targets=tuple(
-            _choice(entry.name, entry.title, entry.summary, "", entry.name == DEFAULT_TARGET)
+            _choice(entry.name, entry.title, entry.summary, None, entry.name == DEFAULT_TARGET)
             for entry in TARGETS
         ),
         bounds=tuple(
@@ -93,5 +94,5 @@ def choices(target: str = DEFAULT_TARGET, *, binary: bool = True, constant_p: bo
     )
 
 
-def _choice(name: str, title: str, summary: str, refusal: str, default: bool) -> Choice:
-    return Choice(name, title or name, summary, not refusal, refusal, default)
+def _choice(name: str, title: str, summary: str, refusal: Message | None, default: bool) -> Choice:
+    return Choice(name, title or name, summary, refusal is None, refusal, default)

@@ -115,7 +115,7 @@ def _target(plan: Plan, bound: Bound) -> str:
     if not bound.certifies:
         return "population"
     at_best = next(target for target in TARGETS if not bound.refusal(target=target, binary=True))
-    raise ValueError(bound.refusal(target=at_best, binary=binary, constant_p=constant_p))
+    raise ValueError(str(bound.refusal(target=at_best, binary=binary, constant_p=constant_p)))
 
 
 def _comparison(

@@ -196,18 +196,18 @@ def parse_row(line: str, number: int) -> CalibrationRow:
     try:
         asked, label, answers, u = row["asked"], row["label"], row["answers"], row["u"]
         if not isinstance(asked, bool):
-            raise DocumentError(f"{where}: 'asked' is neither true nor false")
+            raise DocumentError("'asked' is neither true nor false")
         if label is not None and not isinstance(label, str):
-            raise DocumentError(f"{where}: 'label' is neither text nor null")
+            raise DocumentError("'label' is neither text nor null")
         if not isinstance(answers, list) or not all(a is None or isinstance(a, str) for a in answers):
-            raise DocumentError(f"{where}: 'answers' is no list of texts and nulls")
+            raise DocumentError("'answers' is no list of texts and nulls")
         if isinstance(u, bool) or not isinstance(u, int | float):
-            raise DocumentError(f"{where}: 'u' is no number")
+            raise DocumentError("'u' is no number")
         for text in (row["item_id"], label, *answers):
             str(text).encode()  # half of a surrogate pair, which JSON can name, is no text
         p = to_decimal(_text(row, "p"))
         if plain(p) != row["p"]:
-            raise DocumentError(f"{where}: 'p' is {row['p']!r}, and a draw writes it as {plain(p)!r}")
+            raise DocumentError(f"'p' is {row['p']!r}, and a draw writes it as {plain(p)!r}")
         return CalibrationRow(
             item_id=_text(row, "item_id"),
             position=_whole(row, "position"),
@@ -221,8 +221,6 @@ def parse_row(line: str, number: int) -> CalibrationRow:
         )
     except KeyError as error:
         raise DocumentError(f"{where}: it lacks {error}") from None
-    except DocumentError as error:
-        raise DocumentError(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
     except (ValueError, OverflowError) as error:
         raise DocumentError(f"{where}: {error}") from None
 

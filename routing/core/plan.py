@@ -13,6 +13,7 @@ from routing.core.bounds import BOUNDS, Bound
 from routing.core.exact import error_budget, plain, to_decimal
 from routing.core.losses import Loss, make_loss
 from routing.core.losses.base import LossError
+from routing.core.messages import Message, say
 from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES, split_fixed_sequence
 from routing.core.targets import TARGETS, Target
@@ -34,9 +35,9 @@ LARGEST_POOL = 2**53
 class PlanError(ValueError):
     """A plan that cannot be carried out: ``field`` names the part that is wrong, the message what to do."""
 
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
-        self.field = field
+    def __init__(self, field: str, message: Message | str) -> None:
+        super().__init__(str(message))
+        self.field, self.message = field, message
 
 
 @dataclass(frozen=True)
@@ -170,9 +171,7 @@ def _decimal(field: str, value: Decimal) -> Decimal:
     except ValueError as error:
         raise PlanError(field, f"{field}: {error}") from error
     if number and not -MAGNITUDE <= number.adjusted() <= MAGNITUDE:
-        raise PlanError(
-            field, f"{field}: {number} is too large or too small; give 0, or 1e-{MAGNITUDE} to 1e{MAGNITUDE}"
-        )
+        raise PlanError(field, say("plan.magnitude", field=field, number=str(number), most=MAGNITUDE))
     return number
 
 
@@ -200,32 +199,16 @@ def validate(plan: Plan) -> None:
 
 
 def _validate_levels(plan: Plan) -> None:
-    for part, name in (
-        ("epsilon", "the share of labels that may differ from people's"),
-        ("alpha", "the probability of a false certificate"),
-    ):
+    for part in ("epsilon", "alpha"):
         value: Decimal = getattr(plan, part)
         if not 0 < value < 1:
-            raise PlanError(
-                part,
-                f"{part} = {plain(value)}: {name} must lie between 0 and 1, both excluded; 0.05 is 5 %",
-            )
+            raise PlanError(part, say(f"plan.{part}", value=plain(value)))
     if not 0 < plan.p <= 1:
-        raise PlanError(
-            "p", f"p = {plain(plan.p)}: the probability of asking people must be above 0 and at most 1"
-        )
+        raise PlanError("p", say("plan.p", value=plain(plan.p)))
     if not 0 < plan.split_share < 1:
-        raise PlanError(
-            "split_share",
-            f"split_share = {plain(plan.split_share)}: the part of the labels that teaches the chain must "
-            "lie between 0 and 1, both excluded; 0.3 is 30 %",
-        )
+        raise PlanError("split_share", say("plan.split_share", value=plain(plan.split_share)))
     if plan.p_min is not None and not 0 < plan.p_min <= plan.p:
-        raise PlanError(
-            "p",
-            f"the smallest probability of asking people is {plain(plan.p_min)} and their mean "
-            f"{plain(plan.p)}: the smallest must be above 0 and at most the mean",
-        )
+        raise PlanError("p", say("plan.p_min", least=plain(plan.p_min), mean=plain(plan.p)))
 
 
 def _whole(value: object) -> TypeGuard[int]:
@@ -233,69 +216,39 @@ def _whole(value: object) -> TypeGuard[int]:
 
 
 def _validate_sizes(plan: Plan) -> None:
+    pool = plan.pool_size
     for part in ("pool_size", "m"):
         value = getattr(plan, part)
         if not _whole(value) or not 1 <= value <= LARGEST_POOL:
-            raise PlanError(
-                part, f"{part} = {value!r} must be a whole number of at least 1, at most {LARGEST_POOL}"
-            )
-    if plan.m > plan.pool_size:
-        raise PlanError(
-            "m",
-            f"m = {plan.m} items cannot be drawn from a pool of {plan.pool_size}; "
-            f"choose m at most {plan.pool_size} or import more items",
-        )
+            raise PlanError(part, say("plan.size", field=part, value=repr(value), most=LARGEST_POOL))
+    if plan.m > pool:
+        raise PlanError("m", say("plan.m_above_pool", m=plan.m, pool=pool))
     if plan.data_set_size is not None:
         _validate_data_set(plan)
-    if plan.pilot_size is not None and (
-        not _whole(plan.pilot_size) or not 0 <= plan.pilot_size <= plan.pool_size
-    ):
-        raise PlanError(
-            "pilot_size",
-            f"the items of a pilot must be a whole number between 0 and the pool's {plan.pool_size}, not "
-            f"{plan.pilot_size!r}",
-        )
-    if plan.target == "population" and plan.m + plan.pilot >= plan.pool_size:
-        raise PlanError(
-            "m",
-            f"for the target 'population' thresholds are learnt from items outside the calibration set: "
-            f"m = {plan.m} and a pilot of {plan.pilot} leave none of {plan.pool_size}; choose a smaller m or "
-            "import more items",
-        )
+    if plan.pilot_size is not None and (not _whole(plan.pilot_size) or not 0 <= plan.pilot_size <= pool):
+        raise PlanError("pilot_size", say("plan.pilot", pool=pool, value=repr(plan.pilot_size)))
+    if plan.target == "population" and plan.m + plan.pilot >= pool:
+        raise PlanError("m", say("plan.nothing_left", m=plan.m, pilot=plan.pilot, pool=pool))
     if floor(plan.m * plan.p) < 1:
-        raise PlanError(
-            "m", f"m p = {plain(plan.expected_labels)}: fewer than one label is expected; choose a larger m"
-        )
+        raise PlanError("m", say("plan.no_label", labels=plain(plan.expected_labels)))
 
 
 def _validate_data_set(plan: Plan) -> None:
     size = plan.data_set_size
     if not _whole(size) or not plan.pool_size <= size <= LARGEST_POOL:
-        raise PlanError(
-            "data_set_size",
-            f"a data set of {size!r} items must hold the {plan.pool_size} of the pool; give the number of "
-            "both together, or leave it out",
-        )
+        raise PlanError("data_set_size", say("plan.data_set", size=repr(size), pool=plan.pool_size))
     if plan.target != "dataset":
-        raise PlanError(
-            "data_set_size",
-            f"items that people labelled earlier count for the target 'dataset' only, not for "
-            f"'{plan.target}'; leave the size of the data set out",
-        )
+        raise PlanError("data_set_size", say("plan.data_set_target", target=plan.target))
 
 
 def _validate_costs(plan: Plan) -> None:
     if plan.sources < 2:
-        raise PlanError("costs", "a run needs at least two sources: a model and people, people last")
+        raise PlanError("costs", say("plan.sources"))
     for number, cost in enumerate(plan.costs, start=1):
         if cost < 0:
-            raise PlanError(
-                "costs", f"the cost per label of source {number} is {plain(cost)}; it cannot be negative"
-            )
+            raise PlanError("costs", say("plan.cost", source=number, cost=plain(cost)))
     if plan.costs[-1] == 0:
-        raise PlanError(
-            "costs", "the cost per label of people is 0: there is nothing to save; give it a price"
-        )
+        raise PlanError("costs", say("plan.people_cost"))
 
 
 def _validate_names(plan: Plan) -> None:
@@ -320,11 +273,16 @@ def _validate_names(plan: Plan) -> None:
         raise PlanError("bound", refusal)
 
 
-def cost_warnings(plan: Plan) -> tuple[str, ...]:
+def cost_warnings(plan: Plan) -> tuple[Message, ...]:
     """What is odd about the costs of ``plan`` without making it impossible, in sentences."""
     return tuple(
-        f"source {number + 1} costs {plain(plan.costs[number])} per label, source {number} before it "
-        f"{plain(plan.costs[number - 1])}: sources should come cheapest first"
+        say(
+            "plan.order",
+            source=number + 1,
+            cost=plain(plan.costs[number]),
+            before=number,
+            cost_before=plain(plan.costs[number - 1]),
+        )
         for number in range(1, plan.sources)
         if plan.costs[number] < plan.costs[number - 1]
     )

@@ -63,7 +63,7 @@ def region_of(plan: Plan, u: Floats, losses: ObservedLosses, *, target: str, gri
     binary = plan.loss_function().binary
     refusal = bound.refusal(target=target, binary=binary, constant_p=plan.constant_p)
     if refusal:
-        raise ValueError(refusal)
+        raise ValueError(str(refusal))
     full = score_grid(plan, u, losses)
     table = full.at(_spread(full.drawn, min(max(grid, 2), LARGEST)))
     places = np.arange(len(table.scores) + 1)

@@ -16,7 +16,7 @@ from routing.delivery.given import Base, digests_of, records
 from routing.items.filters import HiddenError, conditions
 from routing.labels.row import Page
 from routing.models import Delivery, Run
-from routing.sources.visibility import sight_of
+from routing.sources.visibility import view_permission
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Part:
         access = access_to(self.user, run.project.slug) if self.user else None
         if access is None:
             raise NotAllowedError(_("Whoever asked for this is no longer in the project."))
-        sight = sight_of(run.project, access, run=run.number)
+        permission = view_permission(run.project, access, run=run.number)
         # Some filters would do, and find too little: of the labels only those by people.
-        if sight.run is None or sight.run.pk != run.pk:
+        if permission.run is None or permission.run.pk != run.pk:
             raise HiddenError(
                 _(
                     "While a run is between its draw and its analysis, nothing is filtered. Deliver all "
@@ -48,7 +48,7 @@ class Part:
                 ),
                 where="filters",
             )
-        return list(conditions(sight, self.filters).values())
+        return list(conditions(permission, self.filters).values())
 
 
 def checked_part(run: Run, *, user: User | None, since: Delivery | None, filters: Mapping[str, str]) -> Part:

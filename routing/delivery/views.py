@@ -26,7 +26,7 @@ from routing.delivery.queries import DELIVER, deliveries_of, delivery_reports
 from routing.items import filter_words as words
 from routing.items.filters import FILTERS
 from routing.models import Delivery, DeliveryFile, Run
-from routing.sources.visibility import sight_of
+from routing.sources.visibility import view_permission
 
 MOST_BASES = 50
 """Of so many deliveries one can be chosen on the page; the API knows all."""
@@ -85,10 +85,10 @@ def _formats(job: Job | None) -> list[tuple[str, str, str, bool]]:
 
 def _filters(request: ProjectRequest, run: Run) -> list[dict[str, Any]]:
     """The fields of those that can be used for a delivery of this run now."""
-    sight = sight_of(request.access.project, request.access, run=run.number)
-    if sight.run != run:
+    permission = view_permission(request.access.project, request.access, run=run.number)
+    if permission.run != run:
         return []
-    return list(words.fields(words.Asked({}), words.options(sight), sight))
+    return list(words.fields(words.Asked({}), words.options(permission), permission))
 
 
 @needs("deliveries.make", "POST")

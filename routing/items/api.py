@@ -10,12 +10,12 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from annotation.common.api.base import ProjectView
-from annotation.common.api.places import opened, sealed
+from annotation.common.api.cursors import make_cursor, read_cursor
 from annotation.labelling.content import MAX_ID
 from routing.items.filters import FILTERS, MAX_TEXT
 from routing.items.sorts import DEFAULT, NAMES
 from routing.items.table import MAX_SIZE, ItemRow, table_page
-from routing.sources.visibility import sight_of
+from routing.sources.visibility import view_permission
 
 
 class PlaceQuery(serializers.Serializer[Any]):
@@ -80,20 +80,20 @@ class Table(ProjectView):
         """Items with their labels, scores and routes, as far as they may be seen now."""
         asked = self.query(TableQuery)
         page = table_page(
-            sight_of(self.access.project, self.access, run=asked.get("run")),
+            view_permission(self.access.project, self.access, run=asked.get("run")),
             filters={name: asked[name] for name in FILTERS if name in asked},
             sort=asked["sort"],
-            after=opened(request, "after"),
-            before=opened(request, "before"),
+            after=read_cursor(request, "after"),
+            before=read_cursor(request, "before"),
             size=asked["page_size"],
             count=False,
         )
         here = remove_query_param(remove_query_param(request.build_absolute_uri(), "after"), "before")
         return Response(
             {
-                "next": page.next and replace_query_param(here, "after", sealed(request, page.next)),
+                "next": page.next and replace_query_param(here, "after", make_cursor(request, page.next)),
                 "previous": page.previous
-                and replace_query_param(here, "before", sealed(request, page.previous)),
+                and replace_query_param(here, "before", make_cursor(request, page.previous)),
                 "blind": page.blind,
                 "cut": page.cut,
                 "results": [_content(row) for row in page.rows],

@@ -25,7 +25,7 @@ from annotation.permissions import Access, access_to
 from routing.core import sampling
 from routing.items.filters import filtered
 from routing.labels.delivered import by_person
-from routing.sources.visibility import Sight, sight_of
+from routing.sources.visibility import ViewPermission, view_permission
 
 KIND, UNDO = "change_items", "undo_change_items"
 CHUNK = 500
@@ -56,22 +56,24 @@ class Change:
     name: str
     title: Promise
     needs: str
-    concerns: Callable[[Sight, QuerySet[Item]], QuerySet[Item]]
-    make: Callable[[Sight, User, Sequence[Item], str, Outcome], None]
+    concerns: Callable[[ViewPermission, QuerySet[Item]], QuerySet[Item]]
+    make: Callable[[ViewPermission, User, Sequence[Item], str, Outcome], None]
     takes_text: str = ""
     can_be_undone: bool = False
     needs_routed: bool = False
 
 
-def allowed(change: Change, access: Access, sight: Sight) -> bool:
-    return access.allows(change.needs) and (sight.delivers or not change.needs_routed)
+def allowed(change: Change, access: Access, permission: ViewPermission) -> bool:
+    return access.allows(change.needs) and (permission.delivers or not change.needs_routed)
 
 
-def chosen(sight: Sight, *, filters: Mapping[str, str], item_ids: Sequence[int] | None) -> QuerySet[Item]:
+def chosen(
+    permission: ViewPermission, *, filters: Mapping[str, str], item_ids: Sequence[int] | None
+) -> QuerySet[Item]:
     """These items of the project, or all that the filters find."""
     if item_ids is not None:
-        return sight.project.items.filter(pk__in=item_ids).order_by()
-    return filtered(sight, filters)
+        return permission.project.items.filter(pk__in=item_ids).order_by()
+    return filtered(permission, filters)
 
 
 def change_items(
@@ -93,12 +95,12 @@ def change_items(
     change = CHANGES.get(change_name)
     if change is None:
         raise InputError(_("Choose what to do with the items."), where="change")
-    sight = sight_of(access.project, access, run=run)
-    _may(change, access, sight)
+    permission = view_permission(access.project, access, run=run)
+    _may(change, access, permission)
     text = check_comment(text.strip())
     if change.takes_text == "required" and not text:
         raise InputError(_("Write something."), where="text")
-    total = change.concerns(sight, chosen(sight, filters=filters, item_ids=item_ids)).count()
+    total = change.concerns(permission, chosen(permission, filters=filters, item_ids=item_ids)).count()
     if not total:
         raise ConflictError(_("None of these items can be changed in that way."))
     job = jobs.enqueue(
@@ -155,9 +157,9 @@ def run_change(context: JobContext) -> dict[str, Any]:
     change = CHANGES[params["change"]]
     outcome = Outcome(**job.result)
     while True:
-        sight, actor = _again(job, change)
-        items = chosen(sight, filters=params["filters"], item_ids=params["items"])
-        page = list(change.concerns(sight, items).filter(pk__gt=outcome.last).order_by("pk")[:CHUNK])
+        permission, actor = _again(job, change)
+        items = chosen(permission, filters=params["filters"], item_ids=params["items"])
+        page = list(change.concerns(permission, items).filter(pk__gt=outcome.last).order_by("pk")[:CHUNK])
         with context.chunk(done=outcome.items + len(page)):
             if not page:
                 audit.record(
@@ -168,7 +170,7 @@ def run_change(context: JobContext) -> dict[str, Any]:
                     data={"change": change.name, "items": outcome.items},
                 )
                 break
-            change.make(sight, actor, page, params["text"], outcome)
+            change.make(permission, actor, page, params["text"], outcome)
             outcome.items += len(page)
             outcome.last = page[-1].pk
             Job.objects.filter(pk=job.pk).update(result=asdict(outcome))
@@ -178,7 +180,7 @@ def run_change(context: JobContext) -> dict[str, Any]:
 def run_undo(context: JobContext) -> dict[str, Any]:
     """Handler of "undo_change_items"."""
     made = Job.objects.get(pk=context.params["job"], project=context.job.project_id)
-    _sight, actor = _again(context.job, CHANGES[made.params["change"]])
+    _permission, actor = _again(context.job, CHANGES[made.params["change"]])
     outcome = Outcome(**made.result)
     for batch in WorkBatch.objects.filter(pk__in=outcome.batches, project=made.project_id):
         with context.chunk():
@@ -213,23 +215,23 @@ def run_undo(context: JobContext) -> dict[str, Any]:
     return {"job": made.pk}
 
 
-def _again(job: Job, change: Change) -> tuple[Sight, User]:
+def _again(job: Job, change: Change) -> tuple[ViewPermission, User]:
     """What the person who asked for the job may see now. Raises JobFailedError where they may no longer."""
     access = access_to(job.created_by, job.project.slug) if job.created_by else None
     if access is None:
         raise JobFailedError(_("Whoever asked for this is no longer in the project."))
-    sight = sight_of(job.project, access, run=job.params.get("shown_run"))
+    permission = view_permission(job.project, access, run=job.params.get("shown_run"))
     try:
-        _may(change, access, sight)
+        _may(change, access, permission)
     except (ConflictError, NotAllowedError) as error:
         raise JobFailedError(str(error)) from error
-    return sight, access.user
+    return permission, access.user
 
 
-def _may(change: Change, access: Access, sight: Sight) -> None:
+def _may(change: Change, access: Access, permission: ViewPermission) -> None:
     if not access.allows(change.needs):
         raise NotAllowedError(_("You may not do that in this project."))
-    if not allowed(change, access, sight):
+    if not allowed(change, access, permission):
         raise ConflictError(
             _(
                 "People can be asked for chosen items once a run has been routed, and while no other one "
@@ -241,72 +243,84 @@ def _may(change: Change, access: Access, sight: Sight) -> None:
 # --- The changes --------------------------------------------------------------------------------------------
 
 
-def _all(_sight: Sight, items: QuerySet[Item]) -> QuerySet[Item]:
+def _all(_permission: ViewPermission, items: QuerySet[Item]) -> QuerySet[Item]:
     return items
 
 
-def _flagged(sight: Sight, items: QuerySet[Item]) -> QuerySet[Item]:
-    return items.filter(Exists(_flags(sight).filter(item=OuterRef("pk"))))
+def _flagged(permission: ViewPermission, items: QuerySet[Item]) -> QuerySet[Item]:
+    return items.filter(Exists(_flags(permission).filter(item=OuterRef("pk"))))
 
 
-def _flags(sight: Sight) -> QuerySet[Comment]:
-    return sight.comments().filter(is_flag=True, resolved_at__isnull=True)
+def _flags(permission: ViewPermission) -> QuerySet[Comment]:
+    return permission.comments().filter(is_flag=True, resolved_at__isnull=True)
 
 
-def _stuck_work(sight: Sight) -> QuerySet[WorkItem]:
+def _stuck_work(permission: ViewPermission) -> QuerySet[WorkItem]:
     # Not of hidden batches: that something could be done would tell which items are in them.
-    return queue.stuck_items(sight.project).filter(batch__in=sight.batches)
+    return queue.stuck_items(permission.project).filter(batch__in=permission.batches)
 
 
-def _stuck(sight: Sight, items: QuerySet[Item]) -> QuerySet[Item]:
-    return items.filter(pk__in=_stuck_work(sight).order_by().values("item"))
+def _stuck(permission: ViewPermission, items: QuerySet[Item]) -> QuerySet[Item]:
+    return items.filter(pk__in=_stuck_work(permission).order_by().values("item"))
 
 
-def _labelled_by_models(sight: Sight, items: QuerySet[Item]) -> QuerySet[Item]:
+def _labelled_by_models(permission: ViewPermission, items: QuerySet[Item]) -> QuerySet[Item]:
     """Items of the delivered run without a label by a person, which nobody is asked about either."""
-    if sight.run is None:
+    if permission.run is None:
         return items.none()
     asked = WorkItem.objects.filter(
         item=OuterRef("pk"), state__in=UNFINISHED, batch__withdrawn_at__isnull=True
     )
-    pool = sight.run.pool_items.filter(item=OuterRef("pk"))
-    return items.filter(~by_person(sight) & ~Q(Exists(asked)) & Q(Exists(pool)))
+    pool = permission.run.pool_items.filter(item=OuterRef("pk"))
+    return items.filter(~by_person(permission) & ~Q(Exists(asked)) & Q(Exists(pool)))
 
 
-def _comment(_sight: Sight, actor: User, items: Sequence[Item], text: str, outcome: Outcome) -> None:
+def _comment(
+    _permission: ViewPermission, actor: User, items: Sequence[Item], text: str, outcome: Outcome
+) -> None:
     for item in items:
         add_comment(item=item, author=actor, text=text)
 
 
-def _flag(_sight: Sight, actor: User, items: Sequence[Item], text: str, outcome: Outcome) -> None:
+def _flag(
+    _permission: ViewPermission, actor: User, items: Sequence[Item], text: str, outcome: Outcome
+) -> None:
     for item in items:
         made = add_comment(item=item, author=actor, text=text, is_flag=True)
         first, last = outcome.comments or (made.pk, made.pk)
         outcome.comments = [min(first, made.pk), max(last, made.pk)]
 
 
-def _resolve(sight: Sight, actor: User, items: Sequence[Item], _text: str, outcome: Outcome) -> None:
-    for comment in _flags(sight).filter(item__in=items).select_related("item__project"):
+def _resolve(
+    permission: ViewPermission, actor: User, items: Sequence[Item], _text: str, outcome: Outcome
+) -> None:
+    for comment in _flags(permission).filter(item__in=items).select_related("item__project"):
         resolve_flag(comment=comment, actor=actor)
 
 
-def _ask_again(sight: Sight, actor: User, items: Sequence[Item], _text: str, outcome: Outcome) -> None:
-    for work_item in _stuck_work(sight).filter(item__in=items).select_related("batch__project"):
+def _ask_again(
+    permission: ViewPermission, actor: User, items: Sequence[Item], _text: str, outcome: Outcome
+) -> None:
+    for work_item in _stuck_work(permission).filter(item__in=items).select_related("batch__project"):
         queue.ask_again(work_item=work_item, actor=actor)
 
 
-def _give_up(sight: Sight, actor: User, items: Sequence[Item], _text: str, outcome: Outcome) -> None:
-    for work_item in _stuck_work(sight).filter(item__in=items).select_related("batch__project"):
+def _give_up(
+    permission: ViewPermission, actor: User, items: Sequence[Item], _text: str, outcome: Outcome
+) -> None:
+    for work_item in _stuck_work(permission).filter(item__in=items).select_related("batch__project"):
         queue.give_up(work_item=work_item, actor=actor)
 
 
-def _ask_people(sight: Sight, actor: User, items: Sequence[Item], _text: str, outcome: Outcome) -> None:
+def _ask_people(
+    permission: ViewPermission, actor: User, items: Sequence[Item], _text: str, outcome: Outcome
+) -> None:
     """Labels of record in place of the models'. In every loss a label by a person counts as right where it is
     the label of record, so that the error of the delivered data set, as the run's target defines it, can
     only fall: the certificate stays true.
     """
     batch = queue.create_batch(
-        project=sight.project,
+        project=permission.project,
         item_ids=[item.pk for item in items],
         blind=False,
         priority=ASKED_PRIORITY,

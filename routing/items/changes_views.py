@@ -16,21 +16,21 @@ from annotation.models import Job
 from routing.items import filter_words as words
 from routing.items.changes import CHANGES, allowed, change_items, change_of, chosen, undo_change
 from routing.items.table import MAX_SIZE
-from routing.sources.visibility import sight_of
+from routing.sources.visibility import view_permission
 
 
 @needs("review", "POST")
 def items_change(request: ProjectRequest) -> HttpResponseBase:
     """First a page that says how many items it concerns; with "sure" it is done."""
     access, asked_for = request.access, request.POST
-    sight = sight_of(access.project, access, run=words.run_of(request.GET))
-    asked = words.asked_of(request.GET, sight)
+    permission = view_permission(access.project, access, run=words.run_of(request.GET))
+    asked = words.asked_of(request.GET, permission)
     table = f"{reverse('items', args=[access.project.slug])}?{asked.query()}"
     everything = asked_for.get("which") == "all"
     ids = None if everything else [int(text) for text in asked_for.getlist("item")[:MAX_SIZE] if _is_id(text)]
     change = CHANGES.get(asked_for.get("change", ""))
     refusal = ""
-    if change is None or not allowed(change, access, sight):
+    if change is None or not allowed(change, access, permission):
         refusal = _("Choose what to do with the items.")
     elif ids == []:
         refusal = _("Tick the items first, or choose all that match.")
@@ -56,7 +56,7 @@ def items_change(request: ProjectRequest) -> HttpResponseBase:
             messages.error(request, error.message)
             return redirect(table)
         return _told(request, job, table)
-    items = chosen(sight, filters=asked.filters, item_ids=ids)
+    items = chosen(permission, filters=asked.filters, item_ids=ids)
     return render(
         request,
         "routing/items/items_change.html",
@@ -64,8 +64,8 @@ def items_change(request: ProjectRequest) -> HttpResponseBase:
             "change": change,
             "ids": ids,
             "chosen": items.count(),
-            "concerned": change.concerns(sight, items).count(),
-            "chips": words.chips(asked, words.options(sight)) if everything else [],
+            "concerned": change.concerns(permission, items).count(),
+            "chips": words.chips(asked, words.options(permission)) if everything else [],
             "query": asked.query(),
             "table": table,
             "text": asked_for.get("text", ""),

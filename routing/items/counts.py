@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from annotation.common.bounded import TookTooLongError, at_most
 from routing.items.filters import conditions
 from routing.items.sorts import DEFAULT, Sort, sort_of
-from routing.sources.visibility import Sight
+from routing.sources.visibility import ViewPermission
 
 # Above it nobody counts.
 COUNTED = 10_000
@@ -30,27 +30,27 @@ class Total:
     kind: str = "exact"
 
 
-def table_total(sight: Sight, *, filters: Mapping[str, str], sort: str = DEFAULT) -> Total:
+def table_total(permission: ViewPermission, *, filters: Mapping[str, str], sort: str = DEFAULT) -> Total:
     """How many items a table lists: exact up to COUNTED, above it about how many, from a random sample that
     is the same each time; "more" where the sample tells too little, and on PostgreSQL "unknown" where
     counting takes longer than COUNT_SECONDS.
     """
     kind, _down = sort_of(sort)
-    chosen = list(conditions(sight, filters).values())
-    last = sight.project.items.order_by("-position").values_list("position", flat=True).first()
+    chosen = list(conditions(permission, filters).values())
+    last = permission.project.items.order_by("-position").values_list("position", flat=True).first()
     places = 0 if last is None else last + 1
     hits = 0
     try:
         with at_most(COUNT_SECONDS):
             if places > COUNTED:
                 # Positions count from 0; only items that were deleted are missing among them.
-                drawn = random.Random(f"{sight.project.pk} {sorted(filters.items())}").sample(  # noqa: S311
+                drawn = random.Random(f"{permission.project.pk} {sorted(filters.items())}").sample(  # noqa: S311
                     range(places), min(SAMPLE, places)
                 )
-                hits = _listed(sight, kind, chosen, drawn).count()
+                hits = _listed(permission, kind, chosen, drawn).count()
                 if hits >= ENOUGH and _of_all(hits, places) > 2 * COUNTED:
                     return Total(_of_all(hits, places), "about")
-            count = _listed(sight, kind, chosen, None).values("pk")[: COUNTED + 1].count()
+            count = _listed(permission, kind, chosen, None).values("pk")[: COUNTED + 1].count()
     except TookTooLongError:
         about = _of_all(hits, places)
         return Total(about, "about") if hits >= ENOUGH else Total(0, "unknown")
@@ -66,12 +66,14 @@ def _of_all(hits: int, places: int) -> int:
     return int(float(f"{hits / min(SAMPLE, places) * places:.2g}"))
 
 
-def _listed(sight: Sight, kind: Sort, chosen: list[Q], drawn: list[int] | None) -> QuerySet[Any]:
+def _listed(
+    permission: ViewPermission, kind: Sort, chosen: list[Q], drawn: list[int] | None
+) -> QuerySet[Any]:
     """What the table lists, of all items or of those in these places."""
-    items = sight.project.items.filter(*chosen).order_by()
+    items = permission.project.items.filter(*chosen).order_by()
     if drawn is not None:
         items = items.filter(position__in=drawn)
     if kind.lists_all:
         return items
-    rows = kind.rows(sight).order_by()
+    rows = kind.rows(permission).order_by()
     return rows.filter(item__in=items) if chosen or drawn is not None else rows

@@ -14,7 +14,7 @@ from annotation.errors import InputError
 from annotation.task_types import TASK_TYPES
 from routing.items.filters import FILTERS, NOBODY, PERSON, HiddenError, conditions, names_of_sources
 from routing.items.sorts import DEFAULT, NAMES, SORTS
-from routing.sources.visibility import Sight
+from routing.sources.visibility import ViewPermission
 
 Options = list[tuple[str, str]]
 MAX_VALUE = 300
@@ -114,7 +114,7 @@ def run_of(data: QueryDict) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-def asked_of(data: QueryDict, sight: Sight) -> Asked:
+def asked_of(data: QueryDict, permission: ViewPermission) -> Asked:
     """Whatever is in the address that cannot be used is left out and told."""
     filters, refused, problems = {}, [], []
     for name in FILTERS:
@@ -122,7 +122,7 @@ def asked_of(data: QueryDict, sight: Sight) -> Asked:
         if not value:
             continue
         try:
-            conditions(sight, {name: value})
+            conditions(permission, {name: value})
         except HiddenError:
             refused.append(str(TITLES[name]))
         except InputError as error:
@@ -130,25 +130,25 @@ def asked_of(data: QueryDict, sight: Sight) -> Asked:
         else:
             filters[name] = value
     sort = data.get("sort", DEFAULT)
-    if sort.removeprefix("-") == "u" and sight.run is None:
+    if sort.removeprefix("-") == "u" and permission.run is None:
         refused.append(str(ORDERS[sort]) if sort in ORDERS else sort)
         sort = DEFAULT
     chosen = tuple(name for name in COLUMNS if name in data.getlist("col"))
-    usual = tuple(name for name in SHOWN if sight.output or name not in OUTPUT_COLUMNS)
+    usual = tuple(name for name in SHOWN if permission.output or name not in OUTPUT_COLUMNS)
     return Asked(
         filters=filters,
         sort=sort if sort in NAMES else DEFAULT,
         columns=SHOWN if chosen in ((), usual) else chosen,
-        run=run_of(data) if sight.run is not None else None,
+        run=run_of(data) if permission.run is not None else None,
         refused=refused,
         problems=problems,
     )
 
 
-def options(sight: Sight) -> dict[str, Options]:
+def options(permission: ViewPermission) -> dict[str, Options]:
     """What can be chosen for each filter that is a choice; those that may not be used now are missing."""
-    sources = list(names_of_sources(sight))
-    people = sight.project.memberships.select_related("user").order_by("user__username")
+    sources = list(names_of_sources(permission))
+    people = permission.project.memberships.select_related("user").order_by("user__username")
     found: dict[str, Options] = {
         "stage": [(key, str(title)) for key, title in STAGES.items()],
         "by": [(PERSON, _("A person"))],
@@ -160,14 +160,14 @@ def options(sight: Sight) -> dict[str, Options]:
         "differ": [("people", _("Between people"))],
         "same": [("any", _("Also under another name"))],
     }
-    if sight.run is not None:
+    if permission.run is not None:
         found["by"] += [*sources, (NOBODY, _("Nobody: no label yet"))]
         found["sent"] = [*sources, (PERSON, _("People"))]
         found["differ"].append(("sources", _("Between sources")))
-    if TASK_TYPES[sight.project.task_type].has_choices:
-        choices = list(sight.project.choices.values_list("key", "name"))
+    if TASK_TYPES[permission.project.task_type].has_choices:
+        choices = list(permission.project.choices.values_list("key", "name"))
         found["label"] = found["human"] = choices
-        if sight.run is not None:
+        if permission.run is not None:
             found["answer"] = [
                 (f"{position}:{key}", f"{name}: {title}")
                 for position, name in sources
@@ -183,13 +183,15 @@ def chips(asked: Asked, known: Mapping[str, Options]) -> list[Chip]:
     ]
 
 
-def fields(asked: Asked, known: Mapping[str, Options], sight: Sight) -> Iterator[dict[str, Any]]:
+def fields(
+    asked: Asked, known: Mapping[str, Options], permission: ViewPermission
+) -> Iterator[dict[str, Any]]:
     """The fields of the form, in their order: a choice, a number or a text."""
     for name, title in TITLES.items():
         kind = "choice" if name in known else "number" if name in ("u_from", "u_to") else "text"
         if name == "answer" and kind == "text":
             continue
-        if kind == "number" and sight.run is None:
+        if kind == "number" and permission.run is None:
             continue
         if name == "sent" and kind == "text":
             continue
@@ -203,16 +205,18 @@ def fields(asked: Asked, known: Mapping[str, Options], sight: Sight) -> Iterator
         }
 
 
-def orders(sight: Sight) -> Options:
+def orders(permission: ViewPermission) -> Options:
     return [
         (key, str(title))
         for key, title in ORDERS.items()
-        if sight.run is not None or SORTS[key.removeprefix("-")].types[0] is not float
+        if permission.run is not None or SORTS[key.removeprefix("-")].types[0] is not float
     ]
 
 
-def columns(sight: Sight) -> Options:
-    return [(key, str(title)) for key, title in COLUMNS.items() if sight.output or key not in OUTPUT_COLUMNS]
+def columns(permission: ViewPermission) -> Options:
+    return [
+        (key, str(title)) for key, title in COLUMNS.items() if permission.output or key not in OUTPUT_COLUMNS
+    ]
 
 
 def _words(known: Mapping[str, Options], name: str, value: str) -> str:

@@ -1,7 +1,7 @@
 """What the table of items can be narrowed down by: each filter as a condition on items.
 
 A filter is a name and a text, as they stand in an address. What a filter looks at is what the person may see
-(`Sight`), so that no choice of filters tells more than the table would.
+(`ViewPermission`), so that no choice of filters tells more than the table would.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ from annotation.labelling.settled import unsettled
 from annotation.models import Item, WorkItem
 from routing.labels.delivered import by_model, by_person, delivered_as
 from routing.models import PoolItem, Prediction, Route, RunSource
-from routing.sources.visibility import Sight
+from routing.sources.visibility import ViewPermission
 
 MAX_TEXT = 200
 # Of a project's labels so many are named to somebody who asked for another one.
@@ -41,22 +41,22 @@ class HiddenError(InputError):
     """The filter or order would tell what may not be seen now, or not by this person."""
 
 
-Condition = Callable[[Sight, str], Q]
+Condition = Callable[[ViewPermission, str], Q]
 
 
-def filtered(sight: Sight, filters: Mapping[str, str], *, rare: bool = False) -> QuerySet[Item]:
+def filtered(permission: ViewPermission, filters: Mapping[str, str], *, rare: bool = False) -> QuerySet[Item]:
     """The project's items that every filter lets through. `rare` words some conditions for a database that
     looks for a few among all items, instead of asking of each item.
 
     Raises InputError for an unknown filter or value, and HiddenError for one that would tell too much.
     """
-    found = conditions(sight, filters)
+    found = conditions(permission, filters)
     if rare:
-        found |= {name: RARE[name](sight) for name in found if name in RARE}
-    return sight.project.items.filter(*found.values()).order_by()
+        found |= {name: RARE[name](permission) for name in found if name in RARE}
+    return permission.project.items.filter(*found.values()).order_by()
 
 
-def conditions(sight: Sight, filters: Mapping[str, str]) -> dict[str, Q]:
+def conditions(permission: ViewPermission, filters: Mapping[str, str]) -> dict[str, Q]:
     """The condition of each filter by its name."""
     found = {}
     for name, value in filters.items():
@@ -65,94 +65,96 @@ def conditions(sight: Sight, filters: Mapping[str, str]) -> dict[str, Q]:
                 _("There is no such filter; choose one of %(names)s.") % {"names": ", ".join(FILTERS)},
                 where=name,
             )
-        found[name] = FILTERS[name](sight, value)
+        found[name] = FILTERS[name](permission, value)
     return found
 
 
-def _search(sight: Sight, value: str) -> Q:
+def _search(permission: ViewPermission, value: str) -> Q:
     if len(value) > MAX_TEXT or "\0" in value:
         raise InputError(_("Search for at most %(most)s characters.") % {"most": MAX_TEXT}, where="q")
     return Q(external_id__icontains=value) | Q(text__icontains=value)
 
 
-def _stage(sight: Sight, value: str) -> Q:
+def _stage(permission: ViewPermission, value: str) -> Q:
     if value == "labelled":
-        return _labelled(sight)
+        return _labelled(permission)
     if value == "unlabelled":
-        return ~_labelled(sight)
+        return ~_labelled(permission)
     if value == "disputed":
-        work = sight.work().filter(batch__locked_at__isnull=True, batch__withdrawn_at__isnull=True)
+        work = permission.work().filter(batch__locked_at__isnull=True, batch__withdrawn_at__isnull=True)
         return Q(Exists(unsettled(work).filter(item=OuterRef("pk"))))
-    work = sight.work().filter(item=OuterRef("pk"))
+    work = permission.work().filter(item=OuterRef("pk"))
     if value == "waiting":
         asked = work.filter(batch__withdrawn_at__isnull=True)
         return Q(Exists(asked.filter(state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED))))
     if value == "stuck":
-        stuck = stuck_items(sight.project).filter(batch__in=sight.batches)
+        stuck = stuck_items(permission.project).filter(batch__in=permission.batches)
         return Q(pk__in=stuck.order_by().values("item"))
     if value in (WorkItem.State.UNLABELABLE, WorkItem.State.WITHDRAWN):
         return Q(Exists(work.filter(state=value)))
     raise _unknown("stage", STAGES)
 
 
-def _sent(sight: Sight, value: str) -> Q:
+def _sent(permission: ViewPermission, value: str) -> Q:
     """Where the thresholds sent it: the position of a source, or a person."""
-    _output(sight)
-    position = len(sight.run_sources) + 1 if value == PERSON else _source(sight, "sent", value).position
-    return Q(Exists(Route.objects.filter(run=sight.run, item=OuterRef("pk"), position=position)))
+    _output(permission)
+    position = (
+        len(permission.run_sources) + 1 if value == PERSON else _source(permission, "sent", value).position
+    )
+    return Q(Exists(Route.objects.filter(run=permission.run, item=OuterRef("pk"), position=position)))
 
 
-def _given_by(sight: Sight, value: str) -> Q:
+def _given_by(permission: ViewPermission, value: str) -> Q:
     """Whose label a delivery would hold now."""
     if value == PERSON:
-        return by_person(sight)
-    _output(sight)
+        return by_person(permission)
+    _output(permission)
     if value == NOBODY:
-        models = [by_model(sight, run_source) for run_source in sight.run_sources]
-        condition = ~by_person(sight)
+        models = [by_model(permission, run_source) for run_source in permission.run_sources]
+        condition = ~by_person(permission)
         for model in models:
             condition &= ~model
         return condition
-    return ~by_person(sight) & by_model(sight, _source(sight, "by", value))
+    return ~by_person(permission) & by_model(permission, _source(permission, "by", value))
 
 
-def _label(sight: Sight, value: str) -> Q:
+def _label(permission: ViewPermission, value: str) -> Q:
     """The label that a delivery would hold now, by whoever."""
-    return delivered_as(sight, _value(sight, "label", value))
+    return delivered_as(permission, _value(permission, "label", value))
 
 
-def _human(sight: Sight, value: str) -> Q:
+def _human(permission: ViewPermission, value: str) -> Q:
     """A label that some person gave, also where it is not the one that is delivered."""
-    labels = with_choice(sight.labels(), sight.project, as_key(_value(sight, "human", value)))
+    labels = with_choice(permission.labels(), permission.project, as_key(_value(permission, "human", value)))
     return Q(Exists(labels.filter(item=OuterRef("pk"))))
 
 
-def _answer(sight: Sight, value: str) -> Q:
+def _answer(permission: ViewPermission, value: str) -> Q:
     """What a source predicted: "<position>:<label>"."""
-    _output(sight)
+    _output(permission)
     position, _sign, label = value.partition(":")
-    run_source = _source(sight, "answer", position)
+    run_source = _source(permission, "answer", position)
     answers = _answers(run_source).filter(item=OuterRef("pk"))
-    key = as_key(_value(sight, "answer", label))
-    return Q(Exists(with_choice(answers, sight.project, key)))
+    key = as_key(_value(permission, "answer", label))
+    return Q(Exists(with_choice(answers, permission.project, key)))
 
 
-def _u_from(sight: Sight, value: str) -> Q:
-    return _scored(sight, u__gte=score_in(value, "u_from"))
+def _u_from(permission: ViewPermission, value: str) -> Q:
+    return _scored(permission, u__gte=score_in(value, "u_from"))
 
 
-def _u_to(sight: Sight, value: str) -> Q:
-    return _scored(sight, u__lte=score_in(value, "u_to"))
+def _u_to(permission: ViewPermission, value: str) -> Q:
+    return _scored(permission, u__lte=score_in(value, "u_to"))
 
 
-def _annotator(sight: Sight, value: str) -> Q:
+def _annotator(permission: ViewPermission, value: str) -> Q:
     if not _is_id(value):
         raise InputError(_("Choose one of the project's people."), where="annotator")
-    return Q(Exists(sight.labels().filter(item=OuterRef("pk"), annotator=int(value))))
+    return Q(Exists(permission.labels().filter(item=OuterRef("pk"), annotator=int(value))))
 
 
-def _flag(sight: Sight, value: str) -> Q:
-    flags = sight.comments().filter(item=OuterRef("pk"), is_flag=True)
+def _flag(permission: ViewPermission, value: str) -> Q:
+    flags = permission.comments().filter(item=OuterRef("pk"), is_flag=True)
     if value == "open":
         return Q(Exists(flags.filter(resolved_at__isnull=True)))
     if value == "resolved":
@@ -160,28 +162,28 @@ def _flag(sight: Sight, value: str) -> Q:
     raise _unknown("flag", ("open", "resolved"))
 
 
-def _comment(sight: Sight, value: str) -> Q:
+def _comment(permission: ViewPermission, value: str) -> Q:
     if value != "any":
         raise _unknown("comment", ("any",))
-    written = sight.comments().filter(item=OuterRef("pk")).exclude(text="")
-    return Q(Exists(written)) | Q(Exists(sight.labels().filter(item=OuterRef("pk")).exclude(comment="")))
+    written = permission.comments().filter(item=OuterRef("pk")).exclude(text="")
+    return Q(Exists(written)) | Q(Exists(permission.labels().filter(item=OuterRef("pk")).exclude(comment="")))
 
 
-def _commented(sight: Sight) -> Q:
-    written = sight.comments().exclude(text="").order_by().values("item")
-    return Q(pk__in=written.union(sight.labels().exclude(comment="").order_by().values("item")))
+def _commented(permission: ViewPermission) -> Q:
+    written = permission.comments().exclude(text="").order_by().values("item")
+    return Q(pk__in=written.union(permission.labels().exclude(comment="").order_by().values("item")))
 
 
-def _differ(sight: Sight, value: str) -> Q:
+def _differ(permission: ViewPermission, value: str) -> Q:
     if value == "people":
-        return people_differ(sight)
+        return people_differ(permission)
     if value != "sources":
         raise _unknown("differ", ("people", "sources"))
-    _output(sight)
+    _output(permission)
     condition = Q(pk__in=[])
     # From the dearer one of each pair, which has fewer answers.
-    for index, dear in enumerate(sight.run_sources):
-        for cheap in sight.run_sources[:index]:
+    for index, dear in enumerate(permission.run_sources):
+        for cheap in permission.run_sources[:index]:
             other = _as_texts(_answers(cheap).filter(item=OuterRef("item_id"))).exclude(
                 value_text=OuterRef("value_text")
             )
@@ -190,11 +192,11 @@ def _differ(sight: Sight, value: str) -> Q:
     return condition
 
 
-def _same(sight: Sight, value: str) -> Q:
+def _same(permission: ViewPermission, value: str) -> Q:
     """Items whose content another item has, too."""
     if value != "any":
         raise _unknown("same", ("any",))
-    twins = Item.objects.filter(project=sight.project, content_hash=OuterRef("content_hash"))
+    twins = Item.objects.filter(project=permission.project, content_hash=OuterRef("content_hash"))
     return Q(Exists(twins.exclude(pk=OuterRef("pk"))))
 
 
@@ -216,20 +218,20 @@ FILTERS: dict[str, Condition] = {
 }
 
 # The same as one list, for `filtered`: beside an OR the database would go through all items.
-RARE: dict[str, Callable[[Sight], Q]] = {"comment": _commented}
+RARE: dict[str, Callable[[ViewPermission], Q]] = {"comment": _commented}
 
 
 # --- What the conditions are made of ------------------------------------------------------------------------
 
 
-def _labelled(sight: Sight) -> Q:
-    return Q(Exists(sight.labels().filter(item=OuterRef("pk"))))
+def _labelled(permission: ViewPermission) -> Q:
+    return Q(Exists(permission.labels().filter(item=OuterRef("pk"))))
 
 
-def people_differ(sight: Sight) -> Q:
+def people_differ(permission: ViewPermission) -> Q:
     """Items to which people gave different labels, whether or not one of them was settled upon."""
-    other = _as_texts(sight.labels().filter(item=OuterRef("item_id"), pk__gt=OuterRef("pk")))
-    labels = _as_texts(sight.labels().filter(item=OuterRef("pk")))
+    other = _as_texts(permission.labels().filter(item=OuterRef("item_id"), pk__gt=OuterRef("pk")))
+    labels = _as_texts(permission.labels().filter(item=OuterRef("pk")))
     return Q(Exists(labels.filter(Exists(other.exclude(value_text=OuterRef("value_text"))))))
 
 
@@ -238,15 +240,15 @@ def as_key(value: Value) -> str:
     return value if isinstance(value, str) else as_text(value)
 
 
-def _value(sight: Sight, where: str, text: str) -> str:
+def _value(permission: ViewPermission, where: str, text: str) -> str:
     """The key of a choice, or a label of another task type in its stored form."""
     if "\0" in text:
         raise InputError(_("No label has a NUL in it."), where=where)
-    read = reader_of(sight.project)
+    read = reader_of(permission.project)
     if read.kind.has_choices:
-        if sight.project.choices.filter(key=text).exists():
+        if permission.project.choices.filter(key=text).exists():
             return text
-        keys = sight.project.choices.order_by("position").values_list("key", flat=True)[:MOST_NAMED]
+        keys = permission.project.choices.order_by("position").values_list("key", flat=True)[:MOST_NAMED]
         raise InputError(
             _("There is no such label; choose one of %(names)s.") % {"names": ", ".join(keys)}, where=where
         )
@@ -267,9 +269,9 @@ def _as_texts(rows: QuerySet[Any]) -> QuerySet[Any]:
     return rows.alias(value_text=Cast(F("value"), CharField()))
 
 
-def _scored(sight: Sight, **conditions: float) -> Q:
-    _output(sight)
-    return Q(Exists(PoolItem.objects.filter(run=sight.run, item=OuterRef("pk"), **conditions)))
+def _scored(permission: ViewPermission, **conditions: float) -> Q:
+    _output(permission)
+    return Q(Exists(PoolItem.objects.filter(run=permission.run, item=OuterRef("pk"), **conditions)))
 
 
 def score_in(text: str, where: str) -> float:
@@ -283,16 +285,16 @@ def score_in(text: str, where: str) -> float:
     return value
 
 
-def _output(sight: Sight) -> None:
-    if sight.run is None:
+def _output(permission: ViewPermission) -> None:
+    if permission.run is None:
         raise HiddenError(_("Answers and scores of the models may not be looked at now."))
 
 
-def _source(sight: Sight, where: str, text: str) -> RunSource:
-    for run_source in sight.run_sources:
+def _source(permission: ViewPermission, where: str, text: str) -> RunSource:
+    for run_source in permission.run_sources:
         if str(run_source.position) == text:
             return run_source
-    names = ", ".join(f"{position} ({name})" for position, name in names_of_sources(sight))
+    names = ", ".join(f"{position} ({name})" for position, name in names_of_sources(permission))
     if not names:
         raise InputError(_("The run has no such source."), where=where)
     raise InputError(
@@ -310,7 +312,7 @@ def _unknown(where: str, names: tuple[str, ...]) -> InputError:
     )
 
 
-def names_of_sources(sight: Sight) -> Iterator[tuple[str, str]]:
+def names_of_sources(permission: ViewPermission) -> Iterator[tuple[str, str]]:
     """Position, as it stands in filters, and name of the sources of the shown run."""
-    for run_source in sight.run_sources:
+    for run_source in permission.run_sources:
         yield str(run_source.position), run_source.source.name

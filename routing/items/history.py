@@ -19,7 +19,7 @@ from routing.core.scores import SCORES
 from routing.core_language import translated
 from routing.items.table import neighbours
 from routing.models import Delivery, ItemScore, Prediction, PromptVersion, Route, Run, RunSource
-from routing.sources.visibility import Sight, hidden_columns, sight_of
+from routing.sources.visibility import ViewPermission, hidden_columns, view_permission
 
 Row = TypeVar("Row", bound=Model)
 
@@ -158,38 +158,38 @@ def item_history(
     item = project.items.select_related("image").filter(pk=item_id).first()
     if item is None:
         return None
-    sight = sight_of(project, access, run=run)
+    permission = view_permission(project, access, run=run)
     names = dict(project.choices.values_list("key", "name"))
-    secret = frozenset() if sight.output else hidden_columns(project)
+    secret = frozenset() if permission.output else hidden_columns(project)
     known = set(project.columns)
     columns = [name for name in project.columns if name in item.data]
     columns += [name for name in item.data if name not in known]
     shown = [name for name in columns if name not in secret]
-    before, after = neighbours(sight, item, filters=filters or {}, sort=sort)
-    comments = sight.comments().filter(item=item).select_related("author", "resolved_by")
-    skips = sight.skips().filter(work_item__item=item).select_related("user")
+    before, after = neighbours(permission, item, filters=filters or {}, sort=sort)
+    comments = permission.comments().filter(item=item).select_related("author", "resolved_by")
+    skips = permission.skips().filter(work_item__item=item).select_related("user")
     twins = project.items.filter(content_hash=item.content_hash).exclude(pk=item.pk)
     return ItemHistory(
         item=item,
         data=[(name[: limits.NAME], item.data[name]) for name in shown[:MAX_COLUMNS]],
         more_columns=max(0, len(shown) - MAX_COLUMNS),
-        labels=_labels(sight, item, names),
-        predictions=_predictions(item, names) if sight.output else [],
-        routes=_routes(project, item) if sight.output else [],
-        blind=not sight.output,
-        settlements=_settlements(sight, item, names),
+        labels=_labels(permission, item, names),
+        predictions=_predictions(item, names) if permission.output else [],
+        routes=_routes(project, item) if permission.output else [],
+        blind=not permission.output,
+        settlements=_settlements(permission, item, names),
         skips=_newest(skips),
         comments=_newest(comments, limits.COMMENTS),
         deliveries=_deliveries(project, item) if access.allows("deliveries.view") else [],
-        events=_events(sight, item, comments) if access.allows("audit.view") else [],
+        events=_events(permission, item, comments) if access.allows("audit.view") else [],
         next=after,
         previous=before,
         duplicates=list(twins.only("external_id").order_by("position")[:SAME_SHOWN]),
     )
 
 
-def _labels(sight: Sight, item: Item, names: Mapping[str, str]) -> list[LabelVersion]:
-    labels = sight.every_label().filter(item=item).select_related("annotator", "superseded_by")
+def _labels(permission: ViewPermission, item: Item, names: Mapping[str, str]) -> list[LabelVersion]:
+    labels = permission.every_label().filter(item=item).select_related("annotator", "superseded_by")
     return [
         LabelVersion(
             value=row.value,
@@ -205,8 +205,8 @@ def _labels(sight: Sight, item: Item, names: Mapping[str, str]) -> list[LabelVer
     ]
 
 
-def _settlements(sight: Sight, item: Item, names: Mapping[str, str]) -> list[SettledView]:
-    rows = sight.settlements().filter(item=item).select_related("decided_by", "superseded_by")
+def _settlements(permission: ViewPermission, item: Item, names: Mapping[str, str]) -> list[SettledView]:
+    rows = permission.settlements().filter(item=item).select_related("decided_by", "superseded_by")
     return [
         SettledView(
             value=row.value,
@@ -304,7 +304,7 @@ def _newest(rows: QuerySet[Row], most: int | None = None) -> list[Row]:
     return list(rows.order_by("-pk")[: most or limits.LISTED])[::-1]
 
 
-def _events(sight: Sight, item: Item, comments: Any) -> list[AuditEvent]:
+def _events(permission: ViewPermission, item: Item, comments: Any) -> list[AuditEvent]:
     """What was decided on this item, on the work that was asked for about it, and on its comments.
 
     Decisions on work named the item once, and no batch: while a batch is hidden, these are left out, of every
@@ -312,12 +312,12 @@ def _events(sight: Sight, item: Item, comments: Any) -> list[AuditEvent]:
     """
     rows: dict[str, QuerySet[Any]] = {
         "comment": comments,
-        "settlement": sight.settlements().filter(item=item),
-        "work_item": sight.work().filter(item=item),
+        "settlement": permission.settlements().filter(item=item),
+        "work_item": permission.work().filter(item=item),
     }
     targets = [f"{name}:{pk}" for name, seen in rows.items() for pk in seen.values_list("pk", flat=True)]
     named = Q(target=f"item:{item.pk}")
-    if sight.hidden:
+    if permission.hidden:
         named &= ~Q(action__startswith="work.")
-    events = sight.project.audit_events.filter(named | Q(target__in=targets)).select_related("actor")
+    events = permission.project.audit_events.filter(named | Q(target__in=targets)).select_related("actor")
     return list(events.order_by("-pk")[:EVENTS_SHOWN])

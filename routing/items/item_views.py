@@ -10,15 +10,15 @@ from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.labelling.comments import add_comment, resolve_flag
 from routing.items import filter_words as words
 from routing.items.history import item_history
-from routing.sources.visibility import sight_of
+from routing.sources.visibility import view_permission
 
 
 @needs("items.view", "GET")
 def item(request: ProjectRequest, item_id: int) -> HttpResponseBase:
     """The address may carry the filters and the order of the table: "next" is the next one there."""
     project = request.access.project
-    sight = sight_of(project, request.access, run=words.run_of(request.GET))
-    asked = words.asked_of(request.GET, sight)
+    permission = view_permission(project, request.access, run=words.run_of(request.GET))
+    asked = words.asked_of(request.GET, permission)
     history = item_history(
         project, request.access, item_id, filters=asked.filters, sort=asked.sort, run=asked.run
     )
@@ -31,7 +31,7 @@ def item(request: ProjectRequest, item_id: int) -> HttpResponseBase:
             "history": history,
             "item": history.item,
             "query": asked.query(),
-            "chips": words.chips(asked, words.options(sight)),
+            "chips": words.chips(asked, words.options(permission)),
             "may_comment": request.access.allows("review"),
         },
     )
@@ -51,9 +51,9 @@ def item_comment(request: ProjectRequest, item_id: int) -> HttpResponseBase:
 @needs("review", "POST")
 def item_flag_resolve(request: ProjectRequest, item_id: int, comment_id: int) -> HttpResponseBase:
     project = request.access.project
-    sight = sight_of(project, request.access)
+    permission = view_permission(project, request.access)
     comment = get_object_or_404(
-        sight.comments().select_related("item__project"),
+        permission.comments().select_related("item__project"),
         pk=comment_id,
         item=item_id,
         item__project=project,

@@ -18,7 +18,7 @@ from annotation.errors import InputError
 from annotation.models import Item, Label
 from routing.items.filters import PERSON, HiddenError, score_in
 from routing.models import PoolItem
-from routing.sources.visibility import Sight
+from routing.sources.visibility import ViewPermission
 
 Key = tuple[Any, ...]
 DEFAULT = "position"
@@ -33,7 +33,7 @@ class Sort:
     the last part of the key is theirs then.
     """
 
-    rows: Callable[[Sight], QuerySet[Any]]
+    rows: Callable[[ViewPermission], QuerySet[Any]]
     item: str
     key: tuple[str, ...]
     types: tuple[type, ...]
@@ -44,19 +44,19 @@ class Sort:
         return self.item == "pk"
 
 
-def _items(sight: Sight) -> QuerySet[Item]:
-    return sight.project.items.all()
+def _items(permission: ViewPermission) -> QuerySet[Item]:
+    return permission.project.items.all()
 
 
-def _scores(sight: Sight) -> QuerySet[PoolItem]:
-    if sight.run is None:
+def _scores(permission: ViewPermission) -> QuerySet[PoolItem]:
+    if permission.run is None:
         raise HiddenError(_("Items cannot be put in the order of their uncertainty now."), where="sort")
-    return PoolItem.objects.filter(run=sight.run, u__isnull=False)
+    return PoolItem.objects.filter(run=permission.run, u__isnull=False)
 
 
-def _newest_labels(sight: Sight) -> QuerySet[Any]:
-    labels = sight.labels().filter(item__project=sight.project)
-    newer = sight.labels().filter(item=OuterRef("item"), pk__gt=OuterRef("pk"))
+def _newest_labels(permission: ViewPermission) -> QuerySet[Any]:
+    labels = permission.labels().filter(item__project=permission.project)
+    newer = permission.labels().filter(item=OuterRef("item"), pk__gt=OuterRef("pk"))
     # Not as NOT EXISTS: PostgreSQL would join all labels. This is looked up row by row along the index.
     return labels.alias(newer=Subquery(newer.order_by().values("pk")[:1])).filter(newer__isnull=True)
 
@@ -65,8 +65,8 @@ def _all_labels() -> QuerySet[Any]:
     return Label.objects.all()
 
 
-def _times(sight: Sight) -> QuerySet[Any]:
-    return _newest_labels(sight).filter(lead_time_ms__isnull=False)
+def _times(permission: ViewPermission) -> QuerySet[Any]:
+    return _newest_labels(permission).filter(lead_time_ms__isnull=False)
 
 
 def _all_times() -> QuerySet[Any]:
@@ -94,17 +94,17 @@ def sort_of(name: str) -> tuple[Sort, bool]:
 
 
 def along(
-    sight: Sight, sort: str, filters: Mapping[str, str], *, back: bool = False
+    permission: ViewPermission, sort: str, filters: Mapping[str, str], *, back: bool = False
 ) -> tuple[QuerySet[Any], list[str]]:
     """The rows to walk along, and their order; with `back` the other way round."""
     kind, down = sort_of(sort)
-    rows = kind.rows(sight) if kind.walked is None else kind.walked()
+    rows = kind.rows(permission) if kind.walked is None else kind.walked()
     if "u" in kind.key:
-        rows = rows.filter(*_bounds(sight, filters))
+        rows = rows.filter(*_bounds(permission, filters))
     return rows, [f"-{name}" if down != back else name for name in kind.key]
 
 
-def _bounds(sight: Sight, filters: Mapping[str, str]) -> Iterator[Q]:
+def _bounds(permission: ViewPermission, filters: Mapping[str, str]) -> Iterator[Q]:
     """What filters say of the uncertainty, so that a walk along it begins where there is something.
 
     The thresholds send items with greater keys further: what a source answers or what was sent to it lies
@@ -114,7 +114,7 @@ def _bounds(sight: Sight, filters: Mapping[str, str]) -> Iterator[Q]:
         yield Q(u__gte=score_in(filters["u_from"], "u_from"))
     if "u_to" in filters:
         yield Q(u__lte=score_in(filters["u_to"], "u_to"))
-    thresholds = sight.run.certificate.thresholds if sight.run and sight.delivers else []
+    thresholds = permission.run.certificate.thresholds if permission.run and permission.delivers else []
     sent, by = filters.get("sent", ""), filters.get("by", "")
     passed_on = 0.0
     for position, threshold in enumerate(thresholds, 1):
@@ -156,10 +156,10 @@ def cursor_of(key: Sequence[Any]) -> str:
     return json.dumps(list(key), ensure_ascii=False, separators=(",", ":"))
 
 
-def place_of(sight: Sight, sort: str, item_id: int) -> Key | None:
+def place_of(permission: ViewPermission, sort: str, item_id: int) -> Key | None:
     """The place of one item in this order; None where it has none."""
     kind, _down = sort_of(sort)
-    key: Key | None = kind.rows(sight).filter(**{kind.item: item_id}).values_list(*kind.key).first()
+    key: Key | None = kind.rows(permission).filter(**{kind.item: item_id}).values_list(*kind.key).first()
     return key
 
 

@@ -1,6 +1,6 @@
 """The table of items: one page of it, read by keys, without the texts and the imported columns.
 
-Nothing that would spoil a blind label leaves this module: all of it goes through `Sight`.
+Nothing that would spoil a blind label leaves this module: all of it goes through `ViewPermission`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ from routing.items.sorts import DEFAULT, cursor_of, key_of, place_of
 from routing.items.walk import walk
 from routing.labels.rows import PERSON, Frame, rows_of
 from routing.models import Route
-from routing.sources.visibility import Sight, sight_of
+from routing.sources.visibility import ViewPermission, view_permission
 
 MAX_SIZE = 200
 EXCERPT = 300
@@ -106,12 +106,17 @@ def item_rows(
     used now.
     """
     return table_page(
-        sight_of(project, access, run=run), filters=filters, sort=sort, after=after, before=before, size=size
+        view_permission(project, access, run=run),
+        filters=filters,
+        sort=sort,
+        after=after,
+        before=before,
+        size=size,
     )
 
 
 def table_page(
-    sight: Sight,
+    permission: ViewPermission,
     *,
     filters: Mapping[str, str] | None = None,
     sort: str = DEFAULT,
@@ -120,15 +125,15 @@ def table_page(
     size: int = 50,
     count: bool = True,
 ) -> Page:
-    """As `item_rows`, for whoever has the sight already. Without `count` the total is only the least that it
-    must be, where there is more than one page; `table_total` tells it.
+    """As `item_rows`, for whoever has the permission already. Without `count` the total is only the least
+    that it must be, where there is more than one page; `table_total` tells it.
     """
     filters = filters or {}
     size = max(1, min(size, MAX_SIZE))
     place = key_of(sort, before)
     back = place is not None
     place = place or key_of(sort, after)
-    found = walk(sight, filters, sort, size=size, place=place, back=back)
+    found = walk(permission, filters, sort, size=size, place=place, back=back)
     rows = found.rows[::-1] if back else found.rows
     if back:
         more_back, more_on = found.more, True
@@ -139,53 +144,53 @@ def table_page(
         # The next page goes on where this one stopped looking, not behind the last one that it found.
         first, last = (found.reached or first, last) if back else (first, found.reached or last)
     return Page(
-        rows=_rows(sight, [item for item, *_key in rows]),
+        rows=_rows(permission, [item for item, *_key in rows]),
         next=cursor_of(last) if last and more_on else None,
         previous=cursor_of(first) if first and more_back else None,
         total=(
-            table_total(sight, filters=filters, sort=sort)
+            table_total(permission, filters=filters, sort=sort)
             if count and (more_back or more_on)
             else Total(len(rows), "more" if more_back or more_on else "exact")
         ),
-        blind=not sight.output,
+        blind=not permission.output,
         cut=found.cut,
     )
 
 
 def neighbours(
-    sight: Sight, item: Item, *, filters: Mapping[str, str], sort: str
+    permission: ViewPermission, item: Item, *, filters: Mapping[str, str], sort: str
 ) -> tuple[int | None, int | None]:
     """Ids of the items before and after this one in a filtered and sorted table; None at its ends, where they
     are not found in time, and both where the item has no place in that order.
     """
-    place = place_of(sight, sort, item.pk)
+    place = place_of(permission, sort, item.pk)
     if place is None:
         return None, None
     before, after = (
-        walk(sight, filters, sort, size=1, place=place, back=back, seconds=NEIGHBOUR_SECONDS).rows
+        walk(permission, filters, sort, size=1, place=place, back=back, seconds=NEIGHBOUR_SECONDS).rows
         for back in (True, False)
     )
     return before[0][0] if before else None, after[0][0] if after else None
 
 
-def in_the_way(sight: Sight, filters: Mapping[str, str]) -> list[str]:
+def in_the_way(permission: ViewPermission, filters: Mapping[str, str]) -> list[str]:
     """Where no item passes all filters: those of which one alone may be taken away, and some do, as far as
     that is found in time.
     """
-    known = conditions(sight, filters)
+    known = conditions(permission, filters)
     found = []
     for left_out in known:
         rest = [condition for name, condition in known.items() if name != left_out]
         try:
             with at_most(IN_THE_WAY_SECONDS):
-                if sight.project.items.filter(*rest).order_by().exists():
+                if permission.project.items.filter(*rest).order_by().exists():
                     found.append(left_out)
         except TookTooLongError:
             continue
     return found
 
 
-def _rows(sight: Sight, ids: list[int]) -> list[ItemRow]:
+def _rows(permission: ViewPermission, ids: list[int]) -> list[ItemRow]:
     # Of the text only its beginning, and nothing of the imported columns.
     items = {
         item.pk: item
@@ -195,18 +200,18 @@ def _rows(sight: Sight, ids: list[int]) -> list[ItemRow]:
         .annotate(excerpt=Substr("text", 1, EXCERPT))
     }
     flags = dict(
-        sight.comments()
+        permission.comments()
         .filter(item__in=ids, is_flag=True, resolved_at__isnull=True)
         .values_list("item")
         .annotate(count=Count("pk"))
         .order_by()
     )
-    labels = sight.labels().filter(item__in=ids).order_by("pk")
+    labels = permission.labels().filter(item__in=ids).order_by("pk")
     newest: dict[int, dict[str, Any]] = {
         label["item"]: dict(label) for label in labels.values("item", "created_at", "lead_time_ms")
     }
     found = []
-    for row in _with_labels(sight, [items[pk] for pk in ids if pk in items]):
+    for row in _with_labels(permission, [items[pk] for pk in ids if pk in items]):
         label = newest.get(row.id, {})
         spent = label.get("lead_time_ms")
         found.append(
@@ -220,17 +225,17 @@ def _rows(sight: Sight, ids: list[int]) -> list[ItemRow]:
     return found
 
 
-def _with_labels(sight: Sight, items: list[Any]) -> Iterable[ItemRow]:
-    names = dict(sight.project.choices.values_list("key", "name"))
+def _with_labels(permission: ViewPermission, items: list[Any]) -> Iterable[ItemRow]:
+    names = dict(permission.project.choices.values_list("key", "name"))
     ids = [item.pk for item in items]
-    run = sight.run
-    titles = {item.position: item.source.name for item in sight.run_sources}
+    run = permission.run
+    titles = {item.position: item.source.name for item in permission.run_sources}
     routes: dict[int, int] = {}
     scores: dict[int, float | None] = {}
     if run is not None:
         routes = dict(Route.objects.filter(run=run, item__in=ids).values_list("item_id", "position"))
         scores = dict(run.pool_items.filter(item__in=ids).values_list("item_id", "u"))
-    labelled = _delivered(sight, items) if sight.delivers else _by_people(sight, ids)
+    labelled = _delivered(permission, items) if permission.delivers else _by_people(permission, ids)
     for item in items:
         label = labelled.get(item.pk, {})
         value = label.get("label")
@@ -248,9 +253,9 @@ def _with_labels(sight: Sight, items: list[Any]) -> Iterable[ItemRow]:
         )
 
 
-def _delivered(sight: Sight, items: list[Any]) -> dict[int, dict[str, Any]]:
+def _delivered(permission: ViewPermission, items: list[Any]) -> dict[int, dict[str, Any]]:
     """What a delivery of the shown run would hold."""
-    if sight.run is None:
+    if permission.run is None:
         return {}
     return {
         item.pk: {
@@ -259,18 +264,18 @@ def _delivered(sight: Sight, items: list[Any]) -> dict[int, dict[str, Any]]:
             "annotator": row.annotator,
             "reason": row.reason,
         }
-        for item, row in zip(items, rows_of(Frame.of(sight.run), items), strict=True)
+        for item, row in zip(items, rows_of(Frame.of(permission.run), items), strict=True)
     }
 
 
-def _by_people(sight: Sight, ids: list[int]) -> dict[int, dict[str, Any]]:
-    anew = set(sight.asked_anew(ids))  # settled by a correction since
+def _by_people(permission: ViewPermission, ids: list[int]) -> dict[int, dict[str, Any]]:
+    anew = set(permission.in_open_calibration(ids))  # settled by a correction since
     return {
         item: {
             "label": record.value,
             "given_by": PERSON,
             "annotator": ", ".join(label.annotator.get_username() for label in record.labels),
         }
-        for item, record in record_values(sight.project, ids, hidden=sight.hidden).items()
+        for item, record in record_values(permission.project, ids, hidden=permission.hidden).items()
         if item not in anew
     }

@@ -12,52 +12,54 @@ from routing.items.changes import CHANGES, allowed
 from routing.items.counts import table_total
 from routing.items.sorts import SORTS, key_of
 from routing.items.table import in_the_way, table_page
-from routing.sources.visibility import sight_of
+from routing.sources.visibility import view_permission
 
 
 @needs("items.view", "GET")
 def items(request: ProjectRequest) -> HttpResponseBase:
     """A page of the table. How many items there are on all pages takes longer, and is asked for by it."""
     project = request.access.project
-    sight = sight_of(project, request.access, run=words.run_of(request.GET))
-    asked = words.asked_of(request.GET, sight)
+    permission = view_permission(project, request.access, run=words.run_of(request.GET))
+    asked = words.asked_of(request.GET, permission)
     if request.htmx and "count" in request.GET:
-        total = table_total(sight, filters=asked.filters, sort=asked.sort)
+        total = table_total(permission, filters=asked.filters, sort=asked.sort)
         return render(
             request, "routing/items/_items_total.html", {"total": total, "filtered": bool(asked.filters)}
         )
     after, before = request.GET.get("after"), request.GET.get("before")
     lost = any(place and key_of(asked.sort, place) is None for place in (after, before))
-    page = table_page(sight, filters=asked.filters, sort=asked.sort, after=after, before=before, count=False)
-    known = words.options(sight)
+    page = table_page(
+        permission, filters=asked.filters, sort=asked.sort, after=after, before=before, count=False
+    )
+    known = words.options(permission)
     chips = words.chips(asked, known)
-    fields = list(words.fields(asked, known, sight))
+    fields = list(words.fields(asked, known, permission))
     context: dict[str, Any] = {
         "page": page,
         "asked": asked,
         "query": asked.query(),
         "chips": chips,
         "fields": fields,
-        "orders": words.orders(sight),
-        "columns": words.columns(sight),
+        "orders": words.orders(permission),
+        "columns": words.columns(permission),
         "lists_all": SORTS[asked.sort.removeprefix("-")].lists_all,
-        "run": sight.run,
-        "runs": _runs(sight),
-        "changes": [change for change in CHANGES.values() if allowed(change, request.access, sight)],
+        "run": permission.run,
+        "runs": _runs(permission),
+        "changes": [change for change in CHANGES.values() if allowed(change, request.access, permission)],
         "has_images": any(row.image for row in page.rows),
         # A page that was cut off may be followed by one without rows: other pages may have what matches.
         "went_on": bool(after or before) and not lost,
         "lost": lost,
     }
     if not (page.rows or page.cut or context["went_on"]) and chips:
-        helpful = in_the_way(sight, asked.filters)
+        helpful = in_the_way(permission, asked.filters)
         context["take_away"] = [chip for chip in chips if chip.name in helpful]
     return render(request, "routing/items/items.html", context)
 
 
-def _runs(sight: Any) -> list[int]:
+def _runs(permission: Any) -> list[int]:
     """Numbers of the runs whose scores and routes can be looked at."""
-    if sight.run is None:
+    if permission.run is None:
         return []
-    runs = sight.project.runs.filter(certificate__isnull=False).order_by("-number")
+    runs = permission.project.runs.filter(certificate__isnull=False).order_by("-number")
     return list(runs.values_list("number", flat=True)[: limits.LISTED])

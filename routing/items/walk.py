@@ -22,7 +22,7 @@ from annotation.common.bounded import TookTooLongError, at_most
 from annotation.models import Item
 from routing.items.filters import conditions, filtered
 from routing.items.sorts import Key, Sort, along, beyond, sort_of
-from routing.sources.visibility import Sight
+from routing.sources.visibility import ViewPermission
 
 # Rows that are read at once: at first, until enough are read to tell how many it takes, and at most.
 FIRST, TELLING, LATER = 300, 1_500, 8_000
@@ -54,7 +54,7 @@ class Stretch:
 
 
 def walk(
-    sight: Sight,
+    permission: ViewPermission,
     filters: Mapping[str, str],
     sort: str,
     *,
@@ -69,8 +69,8 @@ def walk(
     Raises as `conditions` and `sort_of` do.
     """
     kind, _down = sort_of(sort)
-    chosen = list(conditions(sight, filters).values())
-    rows, order = along(sight, sort, filters, back=back)
+    chosen = list(conditions(permission, filters).values())
+    rows, order = along(permission, sort, filters, back=back)
     values = rows.order_by(*order).values_list(kind.item, *kind.key)
     last: list[Row]
     start = None if place is None else beyond(sort, place, back=back)
@@ -89,16 +89,16 @@ def walk(
                 raise TookTooLongError
             if length is None:
                 looked = True
-                few = _few(sight, kind, filters, min(FEW_SECONDS, left))
+                few = _few(permission, kind, filters, min(FEW_SECONDS, left))
                 if few is None:
                     continue
                 with at_most(FEW_SECONDS, **UNORDERED):
-                    listed = kind.rows(sight).filter(AnyOf(kind.item, few)).order_by(*order)
+                    listed = kind.rows(permission).filter(AnyOf(kind.item, few)).order_by(*order)
                     listed = listed if start is None else listed.filter(start)
                     _add(found, listed.values_list(kind.item, *kind.key)[: size + 1])
                 break
             with at_most(left, **LOOKED_UP):
-                _add(found, _let_through(sight, kind, chosen, behind, length)[: size + 1])
+                _add(found, _let_through(permission, kind, chosen, behind, length)[: size + 1])
                 last = list(behind[length - 1 : length]) if len(found) <= size else []
         except TookTooLongError:
             return Stretch(found[:size], True, cut=True, reached=reached)
@@ -131,13 +131,13 @@ def _length(found: int, walked: int, wanted: int, looked: bool) -> int | None:
 
 
 def _let_through(
-    sight: Sight, kind: Sort, chosen: list[Q], behind: QuerySet[Any, Any], length: int
+    permission: ViewPermission, kind: Sort, chosen: list[Q], behind: QuerySet[Any, Any], length: int
 ) -> list[Row]:
     """Of the next `length` rows those that are listed in this order, and that the filters let through."""
     if kind.walked is None and not chosen:
         return list(behind[:length])
     # With their limit inside, the database knows how few they are, and looks the rest up for each.
-    rows = kind.rows(sight).filter(pk__in=behind.values("pk")[:length])
+    rows = kind.rows(permission).filter(pk__in=behind.values("pk")[:length])
     if kind.lists_all:
         rows = rows.filter(*chosen)
     elif chosen:
@@ -146,13 +146,15 @@ def _let_through(
     return list(rows.order_by(*order).values_list(kind.item, *kind.key))
 
 
-def _few(sight: Sight, kind: Sort, filters: Mapping[str, str], seconds: float) -> list[int] | None:
+def _few(
+    permission: ViewPermission, kind: Sort, filters: Mapping[str, str], seconds: float
+) -> list[int] | None:
     """Ids of all items that the filters find, or that the order lists where there is no filter; None where
     they are many or are not found in time.
     """
-    rows: QuerySet[Any, Any] = filtered(sight, filters, rare=True).values_list("pk", flat=True)
+    rows: QuerySet[Any, Any] = filtered(permission, filters, rare=True).values_list("pk", flat=True)
     if not filters:
-        rows = kind.rows(sight).values_list(kind.item, flat=True)
+        rows = kind.rows(permission).values_list(kind.item, flat=True)
     try:
         with at_most(seconds):
             ids = list(rows.order_by()[: FEW + 1])

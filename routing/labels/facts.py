@@ -33,7 +33,7 @@ def columns_of(frame: Frame, ids: Sequence[int], external_ids: Sequence[str]) ->
     places = {pk: place for place, pk in enumerate(ids)}
     _draw(columns, run, ids, places)
     records = record_rows(run.project, ids, hidden=frame.hidden, before_others=frame.own_batches)
-    for pk in frame.asked_anew(records):
+    for pk in frame.in_open_calibration(records):
         del records[pk]
     _by_people(columns, frame, places, records)
     left = [(place, pk) for pk, place in places.items() if pk not in records]

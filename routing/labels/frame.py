@@ -11,7 +11,7 @@ from annotation.common.values import Value
 from annotation.labelling.label_values import imported_batches
 from annotation.models import Item
 from routing.models import Run, RunSource
-from routing.sources.visibility import asked_anew, hidden_batches
+from routing.sources.visibility import hidden_batches, in_open_calibration
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Frame:
             run_sources=list(run.run_sources.select_related("source").order_by("position")),
             names=dict(run.project.choices.values_list("key", "name")),
             hidden=hidden_batches(run.project),
-            anew=asked_anew(run.project, "pk"),
+            anew=in_open_calibration(run.project, "pk"),
             runs_of_batches=runs_of_batches,
             certificate_id=run.certificate.sha256,
             imported=frozenset(imported_batches(run.project)),
@@ -50,7 +50,7 @@ class Frame:
         batches = (self.run.calibration_batch_id, self.run.routed_batch_id)
         return {pk for pk in batches if pk is not None}
 
-    def asked_anew(self, ids: Collection[int]) -> set[int]:
+    def in_open_calibration(self, ids: Collection[int]) -> set[int]:
         """Of these items those that an open run asks about again: nothing that people said of them counts,
         also where a correction has settled it meanwhile.
         """

@@ -190,7 +190,7 @@ def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -
         people_per_item=_people_per_item(project),
         looked=looked,
         warnings=(
-            *core_plan.cost_warnings(plan),
+            *map(in_words, core_plan.cost_warnings(plan)),
             *recorded_warnings(project, sources, looked),
             *_too_few_people(project),
             *_beyond(checked_budget(budget), models, project.currency),
@@ -281,7 +281,8 @@ def build_plan(
         core_plan.validate(plan)
     except core_plan.PlanError as error:
         where = "p_column" if error.field == "p_min" else error.field
-        raise InputError(as_sentence(str(error)), where=where) from None
+        said = error.message if isinstance(error.message, str) else in_words(error.message)
+        raise InputError(as_sentence(said), where=where) from None
     return plan, asking
 
 

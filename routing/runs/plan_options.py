@@ -13,7 +13,7 @@ from routing.core.choices import DEFAULT_TARGET, Choice, choices
 from routing.core.losses import LOSSES
 from routing.core.rules import RULES
 from routing.core.targets import TARGETS
-from routing.core_language import translated
+from routing.core_language import in_words, translated
 from routing.models import Source
 from routing.runs.plan_losses import loss_of, loss_refusal, losses_of_project
 from routing.sources.backend_for import backend_for
@@ -84,7 +84,7 @@ def loss_title(name: str) -> str:
 
 
 def _option(choice: Choice) -> Option:
-    refusal = f"{choice.refusal}." if choice.refusal else ""
+    refusal = f"{in_words(choice.refused)}." if choice.refused else ""
     return Option(choice.name, translated(choice.title), translated(choice.summary), refusal, choice.default)
 
 

@@ -20,7 +20,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 @dataclass(frozen=True)
-class Sight:
+class ViewPermission:
     """What one person may see of a project's items at this moment. All that pages and the API tell of items,
     and all filters and orders of them, go through it.
 
@@ -76,7 +76,7 @@ class Sight:
             rows = rows.filter(Q(work_item__isnull=True) | ~Q(work_item__batch__in=self.hidden))
         return rows.exclude(in_pools(self.anew, "work_item__item"))
 
-    def asked_anew(self, ids: Sequence[int]) -> QuerySet[PoolItem, int]:
+    def in_open_calibration(self, ids: Sequence[int]) -> QuerySet[PoolItem, int]:
         """Of these items those of which nothing may be shown that people said."""
         asked = PoolItem.objects.filter(run__in=self.anew, item__in=ids)
         return asked.values_list("item_id", flat=True)
@@ -86,7 +86,7 @@ class Sight:
         return rows.exclude(in_pools(self.anew, "work_item__item"))
 
 
-def sight_of(project: Project, access: Access, *, run: int | None = None) -> Sight:
+def view_permission(project: Project, access: Access, *, run: int | None = None) -> ViewPermission:
     """`run` is the number of the run whose scores and routes are to be shown: else, or where it has no
     certificate, the newest one that has been routed, or without one the newest that has been analysed.
     """
@@ -96,7 +96,7 @@ def sight_of(project: Project, access: Access, *, run: int | None = None) -> Sig
     sources = shown.run_sources.select_related("source", "run").order_by("position") if shown else ()
     batches = project.work_batches.exclude(pk__in=hidden).values_list("pk", flat=True)
     anew = runs_asking_anew(project)
-    return Sight(project, output, hidden, tuple(batches), anew, shown, tuple(sources))
+    return ViewPermission(project, output, hidden, tuple(batches), anew, shown, tuple(sources))
 
 
 def hidden_batches(project: Project) -> set[int]:
@@ -116,7 +116,7 @@ def runs_asking_anew(project: Project) -> tuple[int, ...]:
     return tuple(runs)
 
 
-def asked_anew(project: Project, item: str) -> Q:
+def in_open_calibration(project: Project, item: str) -> Q:
     """Of rows that lead to an item by `item` those about one of such a pool."""
     return in_pools(runs_asking_anew(project), item)
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from annotation.jobs import running as jobs
 from annotation.labelling import queue
-from annotation.labelling.queue import Task
+from annotation.labelling.queue import LeasedItem
 from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem
 from testbed.factories import add_member, make_items, make_project
 
@@ -24,12 +24,14 @@ class Desk:
     ben: User
     keys: Iterator[str] = field(default_factory=lambda: map(str, range(10_000)))
 
-    def claim(self, user: User | None = None) -> Task:
+    def claim(self, user: User | None = None) -> LeasedItem:
         task = queue.claim(project=self.project, user=user or self.ann)
         assert task is not None
         return task
 
-    def submit(self, task: Task, value: str = "cat", *, user: User | None = None, key: str = "") -> Label:
+    def submit(
+        self, task: LeasedItem, value: str = "cat", *, user: User | None = None, key: str = ""
+    ) -> Label:
         return queue.submit(
             user=user or self.ann,
             work_item_id=task.work_item.pk,
@@ -38,10 +40,10 @@ class Desk:
             idempotency_key=key or next(self.keys),
         )
 
-    def skip(self, task: Task, *, user: User | None = None, reason: str = "unclear") -> None:
+    def skip(self, task: LeasedItem, *, user: User | None = None, reason: str = "unclear") -> None:
         queue.skip(user=user or self.ann, work_item_id=task.work_item.pk, token=task.token, reason=reason)
 
-    def expire(self, task: Task) -> None:
+    def expire(self, task: LeasedItem) -> None:
         """As if the lease had run out a second ago."""
         WorkItem.objects.filter(pk=task.work_item.pk).update(
             lease_expires_at=timezone.now() - timedelta(seconds=1)

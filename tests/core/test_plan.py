@@ -82,7 +82,7 @@ def test_floats_are_read_by_their_shortest_text() -> None:
 def test_costs_out_of_order_are_warned_about_only() -> None:
     plan = plan_of(3000, 500, costs=(6000, 1000, 32768))
     validate(plan)
-    assert "source 2 costs 1000" in cost_warnings(plan)[0]
+    assert "source 2 costs 1000" in str(cost_warnings(plan)[0])
     assert cost_warnings(plan_of(3000, 500)) == ()
 
 

@@ -9,12 +9,12 @@ from annotation.models import Item
 from testbed.factories import make_project
 project = make_project()
 from routing.items.filters import conditions
-from routing.sources.visibility import sight_of
+from routing.sources.visibility import view_permission
 from annotation.permissions import access_to
-sight = sight_of(project, access_to(project.created_by, project.slug))
+permission = view_permission(project, access_to(project.created_by, project.slug))
 with connection.cursor() as cursor:
     cursor.execute("SET enable_seqscan = off; SET enable_indexscan = off")
-    print(Item.objects.filter(conditions(sight, {"q": "some words"})["q"]).explain())
+    print(Item.objects.filter(conditions(permission, {"q": "some words"})["q"]).explain())
 """
 
 TIMEOUT = """

@@ -21,8 +21,8 @@ from rest_framework.views import APIView
 
 from annotation.common import limits
 from annotation.common.api.allowed import bound_numbers, name_choices
+from annotation.common.api.cursors import make_cursor, read_cursor
 from annotation.common.api.idempotency import Answered, Keyed, begin_idempotent
-from annotation.common.api.places import opened, sealed
 from annotation.common.api.problems import PROBLEM, problem_response
 from annotation.common.api.schema import HypacSchema
 from annotation.common.api.strict import other_types
@@ -205,11 +205,11 @@ class KeysetPages(CursorPagination):
         return super().get_page_size(request)
 
     def encode_cursor(self, cursor: Cursor) -> str:
-        place = sealed(self._request, list(cursor))
+        place = make_cursor(self._request, list(cursor))
         return replace_query_param(str(self.base_url), self.cursor_query_param, place)
 
     def decode_cursor(self, request: Request) -> Cursor | None:
-        place = opened(request, self.cursor_query_param)
+        place = read_cursor(request, self.cursor_query_param)
         return None if place is None else Cursor(*place)
 
 

@@ -21,7 +21,7 @@ _BLOCK = 1024**2
 _ENDS_OF_64 = 56 + 20  # bytes between the list and the end of a large archive
 
 
-def opened(file: IO[bytes]) -> zipfile.ZipFile:
+def open_archive(file: IO[bytes]) -> zipfile.ZipFile:
     """Raises InputError where it is damaged, encrypted, or unpacks to too much by what it says itself. Where
     that is forged, the module `zipfile` gives no byte more of an entry than the archive says.
     """

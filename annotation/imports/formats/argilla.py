@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
-from annotation.imports.formats.archives import content_of, opened
+from annotation.imports.formats.archives import content_of, open_archive
 from annotation.imports.formats.base import (
     Entries,
     GivenLabel,
@@ -48,7 +48,7 @@ class Argilla(ReadThrough):
 
     def _entries(self, file: IO[bytes], file_name: str) -> Entries:
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
-        archive = opened(file)
+        archive = open_archive(file)
         info = next((info for path, info in content_of(archive).items() if _is_records(path)), None)
         if info is None:
             raise InputError(_("There are no records in this archive (records.json)."), where=file_name)

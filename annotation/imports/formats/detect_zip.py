@@ -8,7 +8,7 @@ from typing import IO
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.imports.formats.archives import content_of, is_about, is_archive, opened, tables_in
+from annotation.imports.formats.archives import content_of, is_about, is_archive, open_archive, tables_in
 from annotation.imports.formats.base import Importer
 from annotation.imports.formats.hugging_face import INFO, STATE, holds_images
 from annotation.imports.formats.zip_texts import is_item
@@ -20,7 +20,7 @@ WORKBOOKS = ("xl/workbook.xml", "xl/workbook.bin")
 
 def kind_of(file: IO[bytes], file_name: str, importers: Collection[Importer]) -> str:
     """The name of the one of these that reads it."""
-    with opened(file) as archive:
+    with open_archive(file) as archive:
         names = set(archive.namelist())
         if not names.isdisjoint(WORKBOOKS) or _mime_type(archive) == OPEN_DOCUMENT:
             return "excel"

@@ -25,7 +25,7 @@ from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.budget import Deadline
-from annotation.imports.formats.archives import opened
+from annotation.imports.formats.archives import open_archive
 from annotation.imports.formats.base import (
     Format,
     Problem,
@@ -123,7 +123,7 @@ class Excel(Format):
         """What the reader says of the file, up to and with "end"."""
         file.seek(0)
         if file.read(len(ZIP_MAGIC)) == ZIP_MAGIC:
-            opened(file).close()
+            open_archive(file).close()
         most = (WORKBOOK_MEGABYTES, WORKBOOK_SECONDS, longest_row())
         command = [sys.executable, "-I", str(READER), *map(str, most), self.sheet]
         with (

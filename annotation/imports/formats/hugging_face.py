@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.imports.budget import check_time
-from annotation.imports.formats.archives import content_of, opened
+from annotation.imports.formats.archives import content_of, open_archive
 from annotation.imports.formats.argilla import labelled
 from annotation.imports.formats.arrow import Features, check_types, features_of, measured, records_of
 from annotation.imports.formats.base import Format, Problem, Record, check_columns, check_row_count
@@ -65,11 +65,11 @@ class HuggingFace(Format):
     holds_labels: bool = False
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
-        with opened(file) as archive:
+        with open_archive(file) as archive:
             yield from islice(self._records(archive, file_name), skip, None)
 
     def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
-        with opened(file) as archive:
+        with open_archive(file) as archive:
             rows = 0
             for split in splits_of(archive, file_name, images=self.holds_images):
                 for batch in _batches(archive, split, file_name):

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.budget import in_time_of
-from annotation.imports.formats.archives import content_of, opened, tables_in
+from annotation.imports.formats.archives import content_of, open_archive, tables_in
 from annotation.imports.formats.base import Format, Importer, Record
 from annotation.imports.formats.detect import detect_in
 from annotation.imports.limits import comes_from
@@ -45,7 +45,7 @@ def _inside(
     file: IO[bytes], file_name: str, known: Mapping[str, Importer]
 ) -> Iterator[tuple[Importer, IO[bytes], str]]:
     """The file in the archive, what reads it, and its name."""
-    with opened(file) as archive:
+    with open_archive(file) as archive:
         found = tables_in(archive)
         if len(found) != 1:
             raise InputError(_("There is not one data file in this zip archive."), where=file_name)

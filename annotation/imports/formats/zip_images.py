@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
-from annotation.imports.formats.archives import is_archive, is_no_content, opened, path_of
+from annotation.imports.formats.archives import is_archive, is_no_content, open_archive, path_of
 from annotation.imports.formats.base import Format, Problem, Record, Row
 from annotation.imports.formats.delimited import Delimited
 from annotation.imports.formats.images import checked_image
@@ -48,12 +48,12 @@ class ZipImages(Format):
     holds_labels = False
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
-        with opened(file) as archive:
+        with open_archive(file) as archive:
             for planned in islice(_plan(archive, file_name), skip, None):
                 yield planned if isinstance(planned, Problem) else _read(archive, planned)
 
     def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
-        with opened(file) as archive:
+        with open_archive(file) as archive:
             yield from ((1, 0) for _entry in _plan(archive, file_name))
 
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
-from annotation.imports.formats.archives import content_of, is_about, opened
+from annotation.imports.formats.archives import content_of, is_about, open_archive
 from annotation.imports.formats.base import Format, Problem, Record, row_or_problem
 from annotation.imports.formats.text import UTF8_BOM, UTF16_BOMS
 
@@ -30,7 +30,7 @@ class ZipTexts(Format):
 
     def records(self, file: IO[bytes], file_name: str, *, skip: int = 0) -> Iterator[Record]:
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
-        with opened(file) as archive:
+        with open_archive(file) as archive:
             infos = {path: info for path, info in content_of(archive).items() if is_item(path)}
             folders = {path: str(PurePosixPath(path).parent) for path in infos}
             several = len(set(folders.values())) > 1
@@ -46,7 +46,7 @@ class ZipTexts(Format):
                 yield row_or_problem(path, path, columns, longest)
 
     def measure(self, file: IO[bytes], file_name: str) -> Iterator[tuple[int, int]]:
-        with opened(file) as archive:
+        with open_archive(file) as archive:
             yield from ((1, len(path)) for path in content_of(archive) if is_item(path))
 
 

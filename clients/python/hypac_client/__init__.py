@@ -16,7 +16,7 @@ from hypac_client.errors import (
 from hypac_client.invitations import Invitation
 from hypac_client.jobs import Job
 from hypac_client.projects import Project
-from hypac_client.queue import Queue, Task
+from hypac_client.queue import LeasedItem, Queue, Task
 from hypac_client.retries import Retries
 from hypac_client.runs import Run
 from hypac_client.sources import Source
@@ -34,6 +34,7 @@ __all__ = [
     "Invitation",
     "Job",
     "JobError",
+    "LeasedItem",
     "NotAllowedError",
     "NotFoundError",
     "Project",

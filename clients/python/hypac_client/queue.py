@@ -14,7 +14,7 @@ DEFAULT_LEASE = 600
 MINE_AGAIN_SHARE = 3
 
 
-class Task:
+class LeasedItem:
     """One item that is yours for now. Answer it with `submit`, or `skip` it."""
 
     def __init__(self, queue: "Queue", data: dict[str, Any]) -> None:
@@ -23,7 +23,7 @@ class Task:
         self.answered = False
 
     def __repr__(self) -> str:
-        return f"<Task {self.data['work_item']}{' answered' if self.answered else ''}>"
+        return f"<LeasedItem {self.data['work_item']}{' answered' if self.answered else ''}>"
 
     @property
     def item(self) -> dict[str, Any]:
@@ -82,6 +82,10 @@ class Task:
         self._queue.following = following
 
 
+Task = LeasedItem
+"""Its other name, in programs that were written for it."""
+
+
 class Queue:
     """`for task in project.queue(): task.submit(...)` - until nothing waits for you.
 
@@ -106,18 +110,18 @@ class Queue:
     def image(self, item: dict[str, Any]) -> bytes:
         return image_of(self._transport, self._path.removesuffix("queue/"), item)
 
-    def claim(self) -> Task | None:
+    def claim(self) -> LeasedItem | None:
         """The next item; None where nothing waits for you now. Without the loop nobody keeps it alive."""
         data, self.following = self.following, None
         data = data or self.post("claim/", {}).get("task")
-        return Task(self, data) if data else None
+        return LeasedItem(self, data) if data else None
 
-    def undo(self) -> Task | None:
+    def undo(self) -> LeasedItem | None:
         """Your last answer: a label to correct by `submit`, or the item you skipped. None: there is none."""
         data = self.post("undo/", {}, keyed=True).get("task")
-        return Task(self, data) if data else None
+        return LeasedItem(self, data) if data else None
 
-    def __iter__(self) -> Iterator[Task]:
+    def __iter__(self) -> Iterator[LeasedItem]:
         while task := self.claim():
             try:
                 with self._kept_alive(task):
@@ -130,14 +134,14 @@ class Queue:
                 self._give_back(task)
                 raise RuntimeError(f"{task!r} was neither submitted, skipped nor released; it was given back")
 
-    def _give_back(self, task: Task) -> None:
-        held = [task] if not task.answered else [Task(self, self.following)] if self.following else []
+    def _give_back(self, task: LeasedItem) -> None:
+        held = [task] if not task.answered else [LeasedItem(self, self.following)] if self.following else []
         for mine in held:
             with contextlib.suppress(HypacError):  # else its lease runs out
                 mine.release()
 
     @contextlib.contextmanager
-    def _kept_alive(self, task: Task) -> Iterator[None]:
+    def _kept_alive(self, task: LeasedItem) -> Iterator[None]:
         over = threading.Event()
 
         def beat() -> None:

@@ -17,6 +17,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from routing.core.arrays import Floats, Ints
+from routing.core.messages import Message
 
 BISECTIONS = 60
 """Halvings of [0, B]: 2**-60 is below the spacing of a float64 near any risk that matters."""
@@ -149,8 +150,8 @@ class Bound(ABC):
     one): policies beyond that then need no test."""
 
     @abstractmethod
-    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
-        """Why the bound is not valid for this target and loss, naming what to use instead; '' if it is."""
+    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> Message | None:
+        """Why the bound is not valid for this target and loss, naming what to use instead; None if it is."""
 
     @abstractmethod
     def p_values(self, evidence: Evidence, r: Risk, *, target: str, level: float = 0.05) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array, evenly, recommended
 from routing.core.bounds.wealth import Path
-from routing.core.messages import gettext_noop
+from routing.core.messages import Message, gettext_noop, say
 
 FETCHED = 1 << 20
 """Losses asked from `Evidence.rows` at a time: bounds the memory."""
@@ -133,14 +133,11 @@ class BettingUpper(Betting):
     certifies: ClassVar[bool] = True
     hedges: ClassVar[int] = 1
 
-    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
+    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> Message | None:
         if constant_p or target == "population":
-            return ""
+            return None
         use = recommended(target=target, binary=binary, constant_p=constant_p)
-        return (
-            f"the bound 'betting_upper' needs one probability of asking for all items for the target "
-            f"'{target}'; use '{use}'"
-        )
+        return say("bound.constant_p_for", bound=self.name, target=target, use=use)
 
     def plays(self, *, target: str, level: float) -> tuple[float, bool]:
         return log(1 / level), target != "population"
@@ -166,9 +163,9 @@ class PaperBetting(Betting):
     certifies: ClassVar[bool] = False
     hedges: ClassVar[int] = 2
 
-    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
+    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> Message | None:
         use = recommended(target=target, binary=binary, constant_p=constant_p)
-        return f"the bound 'betting' is there to reproduce the paper and never certifies; use '{use}'"
+        return say("bound.paper", bound=self.name, use=use)
 
     def plays(self, *, target: str, level: float) -> tuple[float, bool]:
         return log(2 / level), False

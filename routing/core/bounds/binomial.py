@@ -11,7 +11,7 @@ from scipy import special
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array, recommended
-from routing.core.messages import gettext_noop
+from routing.core.messages import Message, gettext_noop, say
 
 
 class Binomial(Bound):
@@ -28,15 +28,15 @@ class Binomial(Bound):
     )
     certifies: ClassVar[bool] = True
 
-    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
+    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> Message | None:
         use = recommended(target=target, binary=binary, constant_p=constant_p)
         if target != "population":
-            return f"the bound 'binomial' is for the target 'population', not '{target}'; use '{use}'"
+            return say("bound.population", bound=self.name, target=target, use=use)
         if not binary:
-            return f"the bound 'binomial' needs a loss of 0 or 1; use '{use}'"
+            return say("bound.binary", bound=self.name, use=use)
         if not constant_p:
-            return f"the bound 'binomial' needs one probability of asking for all items; use '{use}'"
-        return ""
+            return say("bound.constant_p", bound=self.name, use=use)
+        return None
 
     def p_values(self, evidence: Evidence, r: Risk, *, target: str, level: float = 0.05) -> Floats:
         risk = as_array(r, len(evidence.total))

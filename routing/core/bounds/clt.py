@@ -12,7 +12,7 @@ from scipy import special
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array, recommended
-from routing.core.messages import gettext_noop
+from routing.core.messages import Message, gettext_noop, say
 
 
 class CentralLimit(Bound):
@@ -31,11 +31,9 @@ class CentralLimit(Bound):
     certifies: ClassVar[bool] = False
     above_mean: ClassVar[bool] = True
 
-    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
+    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> Message | None:
         use = recommended(target=target, binary=binary, constant_p=constant_p)
-        return (
-            f"the bound 'clt' holds only in the limit of many labels and cannot certify anything; use '{use}'"
-        )
+        return say("bound.limit", bound=self.name, use=use)
 
     def p_values(self, evidence: Evidence, r: Risk, *, target: str, level: float = 0.05) -> Floats:
         risk = as_array(r, len(evidence.total))

@@ -8,7 +8,7 @@ import numpy as np
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array, recommended
-from routing.core.messages import gettext_noop
+from routing.core.messages import Message, gettext_noop, say
 
 
 class EmpiricalBernstein(Bound):
@@ -27,14 +27,11 @@ class EmpiricalBernstein(Bound):
     certifies: ClassVar[bool] = True
     above_mean: ClassVar[bool] = True
 
-    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
+    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> Message | None:
         if target == "population":
-            return ""
+            return None
         use = recommended(target=target, binary=binary, constant_p=constant_p)
-        return (
-            f"the bound 'empirical_bernstein' is for the target 'population', where rows are independent, "
-            f"not for '{target}'; use '{use}'"
-        )
+        return say("bound.independent", bound=self.name, target=target, use=use)
 
     def p_values(self, evidence: Evidence, r: Risk, *, target: str, level: float = 0.05) -> Floats:
         """The level at which the upper bound equals r: a quadratic equation in sqrt(ln(2 / alpha))."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array
-from routing.core.messages import gettext_noop
+from routing.core.messages import Message, gettext_noop
 
 
 class Hoeffding(Bound):
@@ -31,8 +31,8 @@ class Hoeffding(Bound):
     certifies: ClassVar[bool] = True
     mean_only: ClassVar[bool] = True
 
-    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
-        return ""
+    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> Message | None:
+        return None
 
     def p_values(self, evidence: Evidence, r: Risk, *, target: str, level: float = 0.05) -> Floats:
         risk = as_array(r, len(evidence.total))

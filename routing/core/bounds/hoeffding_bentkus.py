@@ -9,7 +9,7 @@ from scipy import special
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array
-from routing.core.messages import gettext_noop
+from routing.core.messages import Message, gettext_noop
 
 ROUNDING = 1e-9
 """Taken off the summed loss before it is rounded up: a whole number may have come out a little too large."""
@@ -34,8 +34,8 @@ class HoeffdingBentkus(Bound):
     certifies: ClassVar[bool] = True
     mean_only: ClassVar[bool] = True
 
-    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
-        return ""
+    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> Message | None:
+        return None
 
     def p_values(self, evidence: Evidence, r: Risk, *, target: str, level: float = 0.05) -> Floats:
         if evidence.constant_p:

@@ -13,7 +13,7 @@ import numpy as np
 from routing.core.arrays import Bools, Floats, Ints
 from routing.core.bounds.base import Bound, Evidence, Risk, recommended
 from routing.core.bounds.tails import tail
-from routing.core.messages import gettext_noop
+from routing.core.messages import Message, gettext_noop, say
 
 SECTIONS = 32
 """Parts into which one step of a search cuts its interval: one call of `tail` costs little more for many."""
@@ -77,15 +77,15 @@ class Hypergeometric(Bound):
     )
     certifies: ClassVar[bool] = True
 
-    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> str:
+    def refusal(self, *, target: str, binary: bool, constant_p: bool = True) -> Message | None:
         use = recommended(target=target, binary=binary, constant_p=constant_p)
         if target == "population":
-            return f"the bound 'hypergeometric' is for a finite pool, not for 'population'; use '{use}'"
+            return say("bound.finite", bound=self.name, use=use)
         if not binary:
-            return f"the bound 'hypergeometric' needs a loss of 0 or 1; use '{use}'"
+            return say("bound.binary", bound=self.name, use=use)
         if not constant_p:
-            return f"the bound 'hypergeometric' needs one probability of asking for all items; use '{use}'"
-        return ""
+            return say("bound.constant_p", bound=self.name, use=use)
+        return None
 
     def p_values(self, evidence: Evidence, r: Risk, *, target: str, level: float = 0.05) -> Floats:
         size, counts = evidence.pool_size, np.rint(evidence.total).astype(np.int64)

@@ -106,7 +106,7 @@ class OfThePaper:
         known = {"binary": table.binary, "constant_p": table.p is None}
         refusals = [bound.refusal(target=target.name, **known) for target in TARGETS]
         # A bound that never certifies is refused everywhere, and is what these rules are reproduced with.
-        return refusals[-1] if all(refusals) and bound.certifies else ""
+        return str(refusals[-1]) if all(refusals) and bound.certifies else ""
 
     def decide(self, split: Split, plan: Plan) -> Decision:
         both = split.once(("paper", plan.bound, plan.epsilon), lambda: _comparisons(split, plan))

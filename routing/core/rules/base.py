@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from routing.core.messages import Message, say
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -27,16 +29,10 @@ class Rule:
     title: str = ""
     constant_p_only: bool = False
 
-    def refusal(self, *, constant_p: bool = True) -> str:
-        """Why the rule cannot certify such a plan, naming what to use instead; '' where it can."""
+    def refusal(self, *, constant_p: bool = True) -> Message | None:
+        """Why the rule cannot certify such a plan, naming what to use instead; None where it can."""
         if not self.holds_level:
-            return (
-                f"the rule '{self.name}' does not hold its stated level and is offered as a comparison only; "
-                "use 'fixed_sequence'"
-            )
+            return say("rule.comparison", rule=self.name)
         if self.constant_p_only and not constant_p:
-            return (
-                f"the rule '{self.name}' needs one probability of asking for all items, so that the rest of "
-                "the asked items is a simple random sample; use 'fixed_sequence'"
-            )
-        return ""
+            return say("rule.constant_p", rule=self.name)
+        return None

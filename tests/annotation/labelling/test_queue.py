@@ -19,7 +19,7 @@ pytestmark = pytest.mark.database
 State = WorkItem.State
 
 
-def state_of(task: queue.Task) -> str:
+def state_of(task: queue.LeasedItem) -> str:
     return WorkItem.objects.get(pk=task.work_item.pk).state
 
 

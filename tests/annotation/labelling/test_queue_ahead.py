@@ -20,11 +20,11 @@ pytestmark = pytest.mark.database
 State = WorkItem.State
 
 
-def ahead(desk, user=None, holding=()) -> list[queue.Task]:
+def ahead(desk, user=None, holding=()) -> list[queue.LeasedItem]:
     return queue.claim_ahead(project=desk.project, user=user or desk.ann, holding=holding)
 
 
-def ids(tasks: list[queue.Task]) -> list[int]:
+def ids(tasks: list[queue.LeasedItem]) -> list[int]:
     return [task.work_item.pk for task in tasks]
 
 

@@ -72,11 +72,11 @@ def test_a_change_that_died_goes_on_behind_its_last_chunk(project, owner, monkey
     job = project.jobs.get(kind="change_items")
     kept, comment = CHANGES["comment"].make, []
 
-    def dies(sight, actor, items, text, outcome):
+    def dies(permission, actor, items, text, outcome):
         if len(comment) == 1:
             raise RuntimeError("power")
         comment.append(1)
-        kept(sight, actor, items, text, outcome)
+        kept(permission, actor, items, text, outcome)
 
     monkeypatch.setitem(
         CHANGES, "comment", type(CHANGES["comment"])(**{**vars(CHANGES["comment"]), "make": dies})

@@ -11,7 +11,7 @@ from annotation.permissions import access_to
 from routing.items import walk as item_walk
 from routing.items.counts import Total, table_total
 from routing.items.table import item_rows
-from routing.sources.visibility import sight_of
+from routing.sources.visibility import view_permission
 from testbed.factories import make_items, make_project
 from testbed.worlds import make_world
 
@@ -26,10 +26,10 @@ def test_a_count_that_takes_too_long_is_given_up(monkeypatch):
 
     project = make_project()
     make_items(project, 3)
-    sight = sight_of(project, access_to(project.created_by, project.slug))
-    assert table_total(sight, filters={}) == Total(3)
+    permission = view_permission(project, access_to(project.created_by, project.slug))
+    assert table_total(permission, filters={}) == Total(3)
     monkeypatch.setattr("routing.items.counts.at_most", too_long)
-    assert table_total(sight, filters={}).kind == "unknown"
+    assert table_total(permission, filters={}).kind == "unknown"
     assert project.items.count() == 3
 
 
@@ -112,12 +112,12 @@ def test_many_items_are_told_from_a_sample(monkeypatch):
     project = make_project()
     make_items(project, 300)
     access = access_to(project.created_by, project.slug)
-    sight = sight_of(project, access)
+    permission = view_permission(project, access)
     monkeypatch.setattr("routing.items.counts.COUNTED", 20)
     monkeypatch.setattr("routing.items.counts.SAMPLE", 100)
-    assert table_total(sight, filters={}) == Total(300, "about")
-    about = table_total(sight, filters={"q": "t1"})  # 111 of them
+    assert table_total(permission, filters={}) == Total(300, "about")
+    about = table_total(permission, filters={"q": "t1"})  # 111 of them
     assert about.kind == "about"
     assert 75 <= about.count <= 150
-    assert table_total(sight, filters={"q": "t1"}) == about
-    assert table_total(sight, filters={"q": "t29"}) == Total(11)
+    assert table_total(permission, filters={"q": "t1"}) == about
+    assert table_total(permission, filters={"q": "t29"}) == Total(11)

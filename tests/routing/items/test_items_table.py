@@ -14,7 +14,7 @@ from annotation.permissions import access_to
 from routing.items.filters import FILTERS, HiddenError
 from routing.items.sorts import NAMES
 from routing.items.table import in_the_way, item_rows, neighbours
-from routing.sources.visibility import sight_of
+from routing.sources.visibility import view_permission
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import NUMBERS, SETS, make_world, rows_of
 
@@ -148,9 +148,9 @@ def test_what_people_said_and_on_what_they_differ():
     assert found(project, access, q="OTHER") == {"t2"}
     assert found(project, access, q="t3") == {"t3"}
     assert found(project, access, differ="people", human="dog", q="same") == {"t1"}
-    sight = sight_of(project, access)
-    assert in_the_way(sight, {"q": "same", "flag": "resolved"}) == ["q", "flag"]
-    assert in_the_way(sight, {"q": "nowhere", "flag": "resolved"}) == ["q"]
+    permission = view_permission(project, access)
+    assert in_the_way(permission, {"q": "same", "flag": "resolved"}) == ["q", "flag"]
+    assert in_the_way(permission, {"q": "nowhere", "flag": "resolved"}) == ["q"]
 
 
 def test_a_label_with_a_nul_is_refused_as_any_that_there_is_not():
@@ -238,9 +238,9 @@ def test_each_order_pages_both_ways_and_leaves_nothing_out(sort):
     if len(pages) > 1:
         back = item_rows(world.project, access, sort=sort, size=7, before=pages[-1].previous)
         assert [row.id for row in back.rows] == [row.id for row in pages[-2].rows]
-        sight = sight_of(world.project, access)
+        permission = view_permission(world.project, access)
         item = world.project.items.get(pk=whole[7])
-        assert neighbours(sight, item, filters={}, sort=sort) == (whole[6], whole[8])
+        assert neighbours(permission, item, filters={}, sort=sort) == (whole[6], whole[8])
 
 
 def test_the_time_spent_is_an_order():

@@ -19,7 +19,7 @@ from routing.items.history import item_history
 from routing.items.table import item_rows
 from routing.models import Run
 from routing.runs.cancel import cancel_run
-from routing.sources.visibility import sight_of
+from routing.sources.visibility import view_permission
 from testbed.factories import add_member, make_items
 from testbed.worlds import World, make_world, rows_of
 from tests.annotation.apis import Api
@@ -70,14 +70,14 @@ def seen(world: World, user: User) -> dict[str, int]:
     """How much of that somebody finds who may label, wherever it can be looked for."""
     project, api = world.project, Api(world.project, user)
     access = access_to(user, project.slug)
-    sight, annotator = sight_of(project, access), world.annotators[0]
+    permission, annotator = view_permission(project, access), world.annotators[0]
     items = set(Label.objects.values_list("item", flat=True))
     histories = [item_history(project, access, item) for item in items]
     given_by = {"annotator": str(annotator.pk)}
     return {
         "api": len(api.get("labels/").json()["results"]),
         "lines": len(api.lines("labels.ndjson")),
-        "newest": sight.labels().filter(item__in=items).count(),
+        "newest": permission.labels().filter(item__in=items).count(),
         "histories": sum(len(history.labels) for history in histories),
         "comments": sum(len(history.comments) for history in histories),
         "skips": sum(len(history.skips) for history in histories),

@@ -54,7 +54,7 @@ def label(world: World, *, wrong: float = 0.5, seed: int = 5) -> None:
             submit(world, user, task, truth)
 
 
-def submit(world: World, user: User, task: queue.Task, value: object) -> Label:
+def submit(world: World, user: User, task: queue.LeasedItem, value: object) -> Label:
     world.keys += 1
     return queue.submit(
         user=user,

@@ -12,12 +12,12 @@ from annotation.errors import InputError
 OF_PARTS = frozenset({"cursor", "after", "before", "page_size"})
 
 
-def sealed(request: Request, place: Any) -> str:
+def make_cursor(request: Request, place: Any) -> str:
     """A place, of JSON, in the list that the request asks for."""
     return _signer(request).sign_object(place)
 
 
-def opened(request: Request, name: str) -> Any:
+def read_cursor(request: Request, name: str) -> Any:
     """The place that the parameter `name` holds; None without one. Raises InputError for every text that no
     answer about this list gave out.
     """
