@@ -12,16 +12,17 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import django
 import hypothesis
 import pytest
 from django.conf import settings
 from django.core.cache import cache
-from django.db import connections
+from django.core.management import call_command
+from django.db import connections, transaction
 from pytest_django import DjangoDbBlocker
 
 from testbed.servers import drop_database
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from annotation.ports import NoRouting
 
 KEPT = ("HYPAC_TEST_", "HYPAC_CHROMIUM", "HYPAC_DATA", "DJANGO_LIVE_TEST_SERVER_ADDRESS")
+Made = TypeVar("Made")
 COSTLY = re.compile(r"^pytestmark = .*?pytest\.mark\.costly", re.MULTILINE)
 COSTLY_SECONDS = 3.0  # of a machine with nothing else to do
 MARKED_BY_FIXTURE = {
@@ -106,6 +108,28 @@ def django_db_setup(
     with django_db_blocker.unblock():
         connections["default"].close()
     drop_database(server_url, name)
+
+
+class Stored(Protocol):
+    def __call__(self, make: Callable[[], Made]) -> Made: ...
+
+
+@pytest.fixture(scope="module")
+def stored(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Stored]:
+    """`stored(make)` calls it once for a module, and keeps its rows until the end of that.
+
+    Each test of it finds them, works in a transaction of its own on top, and takes a copy of what was made.
+    """
+
+    def store(make: Callable[[], Made]) -> Made:
+        with transaction.atomic():
+            made = make()
+            connections["default"].run_on_commit.clear()  # nobody works beside it
+        return made
+
+    with django_db_blocker.unblock():
+        yield store
+        call_command("flush", verbosity=0, interactive=False)
 
 
 @pytest.fixture(autouse=True)

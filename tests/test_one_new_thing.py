@@ -40,7 +40,7 @@ from routing.models import Delivery
 from testbed.factories import make_project
 from testbed.worlds import files_of, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 URL = "https://example.org/hook"
 
 

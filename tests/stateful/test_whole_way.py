@@ -1,5 +1,4 @@
-"""A project goes its whole way in any order (machine.py): on SQLite, and on PostgreSQL with the whole
-suite."""
+"""A project goes its whole way in any order (machine.py): on SQLite, and on PostgreSQL."""
 
 import pytest
 from hypothesis import HealthCheck, settings

@@ -9,7 +9,7 @@ import pytest
 
 from routing.delivery import folder as delivery_folder
 from routing.delivery import folder_record
-from routing.models import Delivery, Run
+from routing.models import Delivery
 from testbed.worlds import World, make_world
 from tests.routing.delivery.test_delivery_parts import Lines, lines_of, made, told
 from tests.routing.runs.test_script_commands import ended
@@ -17,12 +17,6 @@ from tests.routing.runs.test_script_commands import run as run_command
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 RECORD = folder_record.NAME
-
-
-@pytest.fixture
-def routed() -> tuple[World, Run]:
-    world = make_world(100)
-    return world, world.routed(m=40)
 
 
 def words(world: World, folder: Path, *more: object) -> tuple[object, ...]:

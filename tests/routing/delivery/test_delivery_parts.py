@@ -64,12 +64,6 @@ def add_items(world: World, count: int) -> None:
     type(late[0]).objects.bulk_update(late, ["data"])
 
 
-@pytest.fixture
-def routed() -> tuple[World, Run]:
-    world = make_world(100)
-    return world, world.routed(m=40)
-
-
 class TestSince:
     def test_it_holds_what_is_new_and_with_the_other_one_it_is_the_whole(self, routed) -> None:
         world, run = routed
