@@ -20,6 +20,8 @@ from annotation.imports.formats.reserved import model_output
 from testbed.factories import make_image
 from tests.annotation.imports.test_importers import count_of, make_zip, read
 
+pytestmark = pytest.mark.costly
+
 
 def kind(entries: dict[str, bytes | str]) -> str:
     return detect_in(io.BytesIO(make_zip(entries)), "x.zip", IMPORTERS.values())
