@@ -11,11 +11,9 @@ LABEL_STUDIO_VERSION := 1.23.2
 PYTEST := $(BIN)/python -m pytest
 # As many processes as there are cores; PYTEST_ARGS="-n 0" takes one.
 PARALLEL := -n auto --maxprocesses=8 --dist=worksteal
-# Tests to which the database of the suite is nothing: they use none, or bring one of their own.
-WITHOUT_DATABASE := tests/core tests/browser tests/services tests/client tests/test_house.py tests/test_translations.py \
-	tests/test_static_files.py tests/routing/backends tests/routing/prompts tests/annotation/outside/test_net_failures.py \
-	tests/annotation/labelling/test_queue_processes.py tests/annotation/imports/test_import_killed.py \
-	tests/annotation/projects/test_removal_killed.py tests/annotation/outside/test_webhooks_killed.py
+# What the edit loop leaves out, unopened: servers and browsers.
+WITH_SERVERS := tests/browser tests/client tests/services
+NOT_ALONE := not slow and not llm and not label_studio
 
 # Options to pass on: make demo DEMO_ARGS=--exit, make test PYTEST_ARGS="-k queue", make serve SERVE_ARGS="..."
 DEMO_ARGS ?=
@@ -27,7 +25,7 @@ PYTHON ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help setup setup-llm demo demo-llm serve test test-slow test-browser test-services test-postgres test-llm test-label-studio coverage coverage-all lint format types check messages screenshots fuzz-api ci clean
+.PHONY: help setup setup-llm demo demo-llm serve quick test test-slow test-browser test-services test-postgres test-llm test-label-studio coverage coverage-all lint format types check messages screenshots fuzz-api ci clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -135,6 +133,9 @@ serve: $(VENV)/.installed ## Start the web server, the worker and the reconciler
 
 # --- Tests ------------------------------------------------------------------------------------------------------
 
+quick: setup ## Run what is fast, in a minute: no browser, no servers, nothing costly
+	@$(PYTEST) $(PARALLEL) $(WITH_SERVERS:%=--ignore=%) -m "not costly and $(NOT_ALONE)" -q $(PYTEST_ARGS)
+
 test: setup ## Run the tests (browser, PostgreSQL and Redis where they are installed)
 	@$(PYTEST) $(PARALLEL) $(PYTEST_ARGS)
 
@@ -144,12 +145,12 @@ test-slow: setup ## Run the long simulations and load tests
 test-browser: setup ## Run the browser tests; a missing Chromium is a failure
 	@HYPAC_TEST_REQUIRE=browser $(PYTEST) $(PARALLEL) tests/browser $(PYTEST_ARGS)
 
-test-services: setup ## Run the service tests, then the suite on a PostgreSQL of its own
+test-services: setup ## Run the service tests, then those about the database on a PostgreSQL of its own
 	@HYPAC_TEST_REQUIRE=postgres,redis $(PYTEST) $(PARALLEL) tests/services $(PYTEST_ARGS)
 	@$(MAKE) --no-print-directory test-postgres
 
-test-postgres: setup ## Run the suite on a PostgreSQL of its own
-	@$(BIN)/python -m testbed.servers postgres -- $(PYTEST) $(PARALLEL) $(WITHOUT_DATABASE:%=--ignore=%) $(PYTEST_ARGS)
+test-postgres: setup ## Run the tests about the database on a PostgreSQL of its own
+	@$(BIN)/python -m testbed.servers postgres -- $(PYTEST) $(PARALLEL) -m "database and $(NOT_ALONE)" $(PYTEST_ARGS)
 
 fuzz-api: setup ## Ask a running server some 10,000 times what the API's schema allows, and what it does not
 	@HYPAC_TEST_FUZZ=45 $(PYTEST) -n 0 tests/services/test_api_fuzz.py $(PYTEST_ARGS)

@@ -8,8 +8,10 @@ SQLite file in that folder: threads and child processes can open it, the latter 
 
 import atexit
 import os
+import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from annotation.ports import NoRouting
 
 KEPT = ("HYPAC_TEST_", "HYPAC_CHROMIUM", "HYPAC_DATA", "DJANGO_LIVE_TEST_SERVER_ADDRESS")
+COSTLY = re.compile(r"^pytestmark = .*?pytest\.mark\.costly", re.MULTILINE)
+COSTLY_SECONDS = 3.0  # of a machine with nothing else to do
 MARKED_BY_FIXTURE = {
     "browser": {"chromium"},
     "postgres": {"postgres_server", "postgres_url", "migrated_url", "postgres_site"},
@@ -118,3 +122,28 @@ def bare_port(monkeypatch: pytest.MonkeyPatch) -> "NoRouting":
     port = ports.NoRouting()
     monkeypatch.setattr(ports, "_connected", port)
     return port
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What `-m "not costly ..."` leaves out need not be imported first: that is a good part of the time."""
+    if collection_path.suffix == ".py" and _is_quick(config) and COSTLY.search(collection_path.read_text()):
+        return True
+    return None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name modules that keep a quick run from being quick."""
+    if not _is_quick(config):
+        return
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.partition("::")[0]] += report.duration
+    long = [f"{name} ({spent:.0f} s)" for name, spent in seconds.most_common() if spent > COSTLY_SECONDS]
+    if long:
+        terminalreporter.write_line(f"To be made faster, or marked as costly: {', '.join(long)}")
+
+
+def _is_quick(config: pytest.Config) -> bool:
+    return config.option.markexpr.startswith("not costly")

@@ -8,7 +8,7 @@ from annotation.labelling import queue
 from annotation.models import AuditEvent, Label, Project
 from testbed.factories import make_image_items, make_items, make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

@@ -112,6 +112,7 @@ def test_import_rules_hold() -> None:
 PACKAGES_OF_OURS = ("annotation", "benchmarks", "hypac_site", "routing", "testbed", "tests")
 
 
+@pytest.mark.costly
 def test_no_modules_import_each_other_in_a_circle() -> None:
     edges = edges_of(modules_of(ROOT, PACKAGES_OF_OURS))
     assert len(edges) > 500
@@ -122,6 +123,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert found == [], "imports inside functions count, those under TYPE_CHECKING do not"
 
 
+@pytest.mark.costly
 def test_tests_and_benchmarks_share_a_package_and_nothing_else() -> None:
     modules = modules_of(ROOT, PACKAGES_OF_OURS)
     kept_from = {

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from django.core.management import call_command
 from django.test import override_settings
 
 from hypac_site.static_files import StaticFiles
+
+pytestmark = pytest.mark.costly
 
 
 def test_all_files_are_collected_under_names_that_may_be_cached(tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ def test_what_is_compiled_is_what_is_written(language: str) -> None:
     assert {key: words for key, words in compiled.items() if key} == written, "run `make messages`"
 
 
+@pytest.mark.costly
 def test_the_words_of_the_code_are_in_it(tmp_path: Path) -> None:
     """What `make messages` would find now is what it found: no sentence was added or changed since."""
     if lacking := messages.missing_programs():

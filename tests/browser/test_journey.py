@@ -58,7 +58,7 @@ def test_the_stages_move_from_plan_to_delivery(page: Page, log_in: Callable[[str
     current("Calibration labels")  # the page asks by itself
     world.label(limit=5)
     expect(page.locator(".stages")).to_contain_text("5 /")
-    world.label()
+    world.finish()
     expect(page.get_by_role("button", name="Analyse")).to_be_visible()
 
     page.once("dialog", lambda dialog: dialog.accept())
@@ -69,7 +69,7 @@ def test_the_stages_move_from_plan_to_delivery(page: Page, log_in: Callable[[str
     expect(page.locator(".figure canvas").first).to_be_visible()
     page.get_by_role("button", name="Route").click()
     work()
-    world.label()
+    world.finish()
     expect(page.get_by_text("Every item has its label.")).to_be_visible()
     page.get_by_role("button", name="Deliver").click()
     work()

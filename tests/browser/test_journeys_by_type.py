@@ -65,8 +65,8 @@ def routed(answers: Answers, **plan: Any) -> World:
     return world
 
 
-def label_and_deliver(page: Page, context: BrowserContext, world: World, kind: Kind) -> None:
-    """One item through the page, the others past it."""
+def label(page: Page, context: BrowserContext, world: World, kind: Kind) -> Item:
+    """Answer and correct one item on the page."""
     annotator = world.annotators[1]
     log_in(context, annotator)
     page.goto(f"/projects/{world.project.slug}/annotate/")
@@ -83,12 +83,16 @@ def label_and_deliver(page: Page, context: BrowserContext, world: World, kind: K
 
     versions = Label.objects.filter(annotator=annotator).order_by("pk")
     assert list(versions.values_list("version", flat=True)) == [1, 2]
-    item = versions[0].item
+    return versions[0].item
+
+
+def deliver(world: World, item: Item, kind: Kind) -> None:
+    """The item's label is that of the page, the others were given past it."""
     world.finish()
     lines = {line["external_id"]: line for line in lines_of(delivered(world, world.project.runs.get()))}
     assert lines[item.external_id]["label"] == kind.delivered
     assert lines[item.external_id]["source"] == "person"
-    assert lines[item.external_id]["annotator"] == annotator.username
+    assert lines[item.external_id]["annotator"] == world.annotators[1].username
     assert len(lines) == world.project.items.count()
     others = {name: line["label"] for name, line in lines.items() if name != item.external_id}
     assert others == {name: world.truth[name] for name in others}
@@ -110,7 +114,8 @@ def test_an_answer_of_each_kind_is_given_corrected_and_delivered(
     page: Page, context: BrowserContext, name: str
 ) -> None:
     kind = KINDS[name]
-    label_and_deliver(page, context, routed(kind.answers), kind)
+    world = routed(kind.answers)
+    deliver(world, label(page, context, world, kind), kind)
 
 
 def as_images(project: Project) -> None:
@@ -127,7 +132,7 @@ def test_images(page: Page, context: BrowserContext) -> None:
     as_images(world.project)
     seen: list[bool] = []
     page.on("response", lambda answer: seen.append(answer.ok) if "/images/" in answer.url else None)
-    label_and_deliver(page, context, world, KINDS["single choice"])
+    deliver(world, label(page, context, world, KINDS["single choice"]), KINDS["single choice"])
     assert seen
     assert all(seen)
 
@@ -140,7 +145,7 @@ def test_named_fields(page: Page, context: BrowserContext) -> None:
     names, values = page.locator("#item-text dt"), page.locator("#item-text dd")
     expect(names).to_have_text(["Title", "Body"])
     expect(values).to_have_text(["Of birds", "*Emus* cannot fly."])
-    label_and_deliver(page, context, world, KINDS["single choice"])
+    label(page, context, world, KINDS["single choice"])
 
 
 def test_markdown(page: Page, context: BrowserContext) -> None:
@@ -153,4 +158,4 @@ def test_markdown(page: Page, context: BrowserContext) -> None:
     expect(item.locator("em")).to_have_text("Emus")
     expect(item.locator("li")).to_have_text(["one", "two"])
     expect(item).not_to_contain_text(re.compile(r"[*#]"))
-    label_and_deliver(page, context, world, KINDS["single choice"])
+    label(page, context, world, KINDS["single choice"])

@@ -17,6 +17,8 @@ from routing.core.bounds.tails import tail
 from routing.core.exact import error_budget
 from routing.core.targets.dataset import two_levels
 
+pytestmark = pytest.mark.costly
+
 VECTORS = [
     # N, n, epsilon, alpha, binomial, pool, one level for the data set, (s, c_s, c_0)
     (164, 100, "0.05", "0.05", 1, 2, 5, (3, 4, 1)),

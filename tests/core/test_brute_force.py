@@ -19,6 +19,8 @@ from routing.core.keys import V_MAX
 from routing.core.targets.dataset import SLACK, WIDE_SHARE, two_levels
 from tests.core.worlds import plan_of
 
+pytestmark = pytest.mark.costly
+
 Floats = NDArray[np.float64]
 SHARES = st.fractions(min_value=Fraction(1, 1000), max_value=Fraction(999, 1000), max_denominator=1000)
 

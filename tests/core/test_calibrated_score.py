@@ -12,6 +12,8 @@ from routing.core.scores import Example, fit_score, make_score
 from routing.core.scores.base import ScoreError
 from routing.core.scores.calibrated import fit_logistic
 
+pytestmark = pytest.mark.costly
+
 
 def examples(count: int = 4_000, seed: int = 1) -> list[Example]:
     """P(wrong) = expit(-1 + logit(u) / 2 + 1 where the answer is a dog); `samples` are useless noise."""

@@ -23,6 +23,8 @@ from routing.core.plan import Plan
 from routing.core.region import feasible_region
 from tests.core.worlds import calibration_of, plan_of
 
+pytestmark = pytest.mark.costly
+
 FINE = "tests.core.test_compare:BETWEEN"
 """A loss of one's own with values between 0 and 2."""
 

@@ -22,6 +22,8 @@ from routing.core.plan import Plan, validate
 from routing.core.rules.split_fixed_sequence import first_part
 from tests.core.worlds import policies
 
+pytestmark = pytest.mark.costly
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -23,6 +23,8 @@ from routing.core.experiment.table import Table
 from routing.core.keys import Key
 from tests.core.tables import made_up
 
+pytestmark = pytest.mark.costly
+
 HALF = Decision.of_thresholds((Key(0.4, 2**53 - 1), Key(0.8, 2**53 - 1)), pilot=True)
 
 

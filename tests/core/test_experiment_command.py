@@ -22,6 +22,8 @@ from routing.core.experiment.run import run
 from routing.core.experiment.settings import Settings
 from tests.core.tables import made_up, write_csv
 
+pytestmark = pytest.mark.costly
+
 ROOT = Path(__file__).parents[2]
 VERSION_1 = [Path(__file__).parent / "data" / name for name in ("certificate-v1.json", "draw-v1.jsonl")]
 

@@ -14,6 +14,8 @@ import pytest
 from testbed.enumeration import draws_of, enumerate_cell, false_share, place, tiny_plan
 from tests.core.worlds import policies
 
+pytestmark = pytest.mark.costly
+
 RULES = ("fixed_sequence", "multi_chain", "split_fixed_sequence")
 
 

@@ -15,6 +15,8 @@ from routing.core.rules import RULES
 from testbed.known_truth import SETTINGS
 from testbed.level import SECOND_SEED, Cell, Count, Job, certifying_cells, failed, limit, run_job
 
+pytestmark = pytest.mark.costly
+
 SEED = 2024
 # Draws a world of the slow test; 10,000 take a quarter of an hour each.
 DRAWS = int(os.environ.get("HYPAC_TEST_LEVEL_DRAWS", "1500"))

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from routing.core.losses import LossError, make_loss
 from routing.core.losses.math_worker import compare, formula
 
+pytestmark = pytest.mark.costly
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENT = {"seconds": 300}
 """What is late counts as wrong: not for want of a faster machine."""

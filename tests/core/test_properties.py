@@ -20,6 +20,8 @@ from routing.core.pilot import PilotData
 from routing.core.route import route
 from tests.core.worlds import plan_of, policies
 
+pytestmark = pytest.mark.costly
+
 Floats = NDArray[np.float64]
 SEEDS = st.integers(0, 2**32 - 1)
 CERTIFYING = [bound.name for bound in BOUNDS if bound.certifies]

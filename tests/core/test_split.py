@@ -28,6 +28,8 @@ from routing.core.sample_split import SampleSplit
 from routing.core.targets.dataset import two_levels
 from tests.core.worlds import at, make_world, plan_of, policies
 
+pytestmark = pytest.mark.costly
+
 RULE = "split_fixed_sequence"
 Losses = NDArray[np.float64]
 

@@ -20,6 +20,8 @@ from routing.core.planner import outlook
 from routing.core.sampling import draw_calibration
 from tests.core.worlds import at, calibration_of, plan_of, policies
 
+pytestmark = pytest.mark.costly
+
 LOW, HIGH = Decimal("0.25"), Decimal("0.75")
 
 

@@ -13,6 +13,8 @@ from routing.core.documents import DocumentError
 from routing.core.verify import main, verify
 from tests.core.certificates import Files, make_files
 
+pytestmark = pytest.mark.costly
+
 DATA = Path(__file__).parent / "data"
 OWN = "tests.core.own_losses:apart"
 SAID_IN_VERSION_2: dict[str, dict[str, Any]] = json.loads((DATA / "sentences-v2.json").read_text("utf-8"))

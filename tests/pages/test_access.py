@@ -19,6 +19,8 @@ from routing.models import Delivery, DeliveryFile, ModelPrice
 from testbed.factories import PASSWORD, add_member, made_account, make_image_items, make_project, make_user
 from testbed.worlds import World, make_world
 
+pytestmark = pytest.mark.costly
+
 ROLES = ("owner", "manager", "reviewer", "annotator", "viewer")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 EVERYBODY = set(ROLES)

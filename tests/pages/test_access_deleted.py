@@ -14,7 +14,7 @@ from tests.pages.test_access import API, PAGES, ROLES, address
 from tests.pages.test_access import arguments as arguments
 from tests.pages.test_access import world as world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def test_no_address_answers(world: World, arguments: dict[str, object]) -> None:

@@ -17,7 +17,7 @@ from routing.runs.certify import analyse
 from testbed.factories import add_member, make_items
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 ROLES = Membership.Role.values
 # Recorded answers that stand nowhere else, so that they can be looked for.
 SECRET = ("emu", "0.90", "confidence1", "model1", "uncertain", "threshold", "Model 1", "Model 2")

@@ -16,7 +16,7 @@ from routing.sources.manage import save_source
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import files_of, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 MOST_UNCERTAIN = "counts as most uncertain: the next model labels it only if"
 
 

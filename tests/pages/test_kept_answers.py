@@ -9,6 +9,8 @@ from tests.pages.test_access import API, METHODS, PUBLIC, SIGNED_IN, address
 from tests.pages.test_access import arguments as arguments
 from tests.pages.test_access import world as world
 
+pytestmark = pytest.mark.costly
+
 KEPT_NOWHERE = "private, no-store"
 FOR_PROGRAMS = sorted({*API, *(name for name in (*SIGNED_IN, *PUBLIC) if name.startswith("api_")), "metrics"})
 

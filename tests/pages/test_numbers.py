@@ -21,6 +21,8 @@ from tests.pages.test_access import (
     world,  # noqa: F401 - fixture
 )
 
+pytestmark = [pytest.mark.database, pytest.mark.costly]
+
 TOO_LARGE = (2**63, 2**64, 10**30, -(2**64))
 # The same number in another form, or none: an address has one form alone.
 NO_NUMBERS = (*map(str, TOO_LARGE), "9" * 5_000, "-1", "007", "٣", "1_0", "+1", "1.0")

@@ -20,7 +20,7 @@ from annotation.models import Project
 from hypac_site.backup.making import make_backup
 from hypac_site.backup.restoring import check_backup, restore_backup
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.database]
 OF_0_2 = [["annotation", "0001_initial"], ["annotation", "0002_task_types_and_pauses"]]
 
 

@@ -10,6 +10,8 @@ from django.test import Client
 from hypac_site.cache import SoftRedisCache
 from testbed.servers import dead_port
 
+pytestmark = pytest.mark.costly
+
 
 @pytest.fixture
 def port() -> Iterator[int]:

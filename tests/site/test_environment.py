@@ -11,6 +11,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from hypac_site import environment
 
+pytestmark = pytest.mark.costly
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

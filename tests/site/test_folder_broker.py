@@ -13,6 +13,8 @@ from kombu.utils.json import dumps, loads
 from hypac_site.celery import app
 from hypac_site.folder_broker import TORN_SECONDS, Transport
 
+pytestmark = pytest.mark.costly
+
 
 def queue_of(folder: Path) -> Queue:
     """Of another name in each test: what is bound in a process kombu remembers beside the folder."""

@@ -19,6 +19,8 @@ from annotation.projects import views as projects
 from hypac_site.logs import JsonFormatter, TextFormatter
 from testbed.factories import add_member, make_project
 
+pytestmark = pytest.mark.database
+
 TOKEN = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 

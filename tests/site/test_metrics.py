@@ -21,6 +21,8 @@ from routing.models import Prediction, Spend
 from testbed.factories import make_items, make_user
 from testbed.worlds import World, make_world
 
+pytestmark = [pytest.mark.database, pytest.mark.costly]
+
 TOKEN = "a-token-of-the-tests"
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

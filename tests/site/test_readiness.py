@@ -12,6 +12,8 @@ from django.test import Client
 
 from hypac_site import readiness
 
+pytestmark = pytest.mark.database
+
 
 @pytest.fixture(autouse=True)
 def looked_at_anew(tmp_path, settings) -> Iterator[None]:

@@ -7,7 +7,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.stateful.machine import WholeWay
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 COMMON = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=True)
 

@@ -32,6 +32,8 @@ from annotation.outside.webhooks.manage import create_webhook, send_test
 from annotation.people.tokens import make_token
 from testbed.factories import make_image_items, make_items, make_project, make_user, remove_deleted
 
+pytestmark = pytest.mark.costly
+
 # Choices are shown inside the page of their project.
 MODELS = [model for model in apps.get_app_config("annotation").get_models() if model is not Choice]
 

@@ -12,7 +12,7 @@ from annotation.common.bulk import _with_fractions, copy_rows
 from annotation.models import Item, Project, StoredFile
 from testbed.factories import make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 FIELDS = ("project", "external_id", "position", "text", "data", "content_hash")
 ODD = "tab\t, line\n, back\\slash, \\N, quote\", 'single', é, 漢字, 😀, %s"
 

@@ -19,7 +19,7 @@ from annotation.errors import InputError
 from annotation.models import Project
 from testbed.factories import make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,8 @@ from annotation.models import ApiToken, KeyedRequest, Project, StoredFile, User
 from annotation.people.tokens import make_token
 from testbed.factories import make_project, make_user
 
+pytestmark = [pytest.mark.database, pytest.mark.costly]
+
 PROJECTS = "/api/v1/projects/"
 BODY = {"name": "Reviews", "choices": [{"name": "good"}, {"name": "bad"}]}
 

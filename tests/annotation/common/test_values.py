@@ -13,6 +13,8 @@ from annotation.common.values import MISSING, ValueReader, as_text, reader_of
 from annotation.task_types import TASK_TYPES
 from testbed.factories import ChoiceSpec, make_project
 
+pytestmark = pytest.mark.database
+
 KEYS = {"a": "a", "b": "b", "Cat": "a", "A, B": "both", "both": "both", "x; y, z": "xyz", "10": "10"}
 ONE, SEVERAL = ValueReader("single_choice", KEYS), ValueReader("multiple_choice", KEYS)
 NUMBER = ValueReader("number")

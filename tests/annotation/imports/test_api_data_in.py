@@ -17,7 +17,7 @@ from testbed.factories import add_member, make_items, make_project
 from tests.annotation.apis import Api, problem
 from tests.annotation.imports.test_import_excel import changed, workbook
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 TABLE = b"id,text,verdict\na,good,cat\nb,bad,dog\n"
 LINES = b'{"id": "a", "text": "good", "n": 1.5}\n{"id": "b", "text": "bad", "n": null}\n'

@@ -16,7 +16,7 @@ from testbed.factories import make_image, make_image_items, make_items
 from testbed.worlds import make_world
 from tests.annotation.imports.test_importers import make_zip
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7|add:7 }}"
 
 

@@ -14,7 +14,7 @@ from tests.annotation.imports.test_import_parquet import table
 from tests.annotation.imports.test_imports import CSV, counts, import_file, result, storage, store
 
 __all__ = ["storage"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 TEXT = Mapping(text_column="text")
 ROWS = [f"a text {n}" for n in range(20)]

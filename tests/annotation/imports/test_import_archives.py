@@ -20,6 +20,8 @@ from annotation.imports.formats.reserved import model_output
 from testbed.factories import make_image
 from tests.annotation.imports.test_importers import count_of, make_zip, read
 
+pytestmark = pytest.mark.costly
+
 
 def kind(entries: dict[str, bytes | str]) -> str:
     return detect_in(io.BytesIO(make_zip(entries)), "x.zip", IMPORTERS.values())
@@ -242,8 +244,8 @@ class TestLists:
     def test_long_ones_are_refused_before_anything_is_made_of_them(self, monkeypatch, large: bool) -> None:
         monkeypatch.setattr(archives, "MOST_FILES", 50_000)
         monkeypatch.setattr(archives, "_BLOCK", 1_001)  # ends in the middle of many a mark
-        assert len(archives.opened(io.BytesIO(listing(50_000, large=large))).infolist()) == 50_000
+        assert len(archives.open_archive(io.BytesIO(listing(50_000, large=large))).infolist()) == 50_000
         monkeypatch.setattr(zipfile, "ZipFile", None)
         for said in (50_001, 1):
             with pytest.raises(InputError, match="larger than this server accepts"):
-                archives.opened(io.BytesIO(listing(50_001, said=said, large=large)))
+                archives.open_archive(io.BytesIO(listing(50_001, said=said, large=large)))

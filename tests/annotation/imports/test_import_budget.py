@@ -35,6 +35,8 @@ from tests.annotation.imports.test_import_parquet import table
 from tests.annotation.imports.test_importers import make_zip
 from tests.annotation.imports.test_imports import import_file, storage, store
 
+pytestmark = pytest.mark.costly
+
 __all__ = ["storage"]
 
 TEXT = Mapping(text_column="text")

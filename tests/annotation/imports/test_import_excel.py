@@ -23,6 +23,8 @@ from testbed.factories import make_project
 from tests.annotation.imports.test_importers import count_of, read
 from tests.annotation.imports.test_imports import counts, import_file, result, storage, store
 
+pytestmark = pytest.mark.costly
+
 __all__ = ["storage"]
 
 HARD = ["héllo\n😀 עברית", " spaces  ", "-1+1", 'a,"b"', "x" * 32_000, "tab\there"]

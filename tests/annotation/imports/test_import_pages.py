@@ -17,7 +17,7 @@ from tests.annotation.imports.test_import_excel import workbook
 from tests.annotation.imports.test_import_parquet import table
 from tests.annotation.imports.test_importers import make_zip
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 ROWS = "id,subject,body,label\n" + "".join(
     f"t{n},Subject {n},*Body* {n},{label}\n" for n, label in enumerate(["cat", "dog"] * 4)
 )

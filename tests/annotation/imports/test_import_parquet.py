@@ -22,6 +22,8 @@ from testbed.factories import make_image, make_project
 from tests.annotation.imports.test_importers import count_of, make_zip, read
 from tests.annotation.imports.test_imports import BY_TEXT, CSV, counts, import_file, result, storage, store
 
+pytestmark = pytest.mark.costly
+
 __all__ = ["storage"]
 
 

@@ -15,7 +15,7 @@ from testbed.worlds import make_world
 from tests.annotation.imports.test_imports import BY_TEXT, CSV, counts, import_file, result, storage, store
 
 __all__ = ["storage"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 RESTS = "A run, an answer, a label or a comment rests on some of these items, so that they stay."
 MORE = "id,text,note\nd,fourth,x\na,first,y\ne,fifth,z\n"
 

@@ -118,6 +118,7 @@ class TestDelimited:
         content = "a\n1\n2\n3\n"
         assert read("csv", content, skip=1) == read("csv", content)[1:]
 
+    @pytest.mark.costly
     def test_utf_16_long_headers_and_many_columns(self) -> None:
         rows = "".join(f"{n};\u0a0d é {n}\r\n" for n in range(20_000))  # 0A and 0D, and no line's end
         found = read("csv", f"id;text\r\n{rows}".encode("utf-16"))

@@ -18,7 +18,7 @@ from annotation.models import Item, Job, Project, StoredFile
 from testbed.factories import make_image, make_project
 from tests.annotation.imports.test_importers import make_zip
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 CSV = "id,text,label\na,first,cat\nb,second,dog\nc,third,cat\n"
 BY_TEXT = Mapping(id_column="id", text_column="text")

@@ -14,7 +14,7 @@ from annotation.ports import routing_port
 from testbed.factories import add_member, make_image_items, make_items, make_project
 from tests.annotation.apis import Api, problem
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 @pytest.fixture

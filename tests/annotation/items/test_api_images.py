@@ -16,7 +16,7 @@ from annotation.projects.life import archive_project
 from testbed.factories import add_member, make_image, make_image_items, make_project
 from tests.annotation.apis import problem
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

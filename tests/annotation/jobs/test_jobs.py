@@ -15,7 +15,7 @@ from annotation.outside.webhooks.manage import create_webhook
 from testbed.factories import make_project
 from tests.annotation.jobs.jobs_at_work import silence, state
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 class TestEnqueue:

@@ -10,7 +10,7 @@ from annotation.jobs import running as jobs
 from annotation.models import Job, JobProblem
 from tests.annotation.jobs.jobs_at_work import KilledError, silence, state
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 class TestReconcile:

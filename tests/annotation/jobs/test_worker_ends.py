@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.database
+
 # Children that do nothing but look are killed, wherever they are in it. Then the worker says that it ends.
 KILLED_WHILE_LOOKING = """
 import os, signal, time

@@ -21,6 +21,8 @@ from testbed.factories import make_project
 from tests.annotation.jobs import greedy_jobs  # noqa: F401 - makes its kinds known here, too
 from tests.support import child_environment
 
+pytestmark = [pytest.mark.database, pytest.mark.costly]
+
 MEGABYTES = 900
 
 

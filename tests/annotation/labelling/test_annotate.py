@@ -9,7 +9,7 @@ from annotation.labelling import queue
 from annotation.models import Draft, Label, Skip, WorkItem
 from testbed.factories import add_member
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 PART = {"HX-Request": "true"}
 
 

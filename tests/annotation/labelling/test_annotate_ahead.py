@@ -13,7 +13,7 @@ from annotation.ports import routing_port
 from testbed.factories import add_member, make_image_items, make_items, make_project
 from tests.annotation.labelling.test_annotate import PART, fields
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

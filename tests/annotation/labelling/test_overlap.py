@@ -13,7 +13,7 @@ from annotation.labelling.settled import answers_of, disagreements, record_value
 from annotation.models import AuditEvent, Label, Settlement, WorkBatch, WorkItem
 from tests.annotation.labelling.several import SeveralDesk as Desk
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 State = WorkItem.State
 Method = Settlement.Method
 

@@ -10,7 +10,7 @@ from annotation.labelling import answers, queue
 from annotation.models import Label, WorkItem
 from tests.annotation.labelling.several import SeveralDesk as Desk
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.database]
 State = WorkItem.State
 
 

@@ -11,7 +11,7 @@ from annotation.labelling.settled import unsettled
 from annotation.models import Settlement, WorkItem
 from tests.annotation.labelling.several import SeveralDesk as Desk
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 State = WorkItem.State
 
 

@@ -14,6 +14,8 @@ from annotation.models import AuditEvent, Draft, Label, Skip, WorkItem
 from annotation.people.members import change_role, remove_member
 from testbed.factories import add_member, make_items, make_project, make_user
 
+pytestmark = pytest.mark.database
+
 State = WorkItem.State
 
 

@@ -15,6 +15,8 @@ from annotation.labelling.queries import annotator_pace, waiting_for
 from annotation.models import Membership, WorkItem
 from testbed.factories import make_items
 
+pytestmark = pytest.mark.database
+
 State = WorkItem.State
 
 

@@ -11,6 +11,8 @@ from annotation.labelling import queue
 from annotation.labelling.queries import annotator_pace, waiting_for
 from annotation.models import Label, Skip, WorkItem
 
+pytestmark = pytest.mark.database
+
 State = WorkItem.State
 
 

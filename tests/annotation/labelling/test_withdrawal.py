@@ -16,7 +16,7 @@ from routing.models import Run
 from routing.runs.cancel import cancel_run
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 OPEN, WITHDRAWN = WorkItem.State.OPEN, WorkItem.State.WITHDRAWN
 
 

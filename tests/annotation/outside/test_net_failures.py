@@ -15,6 +15,8 @@ from testbed.scripted_server import Reply, ScriptedServer
 from tests.annotation.outside.net_requests import SHORT, refusal, url_of
 from tests.raw_server import RawServer, ok, request_of, says, silent
 
+pytestmark = pytest.mark.costly
+
 
 @pytest.fixture(autouse=True)
 def _private(settings):

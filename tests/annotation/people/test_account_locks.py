@@ -18,6 +18,7 @@ from testbed.factories import invited_unchosen, made_account, make_project
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has one lock for all who write"),
+    pytest.mark.database,
 ]
 
 

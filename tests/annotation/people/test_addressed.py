@@ -17,7 +17,7 @@ from annotation.projects.life import archive_project, duplicate_project
 from annotation.projects.manage import create_project
 from testbed.factories import add_member, invited_unchosen, made_account, make_project, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from annotation.permissions import ROLES_BY_ACTION
 from testbed.factories import add_member, make_image_items, make_items, make_project, make_user
 from tests.annotation.apis import Api, problem
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 ROLES = ("owner", "manager", "reviewer", "annotator", "viewer")
 

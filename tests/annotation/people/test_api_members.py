@@ -9,7 +9,7 @@ from annotation.people.invitations import accept
 from testbed.factories import add_member, make_project, make_user
 from tests.annotation.apis import Api, problem
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from annotation.models import AttemptBucket
 from annotation.people import hashing
 from testbed.factories import make_user
 
+pytestmark = pytest.mark.database
+
 NOW = 1_800_000_000.0
 
 

@@ -13,7 +13,7 @@ from annotation.common.attempts import ServerBusyError
 from annotation.people.invitations import create_invitation
 from testbed.factories import PASSWORD, make_project, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 NEW = "a quite new pass-phrase"
 
 

@@ -9,7 +9,7 @@ from annotation.people.addressed import invite_person
 from annotation.people.invitations import create_invitation
 from testbed.factories import PASSWORD, invited_unchosen, made_account, make_project, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 def text(answer) -> str:

@@ -15,7 +15,7 @@ from annotation.permissions import access_to
 from annotation.projects.life import archive_project
 from testbed.factories import add_member, make_project, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 GOOD = "a-long-enough-4711"
 
 

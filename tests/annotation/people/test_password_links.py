@@ -13,7 +13,7 @@ from annotation.people.members import join, remove_member
 from annotation.projects.deletion import delete_project
 from testbed.factories import add_member, made_account, make_project, make_user, remove_deleted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

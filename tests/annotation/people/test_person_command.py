@@ -14,7 +14,7 @@ from annotation.people.members import set_active
 from testbed.factories import add_member, make_project, make_user
 from tests.routing.runs.test_script_commands import ended, run
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 GOOD = "seven small green kettles"
 
 

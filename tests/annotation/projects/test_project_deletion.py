@@ -31,7 +31,7 @@ from testbed.factories import add_member, make_items, make_project, make_user, r
 from testbed.worlds import make_world
 from tests.support import child_environment
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 @pytest.fixture

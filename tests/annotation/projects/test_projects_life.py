@@ -38,7 +38,7 @@ from testbed.factories import (
 )
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def text(answer) -> str:

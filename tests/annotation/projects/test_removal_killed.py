@@ -4,9 +4,13 @@ import json
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.annotation.installation import Installation
 
-KILLS = 3
+pytestmark = pytest.mark.costly
+
+KILLS = 2
 
 
 def test_a_removal_goes_on_where_its_worker_was_killed(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from annotation.task_types import TASK_TYPES
 from testbed.factories import add_member, make_items, make_project, make_user
 from tests.annotation.labelling.test_annotate import PART, fields
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 CHOICES = ("cat", "dog", "emu")
 
 

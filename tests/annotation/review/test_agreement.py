@@ -215,7 +215,7 @@ class Team:
 
 C, D, E = "cat", "dog", "emu"
 ROWS = [(C, C, C), (C, C, D), (D, D, D), (D, D, C), (E, E, E), (C, D, E)]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def test_figures_of_three_people() -> None:

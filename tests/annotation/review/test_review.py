@@ -12,7 +12,7 @@ from annotation.labelling.comments import add_comment
 from annotation.models import Comment, Item, Project, Settlement, User, WorkBatch, WorkItem
 from testbed.factories import add_member, make_items, make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 PART = {"HX-Request": "true"}
 EVIL = '<img src=x onerror="alert(1)" hx-get="/evil">'
 

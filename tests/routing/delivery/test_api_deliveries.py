@@ -15,7 +15,7 @@ from routing.runs.validity import mark_invalid
 from testbed.factories import make_project
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 @pytest.fixture

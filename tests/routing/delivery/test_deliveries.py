@@ -21,7 +21,7 @@ from testbed.factories import make_items
 from testbed.worlds import World, files_of, make_world
 from tests.routing.delivery.written import files_written
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def delivered(world: World, run: Run) -> dict[str, bytes]:

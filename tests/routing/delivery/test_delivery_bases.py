@@ -22,7 +22,7 @@ from tests.annotation.imports.test_imported_labels import choice
 from tests.annotation.imports.test_imports import store
 from tests.routing.delivery.test_delivery_parts import add_items, lines_of, made, new_in
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.routing.delivery.test_delivery_parts import Lines, lines_of, made, to
 from tests.routing.runs.test_script_commands import ended
 from tests.routing.runs.test_script_commands import run as run_command
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 RECORD = folder_record.NAME
 
 

@@ -21,6 +21,8 @@ from testbed.worlds import SETS, World, make_world
 from tests.routing.delivery.test_deliveries import delivered, files_of
 from tests.routing.delivery.written import files_written, kinds_of
 
+pytestmark = pytest.mark.costly
+
 COLUMNS = ["text", "a,b", "label"]
 NASTY = [
     "",

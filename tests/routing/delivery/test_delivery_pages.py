@@ -23,7 +23,7 @@ from routing.runs.validity import mark_invalid
 from testbed.factories import add_member, make_items
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 SEERS = ("owner", "manager", "viewer")
 
 

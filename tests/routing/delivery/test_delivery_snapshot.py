@@ -16,7 +16,7 @@ from routing.labels.rows import delivery_of
 from routing.models import Delivery, Run
 from testbed.worlds import World, make_world, rows_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.database, pytest.mark.costly]
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,7 @@ from tests.label_studio_story import CONFIG, MODEL, brought, delivered, labelled
 from tests.routing.delivery.written import files_written, kinds_of
 
 __all__ = ["storage"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 COUNT = 120
 OTHER = "Negative 👎"
 SECRET = {"label_studio", f"{MODEL}.label", f"{MODEL}.score"}

@@ -19,7 +19,7 @@ from routing.delivery.deliver import deliver
 from testbed.factories import make_project
 from testbed.worlds import World, files_of, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 TEXTS = [
     "plain",

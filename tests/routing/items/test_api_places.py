@@ -12,7 +12,7 @@ from testbed.factories import make_items, make_project
 from testbed.worlds import make_world
 from tests.annotation.apis import Api, problem
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 MADE_UP = (
     *("", "garbage", "!", "null", "0", "-1", "\x7f", "é", "[1]", '["a","b"]', "." * 99, "9" * 30),
     *(base64.b64encode(text).decode() for text in (b"p=abc", b"p=1", b"o=5", b"r=1&p=2", b"p=" + b"9" * 30)),

@@ -10,7 +10,7 @@ from annotation.models import Comment
 from testbed.factories import add_member, make_project
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def test_the_table_is_filtered_sorted_and_paged_as_on_its_page(client) -> None:

@@ -16,7 +16,7 @@ from testbed.worlds import make_world
 from tests.routing.items.test_items_pages import client_as, main_of, names, routed, table
 
 __all__ = ["routed"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def change(client: Client, project, query: str = "", **data):

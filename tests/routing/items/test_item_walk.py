@@ -15,7 +15,7 @@ from routing.sources.visibility import view_permission
 from testbed.factories import make_items, make_project
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def test_a_count_that_takes_too_long_is_given_up(monkeypatch):

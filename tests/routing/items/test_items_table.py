@@ -18,7 +18,7 @@ from routing.sources.visibility import view_permission
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import NUMBERS, SETS, make_world, rows_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def manager_of(world):

@@ -11,7 +11,7 @@ from routing.models import Run
 from testbed.factories import add_member, make_user
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def get(client, user, name, **kwargs):

@@ -28,7 +28,7 @@ from routing.sources.charging import Charge
 from testbed.factories import add_member
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 State = Reservation.State
 
 

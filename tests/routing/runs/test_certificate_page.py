@@ -16,7 +16,7 @@ from routing.runs.queries import run_report
 from testbed.worlds import make_world
 
 ROOT = Path(__file__).resolve().parents[3]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def test_it_says_what_holds_what_it_rests_on_and_what_would_break_it(client_of) -> None:

@@ -10,6 +10,8 @@ from routing.runs.run_charts import run_charts
 from routing.runs.threshold_figure import region_figure
 from testbed.worlds import make_world
 
+pytestmark = pytest.mark.database
+
 
 def figure_of(*series: Series) -> Figure:
     return Figure(

@@ -9,7 +9,7 @@ from django.db import IntegrityError
 from routing.models import Draw, PoolItem, Run, RunSource, Source, Spend
 from testbed.factories import make_items, make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

@@ -1,22 +1,19 @@
-"""Each rule, bound, target, loss and way of asking, from the plan to files that anybody can verify."""
+"""Each rule, bound, target, loss and way of asking: a certificate that anybody can verify, and figures."""
 
 import json
 import logging
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
-from django.core.files.storage import default_storage
 from django.urls import reverse
 
 from annotation.models import Item
 from routing.core.verify import main as verify
-from routing.delivery.deliver import deliver
-from routing.models import Certificate, Run
+from routing.models import Run
 from routing.runs.queries import run_report
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 OWN = "tests.routing.runs.own_loss:HALF"
 ASK = {"p": None, "p_column": "ask"}
 RULES = {
@@ -58,10 +55,13 @@ def world(settings) -> World:
 )
 def test_a_plan_becomes_a_certificate_that_verifies(world, client, tmp_path, caplog, plan):
     caplog.set_level(logging.ERROR)
-    run = world.complete(**({"m": 240, "epsilon": Decimal("0.15")} | plan))
+    run = world.analysed(**({"m": 240, "epsilon": Decimal("0.15")} | plan))
     assert not caplog.records  # the figures, too, could be computed
     assert run.chains == [] if run.slices else run.slices is None
-    _files(world, run, tmp_path)
+    client.force_login(world.manager)
+    for name, address in (("certificate.json", "run_certificate"), ("draw.jsonl", "run_draw")):
+        answer = client.get(reverse(address, args=[world.project.slug, run.number]))
+        (tmp_path / name).write_bytes(answer.getvalue())
     allowed = ["--allow-loss", OWN] if run.loss == OWN else []
     names = [str(tmp_path / "certificate.json"), str(tmp_path / "draw.jsonl"), *allowed]
     assert verify(names) == 0
@@ -70,7 +70,6 @@ def test_a_plan_becomes_a_certificate_that_verifies(world, client, tmp_path, cap
     document = json.loads(run.certificate.document)
     assert (document["plan"]["rule"], document["plan"]["bound"]) == (run.rule, run.bound)
 
-    client.force_login(world.manager)
     page = client.get(reverse("run", args=[world.project.slug, run.number])).content.decode()
     report = run_report(run)
     assert {row.rule for row in report.comparisons} == RULES
@@ -81,17 +80,6 @@ def test_a_plan_becomes_a_certificate_that_verifies(world, client, tmp_path, cap
         assert page.count(f">{title}</h2>") == 1
     assert page.count("<canvas") == 4
     assert page.count("The same as a table") == 4
-
-
-def _files(world: World, run: Run, folder: Path) -> None:
-    """Certificate and draw as delivered."""
-    deliver(run=run, user=world.manager)
-    world.do("deliver_run")
-    for file in run.deliveries.get().files.select_related("file"):
-        if file.name in ("certificate.json", "draw.jsonl"):
-            with default_storage.open(file.file.storage_name) as stored:
-                (folder / file.name).write_bytes(stored.read())
-    assert {path.name for path in folder.iterdir()} == {"certificate.json", "draw.jsonl"}
 
 
 def test_a_learnt_chain_is_learnt_from_the_first_labels_and_tested_on_the_others(world):
@@ -121,23 +109,6 @@ def test_figures_that_cannot_be_computed_do_not_stand_in_the_way(world, client, 
     answer = client.get(reverse("run", args=[world.project.slug, run.number]))
     assert answer.status_code == 200
     assert "What is certified" in answer.content.decode()
-
-
-def test_a_run_that_was_analysed_by_an_earlier_version_is_still_shown(world, client):
-    run = world.analysed(m=240)
-    stored = Certificate.objects.get(run=run)
-    old = {name: stored.figures[name] for name in ("region", "chain")}
-    kept = ("rule", "bound", "thresholds", "routing_saving", "observed_errors", "upper_bound", "holds_level",
-            "sentence")  # fmt: skip
-    old["comparisons"] = [{name: row[name] for name in kept} for row in stored.figures["comparisons"][:2]]
-    stored.delete()
-    stored.figures = old
-    stored.save(force_insert=True)
-    client.force_login(world.manager)
-    page = client.get(reverse("run", args=[world.project.slug, run.number])).content.decode()
-    assert "Which thresholds would pass" in page
-    assert "Risk along the chain" in page
-    assert "Saving against epsilon" not in page
 
 
 @pytest.mark.parametrize("models", [1, 3])

@@ -18,7 +18,7 @@ from routing.sources.manage import save_source
 from testbed.factories import make_items, make_project
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def test_pool_and_draw_can_be_recomputed_from_what_is_stored():

@@ -14,7 +14,7 @@ from testbed.factories import make_items
 from tests.routing.runs.test_script_commands import PLAN, ended, run, slug_and_user, world
 
 __all__ = ["world"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def test_a_folder_that_cannot_be_is_told_before_a_delivery_is_made(world, tmp_path) -> None:

@@ -14,7 +14,7 @@ from tests.annotation.imports.test_imported_labels import bring, choice, task
 from tests.annotation.imports.test_imports import storage
 
 __all__ = ["storage"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 BOTH = pytest.mark.parametrize("target", ["dataset", "population"])
 
 

@@ -28,7 +28,7 @@ from testbed.factories import add_member
 from testbed.worlds import CHOICES, World, make_world
 from tests.routing.runs.test_pipeline import delivered
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 State = WorkItem.State
 PLAN = {"epsilon": Decimal("0.1"), "alpha": Decimal("0.1"), "m": 60, "p": Decimal("0.9")}
 

@@ -16,7 +16,7 @@ from routing.runs.certify import analyse
 from testbed.worlds import CHOICES
 from tests.routing.runs.test_overlap import PLAN, label, make_crowd
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.database]
 
 
 def test_an_analysis_and_a_correction_do_not_wait_for_each_other(monkeypatch) -> None:

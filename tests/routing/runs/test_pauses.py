@@ -21,7 +21,7 @@ from routing.sources.backends.base import Answered
 from routing.sources.backends.recorded import Recorded
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from routing.runs.plan_form import PlanForm
 from testbed.factories import make_items, make_project
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 PLAN = {"epsilon": "0.1", "alpha": "0.1", "target": "dataset", "m": "60", "p": "0.9"}
 
 

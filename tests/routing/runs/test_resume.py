@@ -19,7 +19,7 @@ from routing.sources.backends import BackendError
 from routing.sources.backends.recorded import Recorded
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 class Killed(BaseException):

@@ -14,6 +14,8 @@ from routing.runs.certify import analyse
 from testbed.factories import add_member
 from testbed.worlds import World, make_world
 
+pytestmark = pytest.mark.costly
+
 
 @pytest.fixture
 def world(db: None) -> World:

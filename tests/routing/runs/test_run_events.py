@@ -23,6 +23,8 @@ from routing.runs.certify import analyse
 from routing.runs.route import route
 from testbed.worlds import World, make_world
 
+pytestmark = [pytest.mark.database, pytest.mark.costly]
+
 
 @pytest.fixture(autouse=True)
 def nobody_is_nudged(monkeypatch) -> None:

@@ -19,7 +19,7 @@ from routing.runs.queries import run_report
 from testbed.factories import add_member
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def text(answer) -> str:

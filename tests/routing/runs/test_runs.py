@@ -19,7 +19,7 @@ from routing.runs.queries import run_report
 from routing.runs.route import route
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def test_a_run_cannot_be_started_twice():

@@ -14,7 +14,7 @@ from routing.sources.manage import save_source
 from routing.sources.score_fields import offered_scores
 from testbed.worlds import NUMBERS, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 COLUMNS = {
     "label_column": "model1",
     "confidence_column": "confidence1",

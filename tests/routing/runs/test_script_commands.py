@@ -23,7 +23,7 @@ from testbed.factories import add_member, make_project, make_user
 from testbed.worlds import World, make_world
 from tests.annotation.imports.test_import_excel import workbook
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 PLAN = ("--epsilon", "0.1", "--alpha", "0.1", "--m", "40", "--p", "0.9")
 
 

@@ -11,7 +11,7 @@ from routing.core.verify import verify
 from routing.runs.plan import outlook, plan_of
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 PLAN = {"epsilon": Decimal("0.1"), "alpha": Decimal("0.1"), "m": 40, "p": Decimal("0.9")}
 

@@ -11,7 +11,7 @@ from routing.models import Run
 from routing.runs.plan_losses import NO_EMBEDDINGS
 from testbed.worlds import LONG, NUMBERS, SETS, Answers, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 CODE = Answers("code", (), LONG.true, LONG.right, LONG.wrong)
 PLAN = {"epsilon": "0.1", "alpha": "0.1", "m": "20", "p": "1", "target": "dataset", "rule": "fixed_sequence"}
 

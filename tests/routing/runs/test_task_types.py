@@ -33,7 +33,7 @@ from testbed.scripted_server import Reply, Request, ScriptedServer
 from testbed.worlds import LONG, NUMBERS, SETS, World, make_world
 from tests.routing.delivery.test_deliveries import delivered, lines_of, rows_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 OFFERED = {
     "single_choice": ["zero_one"],
     "multiple_choice": ["set_equal", "jaccard"],
@@ -116,9 +116,10 @@ def test_numbers_from_the_import_to_the_verified_delivery(tmp_path, settings):
     assert not recorded_warnings(world.project, list(world.project.sources.order_by("position")))
     run = world.start()
     world.do("prepare_run")
-    world.label()
+    world.finish()
+    run.refresh_from_db()
     analyse_and_route(world, run)
-    world.label()
+    world.finish()
     run.refresh_from_db()
 
     assert (run.state, run.loss) == (Run.State.COMPLETE, "numeric")

@@ -20,7 +20,7 @@ from tests.annotation.imports.test_imports import import_file, storage, store
 from tests.routing.sources.test_shown_columns import recorded
 
 __all__ = ["storage"]
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 TABLE = "id,text,fast,conf\n" + "".join(f"a{n},hello {n},cat,0.9{n}\n" for n in range(3))
 TASKS = [
     {

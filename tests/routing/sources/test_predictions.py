@@ -10,7 +10,7 @@ from annotation.jobs import running as jobs
 from routing.models import SentAnswer, Source
 from testbed.factories import make_items, make_project
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

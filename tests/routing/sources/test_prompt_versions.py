@@ -26,7 +26,7 @@ from testbed.factories import make_image_items, make_items, make_project
 from testbed.scripted_server import ScriptedServer
 from testbed.worlds import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from testbed.factories import make_items, make_project
 from testbed.worlds import make_world
 from tests.routing.sources.sending import counts, problems, sent, uploaded
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 
 @pytest.fixture

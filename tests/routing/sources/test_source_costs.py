@@ -9,7 +9,7 @@ from routing.models import Prediction, Spend
 from routing.sources.manage import save_source
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 USAGE = {"tokens_in_column": "read", "tokens_out_column": "written", "seconds_column": "seconds"}
 
 

@@ -18,7 +18,7 @@ from testbed.factories import make_items, make_project
 from testbed.scripted_server import Reply, ScriptedServer
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 KEY = "sk-very-secret-0123456789"
 
 

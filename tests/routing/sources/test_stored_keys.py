@@ -26,7 +26,7 @@ from routing.sources.stored_keys import rotate_stored_keys
 from testbed.factories import make_user
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 SECRET = "sk-never-shown-4711"
 OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()

@@ -27,7 +27,7 @@ from testbed.worlds import make_world
 from tests.logged_in import client_of  # noqa: F401 - a fixture
 from tests.routing.runs.test_script_commands import ended, run
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 PLAN = {"epsilon": "0.1", "alpha": "0.1", "target": "dataset", "m": "150", "p": "0.9"}
 WORDS = [word for name in ("epsilon", "alpha", "m", "p") for word in (f"--{name}", PLAN[name])]
 # Labels and confidences as they come: two unknown, one but for capitals, two confidences that are none.

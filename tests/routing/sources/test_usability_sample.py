@@ -22,7 +22,7 @@ from testbed.worlds import make_world
 from tests.logged_in import client_of  # noqa: F401 - a fixture
 from tests.routing.sources.test_usability import PLAN, source_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 
 def asked_of(project: Project, sources: list[Source]) -> list[str]:

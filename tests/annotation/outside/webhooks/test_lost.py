@@ -20,6 +20,8 @@ from tests.annotation.jobs.jobs_at_work import KilledError
 from tests.annotation.outside.webhooks.acts import State, come, happens, only
 from tests.webhook_receiver import Received
 
+pytestmark = [pytest.mark.database, pytest.mark.costly]
+
 
 class TestLost:
     def test_a_worker_that_dies_before_it_has_stored_the_answer(

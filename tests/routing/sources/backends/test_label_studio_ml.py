@@ -17,6 +17,8 @@ from tests.routing.sources.backends.label_studio import (
     predict,
 )
 
+pytestmark = pytest.mark.costly
+
 
 @pytest.fixture(autouse=True)
 def _quick(settings, monkeypatch):

@@ -13,6 +13,8 @@ from routing.sources.backends.label_studio_ml import calls
 from testbed.scripted_server import Reply, Request, ScriptedServer
 from tests.routing.sources.backends.label_studio import asked, choose, collect, items_of, open_it, predict
 
+pytestmark = pytest.mark.costly
+
 
 @pytest.fixture(autouse=True)
 def _quick(settings, monkeypatch):

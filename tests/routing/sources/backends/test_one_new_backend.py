@@ -23,7 +23,7 @@ from routing.sources.backends.server_params import KEY
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import CHOICES, World
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 JSON = "application/json"
 ELSEWHERE = {"backends", "core", "demo"}
 """Folders that may name a backend: their own, scores that are called alike, and projects that use them."""

@@ -16,6 +16,8 @@ from testbed.scripted_replies import completion, failure
 from testbed.scripted_server import Reply, ScriptedServer
 from tests.routing.sources.backends.asking import KEY, answers, collected, items, open_api
 
+pytestmark = pytest.mark.costly
+
 
 def score_of(answer, name="logits"):
     return make_score(name)({**answer.raw, "label": answer.value, "reason": answer.reason})

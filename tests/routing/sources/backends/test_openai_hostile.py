@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import httpx
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,8 @@ from routing.sources.backends.openai_api.reading import generated_in
 from routing.sources.backends.openai_api.verdicts import Kind, verdict_on
 from routing.sources.backends.params import read_values
 from tests.routing.sources.backends.asking import ANIMALS, NUMBERS
+
+pytestmark = pytest.mark.costly
 
 NUMBER = st.floats() | st.integers() | st.booleans()
 # What has gone wrong before, more often than chance would have it.

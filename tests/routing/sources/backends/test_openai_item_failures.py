@@ -10,6 +10,8 @@ from testbed.scripted_replies import completion, failure
 from testbed.scripted_server import Reply
 from tests.routing.sources.backends.asking import answers, items, open_api
 
+pytestmark = pytest.mark.costly
+
 
 def score_of(answer, name="logits"):
     return make_score(name)({**answer.raw, "label": answer.value, "reason": answer.reason})

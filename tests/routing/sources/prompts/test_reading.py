@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from routing.sources.backends import TaskSpec
 from routing.sources.prompts import read_answer, split_thinking
 
+pytestmark = pytest.mark.costly
+
 SPAM = TaskSpec("single_choice", (("spam", "Spam"), ("not spam", "Not spam"), ("u", "Cannot tell")))
 LETTERS = TaskSpec("single_choice", (("A", "Paris"), ("B", "Rome"), ("C", "A")))
 TOPICS = TaskSpec("multiple_choice", (("a", "arts, crafts"), ("s", "sport"), ("h", "home and garden")))

@@ -8,6 +8,8 @@ import pytest
 from routing.sources.backends import TaskSpec
 from routing.sources.prompts import read_answer
 
+pytestmark = pytest.mark.costly
+
 
 def labels(*names: str) -> TaskSpec:
     return TaskSpec("single_choice", tuple((name, name) for name in names))
