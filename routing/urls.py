@@ -19,8 +19,6 @@ from routing.sources import (
     prompts_views as prompts,
 )
 from routing.sources import (
-)
-from routing.sources import (
     views as sources,
 )
 
