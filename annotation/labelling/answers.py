@@ -10,7 +10,7 @@ from annotation.common import events
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling.lease_tokens import was_given
 from annotation.labelling.leases import NO_LEASE, held, why_gone
-from annotation.labelling.settling import lock_settling, settle_after
+from annotation.labelling.settlement import lock_settling, settle_after
 from annotation.labelling.values import check_comment, check_idempotency_key, usable_lead_time, validate_value
 from annotation.models import Draft, Label, Skip, User, WorkBatch, WorkItem
 from annotation.ports import routing_port

@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError
 from annotation.labelling.clock import queue_time
-from annotation.labelling.finding import free
 from annotation.labelling.leases import LeasedItem, lease, load_item, lock_membership, release_all
+from annotation.labelling.next_item import free
 from annotation.models import Label, Project, Skip, User, WorkItem
 
 

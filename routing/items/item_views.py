@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.labelling.comments import add_comment, resolve_flag
-from routing.items import filter_words as words
+from routing.items import table_query
 from routing.items.history import item_history
 from routing.sources.visibility import view_permission
 
@@ -17,8 +17,8 @@ from routing.sources.visibility import view_permission
 def item(request: ProjectRequest, item_id: int) -> HttpResponseBase:
     """The address may carry the filters and the order of the table: "next" is the next one there."""
     project = request.access.project
-    permission = view_permission(project, request.access, run=words.run_of(request.GET))
-    asked = words.asked_of(request.GET, permission)
+    permission = view_permission(project, request.access, run=table_query.run_of(request.GET))
+    asked = table_query.asked_of(request.GET, permission)
     history = item_history(
         project, request.access, item_id, filters=asked.filters, sort=asked.sort, run=asked.run
     )
@@ -31,7 +31,7 @@ def item(request: ProjectRequest, item_id: int) -> HttpResponseBase:
             "history": history,
             "item": history.item,
             "query": asked.query(),
-            "chips": words.chips(asked, words.options(permission)),
+            "chips": table_query.chips(asked, table_query.options(permission)),
             "may_comment": request.access.allows("review"),
         },
     )
