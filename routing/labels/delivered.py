@@ -1,7 +1,7 @@
 """Which label a delivery would hold now, as conditions on items.
 
-What `routing.labels.rows` and `record_values` (`annotation.labelling.labels_of_record`) say of a page of items,
-said to the database of all of them; a test compares both.
+What `routing.labels.rows` and `record_values` (`annotation.labelling.labels_of_record`) say of a page of
+items, said to the database of all of them; a test compares both.
 """
 
 from typing import Any
