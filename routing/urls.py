@@ -4,7 +4,6 @@ from django.urls import path
 
 from routing.delivery import views as deliveries
 from routing.items import changes_views as item_changes
-from routing.items import item_views as item
 from routing.items import views as items
 from routing.overview import views as overview
 from routing.runs import certificate_views as certificates
@@ -18,9 +17,6 @@ from routing.sources import (
 )
 from routing.sources import (
     prompts_views as prompts,
-)
-from routing.sources import (
-    trials_views,
 )
 from routing.sources import (
     views as sources,
@@ -38,11 +34,11 @@ urlpatterns = [
         item_changes.items_change_undo,
         name="items_change_undo",
     ),
-    path("projects/<slug:slug>/items/<row:item_id>/", item.item, name="item"),
-    path("projects/<slug:slug>/items/<row:item_id>/comment/", item.item_comment, name="item_comment"),
+    path("projects/<slug:slug>/items/<row:item_id>/", items.item, name="item"),
+    path("projects/<slug:slug>/items/<row:item_id>/comment/", items.item_comment, name="item_comment"),
     path(
         "projects/<slug:slug>/items/<row:item_id>/flags/<row:comment_id>/resolve/",
-        item.item_flag_resolve,
+        items.item_flag_resolve,
         name="item_flag_resolve",
     ),
     path("projects/<slug:slug>/sources/", sources.sources, name="sources"),
@@ -57,10 +53,10 @@ urlpatterns = [
         predictions.source_predictions,
         name="source_predictions",
     ),
-    path("projects/<slug:slug>/sources/<row:source_id>/try/", trials_views.source_try, name="source_try"),
+    path("projects/<slug:slug>/sources/<row:source_id>/try/", prompts.source_try, name="source_try"),
     path(
         "projects/<slug:slug>/sources/<row:source_id>/try/price/",
-        trials_views.source_try_price,
+        prompts.source_try_price,
         name="source_try_price",
     ),
     path("projects/<slug:slug>/prices/", model_prices.prices, name="prices"),

@@ -4,7 +4,7 @@ from django.urls import path
 
 from annotation.imports import api as imports
 from annotation.items import api as items
-from annotation.items import images_api as images
+from annotation.items import images_views as images
 from annotation.items import labels_api as labels
 from annotation.labelling import api as queue
 from annotation.labelling import decisions_api as work

@@ -1,18 +1,48 @@
 """Downloads of stored files, with their checksum; one that broke off goes on from there."""
 
 import base64
+import io
 import re
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response
 from django.utils.http import content_disposition_header
 
-from annotation.common.file_answers import file_response
 from annotation.common.files import BLOCK, open_file
 from annotation.models import StoredFile
+
+
+def file_response(content: IO[bytes], *, size: int, **options: Any) -> FileResponse:
+    """The content as a FileResponse with its length, which closes it; `options` are those of FileResponse.
+
+    A web server reads a file of the disk by itself, waitress in the very thread that serves everybody. What
+    comes over the network from an object store is therefore read here, in the thread of the request.
+    """
+    if _is_local(content):
+        response = FileResponse(content, **options)
+    else:
+        response = FileResponse(_blocks(content), **options)
+        response.set_headers(content)  # type: ignore[arg-type]  # any file will do
+    response.headers["Content-Length"] = str(size)
+    return response
+
+
+def _is_local(content: IO[bytes]) -> bool:
+    try:
+        content.fileno()
+    except (OSError, io.UnsupportedOperation):
+        return False
+    return True
+
+
+def _blocks(content: IO[bytes]) -> Iterator[bytes]:
+    with content:
+        while block := content.read(BLOCK):
+            yield block
+
 
 # One range; whoever asks for several gets the whole file, as RFC 9110 (14.2) allows.
 RANGE = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")

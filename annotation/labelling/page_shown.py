@@ -5,21 +5,23 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import Exists, OuterRef
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from annotation.common.access import ProjectRequest
 from annotation.labelling import queue
 from annotation.labelling.label_values import in_words
-from annotation.labelling.objections import why_not_mine
+from annotation.labelling.limits import first_labels, room_of
 from annotation.labelling.page_answers import holding
 from annotation.labelling.queries import annotator_pace, waiting_for
 from annotation.labelling.queue import LeasedItem
-from annotation.models import Label, Project, Skip, WorkItem
+from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
 from annotation.task_types import TASK_TYPES, TaskType
 
@@ -172,3 +174,35 @@ def _short(text: str) -> str:
     """What fits into a message of one line."""
     line = " ".join(text.split())
     return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
+
+
+def why_not_mine(project: Project, user: User) -> str:
+    """Why items that wait for a label are not given to this person, in words; "" where none are kept back."""
+    membership = Membership.objects.filter(project=project, user=user).first()
+    if membership is not None and (reached := limit_reached(membership)):
+        return reached
+    waiting = WorkItem.objects.filter(
+        batch=OuterRef("pk"), state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)
+    )
+    blind = WorkBatch.objects.filter(
+        Exists(waiting), project=project, blind=True, locked_at__isnull=True, withdrawn_at__isnull=True
+    )
+    return routing_port().blind_objection(project=project, user=user) if blind.exists() else ""
+
+
+def limit_reached(membership: Membership) -> str:
+    """Why this member may label no further item, in words; "" where they may."""
+    if room_of(membership, most=1):
+        return ""
+    labels = first_labels(membership.project, membership.user)
+    if membership.max_labels is not None and labels.count() >= membership.max_labels:
+        return ngettext(
+            "You have labelled %(n)s item, as many as you may in this project.",
+            "You have labelled %(n)s items, as many as you may in this project.",
+            membership.max_labels,
+        ) % {"n": f"{membership.max_labels:,}"}
+    return ngettext(
+        "You have labelled %(n)s item today, as many as you may in a day. You can go on tomorrow.",
+        "You have labelled %(n)s items today, as many as you may in a day. You can go on tomorrow.",
+        membership.max_per_day or 0,
+    ) % {"n": f"{membership.max_per_day or 0:,}"}

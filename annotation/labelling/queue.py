@@ -5,7 +5,7 @@ was read matches no row any more. This holds on SQLite, where `select_for_update
 PostgreSQL.
 """
 
-from annotation.labelling.answers import correct, skip, submit
+from annotation.labelling.answers import correct, skip, submit, undo
 from annotation.labelling.batches import (
     BatchProgress,
     batch_progress,
@@ -29,7 +29,6 @@ from annotation.labelling.leases import (
     release_all,
 )
 from annotation.labelling.settlement import adjudicate, majority, settle_after, settle_batch_by_dawid_skene
-from annotation.labelling.undo import undo
 from annotation.labelling.values import validate_value
 
 __all__ = [

@@ -1,4 +1,3 @@
-from annotation.models.attempts import AttemptBucket
 from annotation.models.audit import AuditEvent
 from annotation.models.comments import Comment
 from annotation.models.connections import Connection
@@ -11,7 +10,7 @@ from annotation.models.labels import Label
 from annotation.models.projects import MAX_OVERLAP, Choice, Membership, Project
 from annotation.models.settlements import Settlement
 from annotation.models.tokens import ApiToken
-from annotation.models.users import User
+from annotation.models.users import AttemptBucket, User
 from annotation.models.webhooks import Webhook, WebhookDelivery
 from annotation.models.work import Draft, Skip, WorkBatch, WorkItem
 

@@ -14,12 +14,11 @@ from annotation.models import Project
 from annotation.projects.manage import update_project
 from routing.models import Source
 from routing.sources.backends import backend_classes, backends_that
-from routing.sources.forms import PeopleForm, SourceForm, charged
+from routing.sources.forms import PeopleForm, SourceForm, SuggestedForm, charged
 from routing.sources.manage import delete_source, move_source, save_source
 from routing.sources.prompt_versions import prompted
 from routing.sources.sent_answers import takes_answers
 from routing.sources.suggested import add_suggested, not_offered, suggested_sources
-from routing.sources.suggested_form import SuggestedForm
 from routing.sources.trial_queries import cost_of_tries
 from routing.sources.usability import Usability, look_at, look_at_one
 from routing.sources.usability_words import in_words

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, ClassVar, cast
 
 from django.db.models import QuerySet
-from django.http import Http404
+from django.http import Http404, QueryDict
 from django.utils.translation import gettext as _
 from rest_framework import serializers
 from rest_framework.pagination import Cursor, CursorPagination
@@ -25,7 +25,6 @@ from annotation.common.api.cursors import make_cursor, read_cursor
 from annotation.common.api.idempotency import Answered, Keyed, begin_idempotent
 from annotation.common.api.problems import PROBLEM, problem_response
 from annotation.common.api.schema import HypacSchema
-from annotation.common.api.strict import other_types
 from annotation.common.api.uploads import refuse_pieces
 from annotation.errors import InputError, NotAllowedError
 from annotation.models import ApiToken, User
@@ -271,3 +270,24 @@ class OldestItemsFirst(OldestFirst):
     """Of rows that each show their item."""
 
     long = ("item__text",)
+
+
+def other_types(serializer: Any, data: Any) -> dict[str, Any]:
+    """The messages by field, in the form of a serializer's own; nothing for a form, where all is text."""
+    if not isinstance(data, Mapping) or isinstance(data, QueryDict):
+        return {}
+    found = {name: _wrong(field, data[name]) for name, field in serializer.fields.items() if name in data}
+    return {name: wrong for name, wrong in found.items() if wrong}
+
+
+def _wrong(field: Any, value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(field, serializers.Serializer):
+        return other_types(field, value)
+    if isinstance(field, serializers.ListSerializer | serializers.ListField) and isinstance(value, list):
+        rows = {number: _wrong(field.child, row) for number, row in enumerate(value)}
+        return {number: wrong for number, wrong in rows.items() if wrong}
+    text = isinstance(field, serializers.CharField) and not isinstance(value, str)
+    truth = isinstance(field, serializers.BooleanField) and not isinstance(value, bool)
+    return [str(field.error_messages["invalid"])] if text or truth else None
