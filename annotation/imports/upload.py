@@ -263,10 +263,11 @@ def _refuse_no_labels(seen: Preview) -> None:
     if not (seen.labels or importer.holds_labels or of_argilla):
         words = _(
             "A file of this format (%(format)s) does not say which of its columns are labels that people "
-            "gave: none would be kept. Labels are kept of Label Studio, doccano and Argilla. Import it "
-            "without keeping labels: its columns come along and are delivered."
+            "gave: none would be kept. Labels are kept of %(formats)s. Import it without keeping labels: its "
+            "columns come along and are delivered."
         )
-        raise InputError(words % {"format": seen.format}, where="keep_labels")
+        values = {"format": seen.format, "formats": registry.formats_with_labels()}
+        raise InputError(words % values, where="keep_labels")
 
 
 def may_change_text_format(project: Project) -> bool:

@@ -25,7 +25,7 @@ from annotation.imports.check import Check, check_import
 from annotation.imports.duplicates import doubling
 from annotation.imports.formats.detect import detect
 from annotation.imports.formats.excel import NAME as EXCEL
-from annotation.imports.formats.registry import IMPORTERS, text_formats
+from annotation.imports.formats.registry import IMPORTERS, formats_with_labels, text_formats
 from annotation.imports.forms import MappingForm, UploadForm
 from annotation.imports.undo import start_undo
 from annotation.imports.upload import (
@@ -183,6 +183,7 @@ def _mapping_page(request: ProjectRequest, stored: StoredFile, look: Preview) ->
         "text_format": chosen.text_format,
         "answers": answers,
         "shown_answers": shown_answers,
+        "with_labels": formats_with_labels(),
         "shown_names": ", ".join(f"“{name}”" for name in shown_answers),
         "may_add": len(chosen.shown) < min(limits.ITEM_FIELDS, len(look.columns)),
     }

@@ -62,3 +62,8 @@ IMPORTERS: dict[str, Importer] = {
 def text_formats() -> list[str]:
     """Names of those in which a text may be read; what is no text is never taken for one."""
     return [name for name, importer in IMPORTERS.items() if importer.reads_text]
+
+
+def formats_with_labels() -> str:
+    """Titles of those that say which labels people gave, for a sentence."""
+    return "; ".join(_(importer.title) for importer in IMPORTERS.values() if importer.holds_labels)
