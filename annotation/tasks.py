@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from annotation import upkeep
+from annotation import maintenance
 from annotation.common import workers
 from annotation.jobs import running as jobs
 from annotation.outside.webhooks import sending
@@ -15,7 +15,7 @@ def run_job(job_id: int) -> None:
 
 @shared_task(name="annotation.reconcile_jobs")
 def reconcile_jobs() -> None:
-    upkeep.run_maintenance()
+    maintenance.run_maintenance()
 
 
 @shared_task(name=workers.SEND_WEBHOOKS)

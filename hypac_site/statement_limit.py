@@ -1,7 +1,7 @@
 """No statement of a web request keeps the database at work for longer than HYPAC_REQUEST_STATEMENT_SECONDS.
 
 Web processes alone ask for it (hypac_site.wsgi, hypac_site.asgi): jobs, commands and migrations take as long
-as they need. What a page limits further it does itself (annotation.common.bounded).
+as they need. What a page limits further it does itself (annotation.common.query_timeout).
 """
 
 import threading

@@ -18,7 +18,7 @@ import httpx
 from django.conf import settings
 from django.db import close_old_connections
 
-from annotation import upkeep
+from annotation import maintenance
 from annotation.errors import HypacError
 from hypac_site.middleware import largest_body
 
@@ -137,7 +137,7 @@ class Supervisor:
             self._reconciled_at = time.monotonic()
             close_old_connections()
             try:
-                upkeep.run_maintenance()
+                maintenance.run_maintenance()
             except Exception:
                 log.exception("Jobs could not be reconciled; the next round tries again")
 

@@ -12,7 +12,7 @@ from annotation.common.files import store_file
 from annotation.imports.identity import text_hash
 from annotation.jobs import running as jobs
 from annotation.models import Invitation, Item, Job, Membership, Project, User
-from annotation.people.addressed import invite_person
+from annotation.people.account_invitations import invite_person
 from annotation.people.members import create_account
 from annotation.projects.manage import ChoiceSpec, create_project
 from annotation.projects.removal import KIND

@@ -10,10 +10,10 @@ from django.utils.translation import gettext as _
 from annotation.common import audit, limits
 from annotation.common.files import MODEL_OUTPUT
 from annotation.errors import ConflictError, InputError
-from annotation.imports.again import refuse_doubling
 from annotation.imports.answer_columns import answer_columns
 from annotation.imports.budget import one_look
 from annotation.imports.columns import Column, Proposal, propose, read_columns
+from annotation.imports.duplicates import refuse_doubling
 from annotation.imports.format_choice import SAMPLE, format_for
 from annotation.imports.formats import registry
 from annotation.imports.formats.base import Importer, Problem, Record

@@ -20,9 +20,9 @@ from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.files import store_file
 from annotation.common.forms import add_error
 from annotation.errors import HypacError, InputError
-from annotation.imports.again import doubling
 from annotation.imports.budget import one_look
 from annotation.imports.check import Check, check_import
+from annotation.imports.duplicates import doubling
 from annotation.imports.formats.detect import detect
 from annotation.imports.formats.excel import NAME as EXCEL
 from annotation.imports.formats.registry import IMPORTERS, formats_with_labels, text_formats

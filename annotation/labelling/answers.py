@@ -10,7 +10,6 @@ from django.utils.translation import gettext as _
 from annotation.common import events
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling.clock import queue_time
-from annotation.labelling.finding import free
 from annotation.labelling.lease_tokens import was_given
 from annotation.labelling.leases import (
     NO_LEASE,
@@ -22,7 +21,8 @@ from annotation.labelling.leases import (
     release_all,
     why_gone,
 )
-from annotation.labelling.settling import lock_settling, settle_after
+from annotation.labelling.next_item import free
+from annotation.labelling.settlement import lock_settling, settle_after
 from annotation.labelling.values import check_comment, check_idempotency_key, usable_lead_time, validate_value
 from annotation.models import Draft, Label, Project, Skip, User, WorkBatch, WorkItem
 from annotation.ports import routing_port

@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 from annotation.common.bulk import copy_rows
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.decisions import may_be_stuck, stuck_in
+from annotation.labelling.labels_of_record import unsettled
 from annotation.labelling.leases import NO_LEASE
-from annotation.labelling.settled import unsettled
 from annotation.models import Item, Label, Project, WorkBatch, WorkItem
 
 State = WorkItem.State
@@ -153,7 +153,7 @@ def left_to_withdraw(batch: WorkBatch, most: int) -> list[int]:
 
 def withdraw_some(batch: WorkBatch, work_items: Collection[int]) -> int:
     """Withdraw these of the batch; call it in a transaction."""
-    # The batch first, as in `settling.lock_settling`.
+    # The batch first, as in `settlement.lock_settling`.
     list(WorkBatch.objects.select_for_update(no_key=True).filter(pk=batch.pk).values_list("pk"))
     return _withdraw(WorkItem.objects.filter(batch=batch, pk__in=work_items, state__in=UNFINISHED))
 
@@ -195,7 +195,7 @@ def batch_progress(batch: WorkBatch) -> BatchProgress:
 
 def _items_of_several(batch: WorkBatch) -> tuple[int, int, int]:
     """Items that are asked about, that have a label of record, and whose people have all answered without
-    settling it (annotation.labelling.settled.unsettled), in one pass over the work items.
+    settling it (annotation.labelling.labels_of_record.unsettled), in one pass over the work items.
     """
     unanswered = Q(state__in=(State.OPEN, State.LEASED, State.UNLABELABLE))
     by_item = (

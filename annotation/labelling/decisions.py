@@ -9,7 +9,7 @@ from annotation.common import audit
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.clock import queue_time
 from annotation.labelling.leases import NO_LEASE
-from annotation.labelling.settling import lock_settling, settle_item
+from annotation.labelling.settlement import lock_settling, settle_item
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 from annotation.permissions import ROLES_BY_ACTION
 from annotation.ports import routing_port

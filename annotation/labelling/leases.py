@@ -12,9 +12,9 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError, NotAllowedError
 from annotation.labelling.clock import queue_time
-from annotation.labelling.finding import batches_of, places
 from annotation.labelling.lease_tokens import new_token, was_given
 from annotation.labelling.limits import room_of
+from annotation.labelling.next_item import batches_of, places
 from annotation.models import Draft, Item, Label, Membership, Project, Skip, User, WorkItem
 from annotation.permissions import ROLES_BY_ACTION
 from annotation.ports import routing_port

@@ -28,7 +28,7 @@ from annotation.labelling.leases import (
     release,
     release_all,
 )
-from annotation.labelling.settling import adjudicate, majority, settle_after, settle_batch_by_dawid_skene
+from annotation.labelling.settlement import adjudicate, majority, settle_after, settle_batch_by_dawid_skene
 from annotation.labelling.values import validate_value
 
 __all__ = [

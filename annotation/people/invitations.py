@@ -1,5 +1,5 @@
 """Links with which people join a project by themselves, and get an account if they have none; and what
-becomes of all invitations, those to one person (`annotation.people.addressed`) included.
+becomes of all invitations, those to one person (`annotation.people.account_invitations`) included.
 
 Whoever has the link may use it, as often as it says. The token is in the link alone: the database has its
 SHA-256, the audit trail has the number of the invitation.

@@ -18,7 +18,7 @@ from annotation.labelling.label_values import in_words
 from annotation.models import Membership, User
 from annotation.people import attempt_limits as attempts
 from annotation.people import members as service
-from annotation.people.addressed import invite_person
+from annotation.people.account_invitations import invite_person
 from annotation.people.attempt_limits import told_to_wait
 from annotation.people.forms import AccountForm, InvitationForm, LimitsForm, MemberForm, RoleForm
 from annotation.people.invitations import OPEN, STATES_IN_WORDS, state_of

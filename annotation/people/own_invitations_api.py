@@ -16,7 +16,7 @@ from annotation.common.api.base import ApiView, NewestFirst
 from annotation.common.api.schema import Nothing, PageQuery, page_of
 from annotation.errors import NotAllowedError
 from annotation.models import Invitation, Membership, User
-from annotation.people.addressed import decline, invitations_to
+from annotation.people.account_invitations import decline, invitations_to
 from annotation.people.invitations import accept, of_projects
 from annotation.permissions import LEADERS
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from annotation.common.access import signed_in
 from annotation.errors import HypacError
 from annotation.models import Invitation, User
-from annotation.people.addressed import decline, invitations_to
+from annotation.people.account_invitations import decline, invitations_to
 from annotation.people.invitations import accept, of_projects
 from annotation.people.members_views import ROLES_IN_WORDS
 from annotation.people.own_passwords import OwnPasswordError

@@ -9,7 +9,7 @@ from annotation.errors import ConflictError
 from annotation.jobs import running as jobs
 from annotation.labelling import queue
 from annotation.models import Job, Project, User, WorkItem
-from annotation.people.addressed import invite_members
+from annotation.people.account_invitations import invite_members
 from annotation.ports import routing_port
 from annotation.projects.choices import ChoiceSpec
 from annotation.projects.manage import create_project

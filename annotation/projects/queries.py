@@ -6,7 +6,7 @@ from django.core.cache import cache
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils.translation import gettext as _
 
-from annotation.common.bounded import TookTooLongError, at_most
+from annotation.common.query_timeout import TookTooLongError, at_most
 from annotation.labelling.label_values import labels_of
 from annotation.labelling.queries import waiting_for
 from annotation.models import Item, Job, Label, Project, Skip, StoredFile, User, WorkBatch, WorkItem

@@ -12,7 +12,7 @@ from annotation.common.api.base import OldestItemsFirst, ProjectView
 from annotation.common.api.schema import Nothing, PageQuery, page_of
 from annotation.labelling.comments import resolve_flag
 from annotation.labelling.content import MAX_ID, ItemBody, item_content
-from annotation.labelling.settled import disagreements
+from annotation.labelling.labels_of_record import disagreements
 from annotation.labelling.values import MAX_COMMENT
 from annotation.models import Comment, Label, Settlement, WorkItem
 from annotation.review.decide import decide_dispute

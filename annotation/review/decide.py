@@ -5,7 +5,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotation.errors import ConflictError
-from annotation.labelling.settling import adjudicate
+from annotation.labelling.settlement import adjudicate
 from annotation.models import Project, Settlement, User, WorkItem
 from annotation.review.queries import dispute_of, was_decided
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
-from annotation.labelling.settled import answers_of, disagreements, standing_of
+from annotation.labelling.labels_of_record import answers_of, disagreements, standing_of
 from annotation.models import Comment, Label, Project, Settlement, User, WorkItem
 from annotation.ports import routing_port
 

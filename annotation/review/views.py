@@ -16,8 +16,8 @@ from annotation.common.numbers import whole_number
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.comments import resolve_flag
 from annotation.labelling.label_values import in_words
+from annotation.labelling.labels_of_record import disagreements
 from annotation.labelling.page_answers import value_of
-from annotation.labelling.settled import disagreements
 from annotation.models import Choice, Comment, Label, WorkItem
 from annotation.review import queries as selectors
 from annotation.review.agreement_queries import MAX_PEOPLE, agreement

@@ -23,7 +23,7 @@ from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.limits import format_limits
 from routing.delivery.parts import bases_of, find_base
 from routing.delivery.queries import DELIVER, deliveries_of, delivery_reports
-from routing.items import filter_words as words
+from routing.items import table_query
 from routing.items.filters import FILTERS
 from routing.models import Delivery, DeliveryFile, Run
 from routing.sources.visibility import view_permission
@@ -88,7 +88,7 @@ def _filters(request: ProjectRequest, run: Run) -> list[dict[str, Any]]:
     permission = view_permission(request.access.project, request.access, run=run.number)
     if permission.run != run:
         return []
-    return list(words.fields(words.Asked({}), words.options(permission), permission))
+    return list(table_query.fields(table_query.Asked({}), table_query.options(permission), permission))
 
 
 @needs("deliveries.make", "POST")

@@ -13,7 +13,7 @@ from annotation.common.access import ProjectRequest, needs
 from annotation.errors import HypacError, NotAllowedError
 from annotation.jobs.progress import job_progress
 from annotation.models import Job
-from routing.items import filter_words as words
+from routing.items import table_query
 from routing.items.changes import CHANGES, allowed, change_items, change_of, chosen, undo_change
 from routing.items.table import MAX_SIZE
 from routing.sources.visibility import view_permission
@@ -23,8 +23,8 @@ from routing.sources.visibility import view_permission
 def items_change(request: ProjectRequest) -> HttpResponseBase:
     """First a page that says how many items it concerns; with "sure" it is done."""
     access, asked_for = request.access, request.POST
-    permission = view_permission(access.project, access, run=words.run_of(request.GET))
-    asked = words.asked_of(request.GET, permission)
+    permission = view_permission(access.project, access, run=table_query.run_of(request.GET))
+    asked = table_query.asked_of(request.GET, permission)
     table = f"{reverse('items', args=[access.project.slug])}?{asked.query()}"
     everything = asked_for.get("which") == "all"
     ids = None if everything else [int(text) for text in asked_for.getlist("item")[:MAX_SIZE] if _is_id(text)]
@@ -65,7 +65,7 @@ def items_change(request: ProjectRequest) -> HttpResponseBase:
             "ids": ids,
             "chosen": items.count(),
             "concerned": change.concerns(permission, items).count(),
-            "chips": words.chips(asked, words.options(permission)) if everything else [],
+            "chips": table_query.chips(asked, table_query.options(permission)) if everything else [],
             "query": asked.query(),
             "table": table,
             "text": asked_for.get("text", ""),

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from annotation.common.bounded import TookTooLongError, at_most
+from annotation.common.query_timeout import TookTooLongError, at_most
 from routing.items.filters import conditions
 from routing.items.sorts import DEFAULT, Sort, sort_of
 from routing.sources.visibility import ViewPermission

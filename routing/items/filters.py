@@ -15,8 +15,8 @@ from django.utils.translation import gettext as _
 from annotation.common.values import Value, as_text, reader_of
 from annotation.errors import InputError
 from annotation.labelling.label_values import with_choice
+from annotation.labelling.labels_of_record import unsettled
 from annotation.labelling.queue import stuck_items
-from annotation.labelling.settled import unsettled
 from annotation.models import Item, WorkItem
 from routing.labels.delivered import by_model, by_person, delivered_as
 from routing.models import PoolItem, Prediction, Route, RunSource

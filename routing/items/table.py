@@ -11,10 +11,10 @@ from typing import Any
 from django.db.models import Count
 from django.db.models.functions import Substr
 
-from annotation.common.bounded import TookTooLongError, at_most
+from annotation.common.query_timeout import TookTooLongError, at_most
 from annotation.common.values import Value
 from annotation.labelling.label_values import in_words
-from annotation.labelling.settled import record_values
+from annotation.labelling.labels_of_record import record_values
 from annotation.models import Item, Project
 from annotation.permissions import Access
 from routing.items.counts import Total, table_total

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from annotation.common import limits
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.labelling.comments import add_comment, resolve_flag
-from routing.items import filter_words as words
+from routing.items import table_query
 from routing.items.changes import CHANGES, allowed
 from routing.items.counts import table_total
 from routing.items.history import item_history
@@ -24,8 +24,8 @@ from routing.sources.visibility import view_permission
 def items(request: ProjectRequest) -> HttpResponseBase:
     """A page of the table. How many items there are on all pages takes longer, and is asked for by it."""
     project = request.access.project
-    permission = view_permission(project, request.access, run=words.run_of(request.GET))
-    asked = words.asked_of(request.GET, permission)
+    permission = view_permission(project, request.access, run=table_query.run_of(request.GET))
+    asked = table_query.asked_of(request.GET, permission)
     if request.htmx and "count" in request.GET:
         total = table_total(permission, filters=asked.filters, sort=asked.sort)
         return render(
@@ -36,17 +36,17 @@ def items(request: ProjectRequest) -> HttpResponseBase:
     page = table_page(
         permission, filters=asked.filters, sort=asked.sort, after=after, before=before, count=False
     )
-    known = words.options(permission)
-    chips = words.chips(asked, known)
-    fields = list(words.fields(asked, known, permission))
+    known = table_query.options(permission)
+    chips = table_query.chips(asked, known)
+    fields = list(table_query.fields(asked, known, permission))
     context: dict[str, Any] = {
         "page": page,
         "asked": asked,
         "query": asked.query(),
         "chips": chips,
         "fields": fields,
-        "orders": words.orders(permission),
-        "columns": words.columns(permission),
+        "orders": table_query.orders(permission),
+        "columns": table_query.columns(permission),
         "lists_all": SORTS[asked.sort.removeprefix("-")].lists_all,
         "run": permission.run,
         "runs": _runs(permission),
@@ -74,8 +74,8 @@ def _runs(permission: Any) -> list[int]:
 def item(request: ProjectRequest, item_id: int) -> HttpResponseBase:
     """The address may carry the filters and the order of the table: "next" is the next one there."""
     project = request.access.project
-    permission = view_permission(project, request.access, run=words.run_of(request.GET))
-    asked = words.asked_of(request.GET, permission)
+    permission = view_permission(project, request.access, run=table_query.run_of(request.GET))
+    asked = table_query.asked_of(request.GET, permission)
     history = item_history(
         project, request.access, item_id, filters=asked.filters, sort=asked.sort, run=asked.run
     )
@@ -88,7 +88,7 @@ def item(request: ProjectRequest, item_id: int) -> HttpResponseBase:
             "history": history,
             "item": history.item,
             "query": asked.query(),
-            "chips": words.chips(asked, words.options(permission)),
+            "chips": table_query.chips(asked, table_query.options(permission)),
             "may_comment": request.access.allows("review"),
         },
     )

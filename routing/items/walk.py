@@ -18,7 +18,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, F, Func, Q, QuerySet, TextField, Value
 from django.db.models.sql.compiler import SQLCompiler
 
-from annotation.common.bounded import TookTooLongError, at_most
+from annotation.common.query_timeout import TookTooLongError, at_most
 from annotation.models import Item
 from routing.items.filters import conditions, filtered
 from routing.items.sorts import Key, Sort, along, beyond, sort_of

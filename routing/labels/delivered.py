@@ -1,7 +1,7 @@
 """Which label a delivery would hold now, as conditions on items.
 
-What `routing.labels.rows` and `annotation.labelling.settled.record_values` say of a page of items, said to
-the database of all of them; a test compares both.
+What `routing.labels.rows` and `record_values` (`annotation.labelling.labels_of_record`) say of a page of
+items, said to the database of all of them; a test compares both.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from django.db.models import Value as Constant
 from django.db.models.lookups import IsNull
 
 from annotation.labelling.label_values import with_choice
-from annotation.labelling.settled import batches_with_overlap, has_record
+from annotation.labelling.labels_of_record import batches_with_overlap, has_record
 from annotation.models import Settlement, WorkItem
 from routing.models import Prediction, Route, RunSource
 from routing.runs.usable_answers import reaches, usable

@@ -7,7 +7,7 @@ from typing import Any
 
 from annotation.common.ranges import of_items
 from annotation.common.values import Value
-from annotation.labelling.settled import RecordRow, record_rows
+from annotation.labelling.labels_of_record import RecordRow, record_rows
 from annotation.models import Item, Label, Settlement, WorkItem
 from routing.core.exact import plain
 from routing.labels.frame import Frame

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from annotation.labelling import queue
-from annotation.labelling.settled import disagreements
+from annotation.labelling.labels_of_record import disagreements
 from annotation.models import Job, Project
 from annotation.permissions import Access
 from annotation.review.queries import asks_several, open_flags
@@ -48,7 +48,7 @@ class Overview:
         return 3 if self.running_jobs else 5
 
     @property
-    def told(self) -> str:
+    def announced(self) -> str:
         """Changes when something is to be told to whoever does not look: not with every count."""
         failed = self.failed_job.pk if self.failed_job else ""
         return f"{self.run.state if self.run else ''}.{self.next_step.url_name}.{failed}"

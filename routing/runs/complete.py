@@ -11,7 +11,7 @@ from annotation.errors import ConflictError
 from annotation.jobs import running as jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
-from annotation.labelling.settled import unsettled
+from annotation.labelling.labels_of_record import unsettled
 from annotation.models import Project, WorkItem
 from annotation.task_types import TASK_TYPES
 from routing.common.states import ROUTED, State

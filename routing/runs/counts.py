@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Sum
 
-from annotation.labelling.settled import has_record
+from annotation.labelling.labels_of_record import has_record
 from annotation.models import WorkItem
 from routing.models import DrawItem, PoolItem, Prediction, Route, Run, RunSource
 from routing.runs.usable_answers import passed_on, reaches, usable

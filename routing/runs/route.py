@@ -15,7 +15,7 @@ from annotation.errors import ConflictError, JobFailedError
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext
 from annotation.labelling import queue
-from annotation.labelling.settled import has_record
+from annotation.labelling.labels_of_record import has_record
 from annotation.models import Job, User, WorkItem
 from routing.common.sql import analyse_tables, insert_select
 from routing.common.states import BUSY, State, move

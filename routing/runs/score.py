@@ -11,7 +11,7 @@ from annotation.common.bulk import copy_rows
 from annotation.common.values import ValueReader, as_text, reader_of
 from annotation.errors import InputError
 from annotation.jobs.running import JobContext
-from annotation.labelling.settled import batches_with_overlap, record_values
+from annotation.labelling.labels_of_record import batches_with_overlap, record_values
 from annotation.models import Label, Project
 from routing.core.losses import Loss, LossError, losses_of
 from routing.core.registry import UnknownNameError

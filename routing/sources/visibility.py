@@ -9,7 +9,7 @@ from django.db.models.lookups import IsNull
 
 from annotation.errors import HypacError
 from annotation.imports.answer_columns import answer_columns
-from annotation.labelling.settled import batches_with_overlap
+from annotation.labelling.labels_of_record import batches_with_overlap
 from annotation.models import Comment, Label, Project, Settlement, Skip, WorkItem
 from annotation.permissions import Access
 from routing.common.states import OPEN, ROUTED

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from annotation import upkeep
+from annotation import maintenance
 from annotation.common import limits, markdown
 from annotation.common.markdown import render, render_kept
 from annotation.errors import InputError
@@ -84,7 +84,7 @@ class TestGuidelines:
         answer = owner.get(reverse("annotate", args=[project.slug]))
         assert len(answer.content) < 3 * limits.GUIDELINES
         assert "more characters" in answer.content.decode()
-        upkeep.guidelines.render_outdated()
+        maintenance.guidelines.render_outdated()
         assert rendered == []
         project.refresh_from_db()
         update_project(project=project, user=project.created_by, name="Other", guidelines=TOO_LONG)
@@ -104,10 +104,10 @@ class TestGuidelines:
         rendered.clear()
         monkeypatch.setattr(markdown, "VERSION", markdown.VERSION + 1)
         monkeypatch.setattr("annotation.projects.guidelines.AT_ONCE", 1)
-        upkeep.guidelines.render_outdated()
+        maintenance.guidelines.render_outdated()
         assert len(rendered) == 1
-        upkeep.guidelines.render_outdated()
-        upkeep.guidelines.render_outdated()
+        maintenance.guidelines.render_outdated()
+        maintenance.guidelines.render_outdated()
         assert len(rendered) == 2
         assert set(Project.objects.values_list("guidelines_version", flat=True)) == {markdown.VERSION}
 
@@ -118,9 +118,9 @@ class TestGuidelines:
             make_project(guidelines="*more*")
         Project.objects.update(guidelines_version=0)
         clock = iter(range(0, 1_000, 2))
-        monkeypatch.setattr(upkeep.guidelines, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+        monkeypatch.setattr(maintenance.guidelines, "time", SimpleNamespace(monotonic=lambda: next(clock)))
         for left in (3, 2):
-            upkeep.guidelines.render_outdated()
+            maintenance.guidelines.render_outdated()
             assert Project.objects.filter(guidelines_version=0).count() == left
 
     def test_lists_of_projects_leave_them_out(self, project, owner) -> None:

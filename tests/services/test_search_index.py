@@ -19,7 +19,7 @@ with connection.cursor() as cursor:
 
 TIMEOUT = """
 from django.db import connection, transaction
-from annotation.common.bounded import TookTooLongError, at_most
+from annotation.common.query_timeout import TookTooLongError, at_most
 def setting(name):
     with connection.cursor() as cursor:
         cursor.execute(f"SHOW {name}")

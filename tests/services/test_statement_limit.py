@@ -8,7 +8,7 @@ from tests.services.conftest import Site
 
 SETTING = """
 from django.db import connection, transaction
-from annotation.common.bounded import at_most
+from annotation.common.query_timeout import at_most
 def setting():
     with connection.cursor() as cursor:
         cursor.execute("SHOW statement_timeout")

@@ -338,7 +338,7 @@ class WholeWay(Labelling, Deliveries):
 
     def _adjudicate(self) -> None:
         """A reviewer decides where two people differ."""
-        from annotation.labelling.settled import unsettled
+        from annotation.labelling.labels_of_record import unsettled
 
         for batch in self.project.work_batches.filter(overlap__gt=1, withdrawn_at=None, locked_at=None):
             for work_item in unsettled(WorkItem.objects.filter(batch=batch)).select_related("batch", "item"):

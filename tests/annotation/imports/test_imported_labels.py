@@ -13,8 +13,8 @@ from annotation.imports.undo import start_undo, undo_objection
 from annotation.imports.upload import Mapping, start_import
 from annotation.jobs import running as jobs
 from annotation.labelling import queue
+from annotation.labelling.labels_of_record import disagreements, record_values
 from annotation.labelling.queries import annotator_pace
-from annotation.labelling.settled import disagreements, record_values
 from annotation.models import Job, Label, Project, Settlement, User, WorkBatch, WorkItem
 from annotation.people.queries import people
 from annotation.review.agreement_queries import agreement

@@ -5,7 +5,7 @@ from typing import Any
 
 from annotation.common.values import Value
 from annotation.labelling import queue
-from annotation.labelling.settled import disagreements, has_record, record_values
+from annotation.labelling.labels_of_record import disagreements, has_record, record_values
 from annotation.models import Item, Label, Settlement, User, WorkBatch
 from testbed.factories import add_member, make_items, make_project
 

@@ -8,8 +8,8 @@ from django.db import connection
 
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling import queue
+from annotation.labelling.labels_of_record import answers_of, disagreements, record_values
 from annotation.labelling.queries import waiting_for
-from annotation.labelling.settled import answers_of, disagreements, record_values
 from annotation.models import AuditEvent, Label, Settlement, WorkBatch, WorkItem
 from tests.annotation.labelling.several import SeveralDesk as Desk
 

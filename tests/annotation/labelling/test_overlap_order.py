@@ -5,9 +5,9 @@ import random
 import pytest
 from django.utils import timezone
 
-from annotation.labelling import finding, queue
-from annotation.labelling.finding import free
-from annotation.labelling.settled import unsettled
+from annotation.labelling import next_item, queue
+from annotation.labelling.labels_of_record import unsettled
+from annotation.labelling.next_item import free
 from annotation.models import Settlement, WorkItem
 from tests.annotation.labelling.several import SeveralDesk as Desk
 
@@ -18,8 +18,8 @@ State = WorkItem.State
 @pytest.fixture(autouse=True)
 def short_looks(monkeypatch) -> None:
     """So short that small batches go through all parts of the search."""
-    monkeypatch.setattr(finding, "WINDOW", 3)
-    monkeypatch.setattr(finding, "LATEST", 4)
+    monkeypatch.setattr(next_item, "WINDOW", 3)
+    monkeypatch.setattr(next_item, "LATEST", 4)
 
 
 def may_have(desk: Desk, user) -> list[int]:

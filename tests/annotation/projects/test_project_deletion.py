@@ -10,7 +10,7 @@ import pytest
 from django.apps import apps
 from django.utils import timezone
 
-from annotation import upkeep
+from annotation import maintenance
 from annotation.common import events
 from annotation.common.files import store_file
 from annotation.errors import ConflictError, InputError, NotAllowedError
@@ -91,7 +91,7 @@ class TestAtOnce:
         """On PostgreSQL its row is locked then; the removal may wait for the worker that does it."""
         delete(project)
         Job.objects.create(project=project, kind="import", state=Job.State.RUNNING, params={})
-        upkeep.run_maintenance()
+        maintenance.run_maintenance()
         assert project.jobs.get(kind="import").state == Job.State.CANCELLED
         assert project.jobs.get(kind=project_removal.KIND).state == Job.State.QUEUED
 
@@ -180,10 +180,10 @@ class TestRemoval:
         job.refresh_from_db()
         assert job.state == Job.State.FAILED
         monkeypatch.undo()
-        upkeep.run_maintenance()
+        maintenance.run_maintenance()
         assert Job.objects.get(pk=job.pk).state == Job.State.FAILED, "not at once"
         Job.objects.filter(pk=job.pk).update(finished_at=timezone.now() - timedelta(hours=2))
-        upkeep.run_maintenance()
+        maintenance.run_maintenance()
         remove_deleted(project)
 
     def test_who_has_lost_the_job_removes_nothing(self, project) -> None:

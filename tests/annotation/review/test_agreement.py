@@ -10,7 +10,7 @@ from sklearn.metrics import cohen_kappa_score
 from annotation.errors import InputError
 from annotation.labelling import consensus, queue
 from annotation.labelling.consensus import dawid_skene
-from annotation.labelling.settling import adjudicate
+from annotation.labelling.settlement import adjudicate
 from annotation.models import Label, Project, User, WorkBatch, WorkItem
 from annotation.review import agreement as measures
 from annotation.review import agreement_queries as selectors

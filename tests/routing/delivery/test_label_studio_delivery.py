@@ -17,7 +17,7 @@ from label_studio_sdk.label_interface import LabelInterface
 from annotation.imports.formats.base import Row
 from annotation.imports.upload import Mapping
 from annotation.labelling import queue
-from annotation.labelling.settled import disagreements
+from annotation.labelling.labels_of_record import disagreements
 from annotation.models import Label
 from annotation.ports import routing_port
 from annotation.projects.label_studio_config import config_of

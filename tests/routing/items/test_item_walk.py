@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from annotation.common.bounded import TookTooLongError
+from annotation.common.query_timeout import TookTooLongError
 from annotation.permissions import access_to
 from routing.items import walk as item_walk
 from routing.items.counts import Total, table_total

@@ -8,7 +8,7 @@ import pytest
 from annotation.errors import InputError
 from annotation.labelling import queue
 from annotation.labelling.comments import add_comment, resolve_flag
-from annotation.labelling.settling import adjudicate
+from annotation.labelling.settlement import adjudicate
 from annotation.models import Comment, Label, Settlement, WorkItem
 from annotation.permissions import access_to
 from routing.items.filters import FILTERS, HiddenError

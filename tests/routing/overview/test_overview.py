@@ -127,17 +127,17 @@ def test_a_poll_reads_out_what_is_to_be_done_only_when_that_changes(client):
     assert 'id="overview-told"' in page_of(client, world).content.decode()
     view = overview(world.project, access_to(world.manager, world.project.slug))
     assert view.poll_seconds == 3
-    part = page_of(client, world, query=f"?told={view.told}", HX_Request="true")
+    part = page_of(client, world, query=f"?told={view.announced}", HX_Request="true")
     assert part.status_code == 200
     assert "hx-swap-oob" not in part.content.decode()
     assert "aria-live" not in part.content.decode()
     world.do("prepare_run")
-    part = page_of(client, world, query=f"?told={view.told}", HX_Request="true").content.decode()
+    part = page_of(client, world, query=f"?told={view.announced}", HX_Request="true").content.decode()
     assert 'hx-swap-oob="innerHTML:#overview-told"' in part
     assert "calibration items wait for a person" in part
     view = overview(world.project, access_to(world.manager, world.project.slug))
     world.label(limit=1)
-    part = page_of(client, world, query=f"?told={view.told}", HX_Request="true").content.decode()
+    part = page_of(client, world, query=f"?told={view.announced}", HX_Request="true").content.decode()
     assert "hx-swap-oob" not in part
     assert view.poll_seconds == 5
 

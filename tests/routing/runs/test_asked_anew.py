@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from annotation.common.values import Value
 from annotation.labelling import queue
-from annotation.labelling.settled import disagreements
+from annotation.labelling.labels_of_record import disagreements
 from annotation.models import Comment, Item, Label, Settlement, Skip, User
 from annotation.people.queries import latest_labels
 from annotation.permissions import access_to

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from annotation.errors import ConflictError
 from annotation.labelling import queue
-from annotation.labelling.settled import answers_of, disagreements
+from annotation.labelling.labels_of_record import answers_of, disagreements
 from annotation.models import Item, Label, Settlement, User, WorkBatch, WorkItem
 from annotation.projects.manage import update_project
 from routing.core.verify import main as verify

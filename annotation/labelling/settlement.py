@@ -17,7 +17,7 @@ from annotation.common import audit
 from annotation.common.values import Value
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling.consensus import dawid_skene
-from annotation.labelling.settled import answers_of, standing_of, unsettled
+from annotation.labelling.labels_of_record import answers_of, standing_of, unsettled
 from annotation.labelling.values import check_comment, validate_value
 from annotation.models import Item, Label, Settlement, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
