@@ -4,8 +4,7 @@ from annotation.common import attempts, idempotency
 from annotation.jobs import running as jobs
 from annotation.outside.webhooks import sending
 from annotation.people import tokens
-from annotation.projects import guidelines
-from annotation.projects import removal as project_removal
+from annotation.projects import guidelines, removal as project_removal
 
 
 def run_maintenance() -> None:

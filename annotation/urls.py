@@ -4,37 +4,20 @@ from django.urls import path
 
 from annotation.imports import views as imports
 from annotation.items import images_views as images
-from annotation.labelling import decisions_views as work
-from annotation.labelling import views as annotate
+from annotation.labelling import decisions_views as work, views as annotate
 from annotation.outside.webhooks import views as webhooks
 from annotation.people import (
     accounts_views as accounts,
-)
-from annotation.people import (
     invitations_views as invitations,
-)
-from annotation.people import (
     members_views as members,
-)
-from annotation.people import (
     own_invitations_views as own_invitations,
-)
-from annotation.people import (
     tokens_views as tokens,
 )
 from annotation.projects import (
     audit_views as audit,
-)
-from annotation.projects import (
     connections_views as connections,
-)
-from annotation.projects import (
     jobs_views as jobs,
-)
-from annotation.projects import (
     life_views as project_life,
-)
-from annotation.projects import (
     views as projects,
 )
 from annotation.review import views as review

@@ -26,8 +26,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import httpx
-from playwright.sync_api import Browser, BrowserContext, Page, Response, sync_playwright
-from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Error as PlaywrightError,
+    Page,
+    Response,
+    sync_playwright,
+)
 from runner import Table, installation, machine, parser_of, served
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]

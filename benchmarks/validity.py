@@ -27,8 +27,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # the 
 import validity_report
 from runner import parser_of
 
-from testbed.enumeration import Enumerated, enumerate_cell
-from testbed.enumeration import cells as enumerated_cells
+from testbed.enumeration import Enumerated, cells as enumerated_cells, enumerate_cell
 from testbed.known_truth import SETTINGS, Setting, available
 from testbed.level import SECOND_SEED, Cell, Count, Job, failed, run_job
 

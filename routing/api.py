@@ -3,24 +3,14 @@
 `urlpatterns` is included by hypac_site.urls.
 """
 
-from routing.delivery import api as deliveries
-from routing.delivery import exports_api as delivery_exports
-from routing.items import api as table
-from routing.items import changes_api as item_changes
+from routing.delivery import api as deliveries, exports_api as delivery_exports
+from routing.items import api as table, changes_api as item_changes
 from routing.overview import api as overview
-from routing.runs import api as runs
-from routing.runs import budget_api as budget
-from routing.runs import plan_api as plans
+from routing.runs import api as runs, budget_api as budget, plan_api as plans
 from routing.sources import (
     api as sources,
-)
-from routing.sources import (
     predictions_api as predictions,
-)
-from routing.sources import (
     prices_api as prices,
-)
-from routing.sources import (
     prompts_api as prompts,
 )
 

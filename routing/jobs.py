@@ -8,20 +8,16 @@ from django.utils.translation import gettext_noop
 from annotation.jobs import running as jobs
 from annotation.models import Job
 from routing.delivery.deliver import deliver_run
-from routing.delivery.exports import KIND as EXPORT
-from routing.delivery.exports import run_export
-from routing.items.changes import KIND as CHANGE
-from routing.items.changes import UNDO, run_change, run_undo
+from routing.delivery.exports import KIND as EXPORT, run_export
+from routing.items.changes import KIND as CHANGE, UNDO, run_change, run_undo
 from routing.models import RunSource, Source
 from routing.runs.certify import analyse_run
 from routing.runs.complete import settle_run
 from routing.runs.route import route_run
 from routing.runs.start import prepare
 from routing.sources.backends import backends_that
-from routing.sources.sent_answers import KIND as PREDICTIONS
-from routing.sources.sent_answers import take_answers
-from routing.sources.trials import KIND as TRY
-from routing.sources.trials import try_source
+from routing.sources.sent_answers import KIND as PREDICTIONS, take_answers
+from routing.sources.trials import KIND as TRY, try_source
 
 GPU = "gpu"
 

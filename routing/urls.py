@@ -3,22 +3,13 @@
 from django.urls import path
 
 from routing.delivery import views as deliveries
-from routing.items import changes_views as item_changes
-from routing.items import views as items
+from routing.items import changes_views as item_changes, views as items
 from routing.overview import views as overview
-from routing.runs import certificate_views as certificates
-from routing.runs import plan_views as plan
-from routing.runs import views as runs
+from routing.runs import certificate_views as certificates, plan_views as plan, views as runs
 from routing.sources import (
     predictions_views as predictions,
-)
-from routing.sources import (
     prices_views as model_prices,
-)
-from routing.sources import (
     prompts_views as prompts,
-)
-from routing.sources import (
     views as sources,
 )
 

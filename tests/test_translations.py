@@ -10,8 +10,7 @@ import pytest
 from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import read_po
 from django.conf import settings
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext, override
+from django.utils.translation import gettext as _, ngettext, override
 
 from routing.core.bounds import BOUNDS
 from routing.core.costs import COSTS

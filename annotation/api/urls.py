@@ -3,25 +3,15 @@
 from django.urls import path
 
 from annotation.imports import api as imports
-from annotation.items import api as items
-from annotation.items import images_views as images
-from annotation.items import labels_api as labels
-from annotation.labelling import api as queue
-from annotation.labelling import decisions_api as work
+from annotation.items import api as items, images_views as images, labels_api as labels
+from annotation.labelling import api as queue, decisions_api as work
 from annotation.people import (
     invitations_api as invitations,
-)
-from annotation.people import (
     members_api as members,
-)
-from annotation.people import (
     own_invitations_api as own_invitations,
 )
-from annotation.projects import api as projects
-from annotation.projects import audit_api as audit
-from annotation.projects import jobs_api as jobs
-from annotation.review import agreement_api as agreement
-from annotation.review import api as reviews
+from annotation.projects import api as projects, audit_api as audit, jobs_api as jobs
+from annotation.review import agreement_api as agreement, api as reviews
 
 P = "projects/<slug:slug>/"
 JOB = f"{P}jobs/<row:job_id>/"

@@ -1,7 +1,6 @@
 """Whether an import would add items once more that are in the project already, under other names."""
 
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
 from annotation.errors import ConflictError
 from annotation.imports.check import Check, check_import

@@ -4,8 +4,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from annotation.imports.formats.excel import Excel
 from annotation.imports.formats.registry import IMPORTERS, text_formats

@@ -11,8 +11,7 @@ from django.core.files.base import File
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.utils.translation import gettext
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext, gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
 from annotation.common import limits

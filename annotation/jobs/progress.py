@@ -5,8 +5,7 @@ from math import ceil
 
 from django.conf import settings
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
 from annotation.errors import HypacError
 from annotation.jobs import running as jobs

@@ -25,13 +25,18 @@ from annotation.common.closed_projects import refuse_closed
 from annotation.common.log_context import logged
 from annotation.common.workers import RUN_JOB, message_workers
 from annotation.errors import ConflictError, HypacError, UnderWayError
-from annotation.jobs.context import RENUDGE_SECONDS as RENUDGE_SECONDS
-from annotation.jobs.context import JobContext as JobContext
-from annotation.jobs.context import JobLostError as JobLostError
-from annotation.jobs.context import JobPausedError as JobPausedError
-from annotation.jobs.context import claimed_by, is_out_of_memory, is_shutting_down, keep_heartbeat
-from annotation.jobs.context import out_of_memory as out_of_memory
-from annotation.jobs.context import tried_again_at as tried_again_at
+from annotation.jobs.context import (
+    RENUDGE_SECONDS as RENUDGE_SECONDS,
+    JobContext as JobContext,
+    JobLostError as JobLostError,
+    JobPausedError as JobPausedError,
+    claimed_by,
+    is_out_of_memory,
+    is_shutting_down,
+    keep_heartbeat,
+    out_of_memory as out_of_memory,
+    tried_again_at as tried_again_at,
+)
 from annotation.models import Job, Project, User
 from annotation.outside.webhooks import sending
 

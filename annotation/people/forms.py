@@ -7,8 +7,7 @@ from django.conf import settings
 from django.contrib.auth import forms as auth_forms
 from django.contrib.auth.password_validation import password_validators_help_texts
 from django.utils import timezone
-from django.utils.translation import get_language_info
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import get_language_info, gettext_lazy as _
 
 from annotation.models import Membership, User
 from annotation.people.invitations import MAX_DAYS, MAX_USES

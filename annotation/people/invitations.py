@@ -12,8 +12,7 @@ from datetime import timedelta
 from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common import audit
 from annotation.errors import ConflictError, InputError, NotAllowedError

@@ -17,8 +17,7 @@ from annotation.common.forms import add_error
 from annotation.common.throttle import throttled
 from annotation.errors import HypacError
 from annotation.models import Invitation, Membership
-from annotation.people import attempt_limits as attempts
-from annotation.people import invitations as service
+from annotation.people import attempt_limits as attempts, invitations as service
 from annotation.people.forms import InvitationForm, JoinForm
 from annotation.people.members_views import ROLES_IN_WORDS, members_page
 from annotation.people.own_invitations_views import password_first

@@ -7,8 +7,7 @@ from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.attempts import TooManyAttemptsError
@@ -16,8 +15,7 @@ from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.labelling.label_values import in_words
 from annotation.models import Membership, User
-from annotation.people import attempt_limits as attempts
-from annotation.people import members as service
+from annotation.people import attempt_limits as attempts, members as service
 from annotation.people.account_invitations import invite_person
 from annotation.people.attempt_limits import told_to_wait
 from annotation.people.forms import AccountForm, InvitationForm, LimitsForm, MemberForm, RoleForm

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Hashable
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.task_types.base import Reading, Value
 from annotation.task_types.labels import Choices

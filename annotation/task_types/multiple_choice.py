@@ -9,8 +9,7 @@ from itertools import islice
 from typing import Any
 
 from django.http import QueryDict
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.task_types.base import (
     Read,

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.task_types.base import Read, Reading, TaskType, short, shown
 from annotation.task_types.labels import Choices, Labels

@@ -6,8 +6,7 @@ from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import ClassVar
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.task_types.base import Read, Reading, TaskType, Value
 from annotation.task_types.labels import Labels

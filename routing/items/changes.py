@@ -10,8 +10,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common import audit
 from annotation.errors import ConflictError, InputError, JobFailedError, NotAllowedError

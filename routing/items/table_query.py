@@ -6,8 +6,7 @@ from typing import Any
 
 from django.http import QueryDict
 from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common import limits
 from annotation.errors import InputError

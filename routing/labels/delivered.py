@@ -6,8 +6,17 @@ items, said to the database of all of them; a test compares both.
 
 from typing import Any
 
-from django.db.models import Case, Exists, IntegerField, OuterRef, Q, QuerySet, Subquery, When
-from django.db.models import Value as Constant
+from django.db.models import (
+    Case,
+    Exists,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value as Constant,
+    When,
+)
 from django.db.models.lookups import IsNull
 
 from annotation.labelling.label_values import with_choice

@@ -15,8 +15,7 @@ from annotation.common.ranges import of_items
 from annotation.common.snapshot import in_snapshot
 from annotation.models import Item
 from annotation.projects.label_studio_config import config_of
-from routing.labels.facts import PERSON as PERSON
-from routing.labels.facts import columns_of
+from routing.labels.facts import PERSON as PERSON, columns_of
 from routing.labels.frame import Frame as Frame
 from routing.labels.kinds import Kinds
 from routing.labels.row import ADDED, About, Page, Row

@@ -10,8 +10,7 @@ from django.utils.translation import gettext as _
 from annotation.errors import InputError
 from annotation.models import Membership, Project
 from annotation.permissions import ROLES_BY_ACTION
-from routing.core import plan as core_plan
-from routing.core import planner
+from routing.core import plan as core_plan, planner
 from routing.core.chain import number_of_chains
 from routing.core.exact import plain
 from routing.core.right import MEANING

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
 from annotation.templatetags.hypac import percent
 from routing.runs.charts import Axis, Figure, Point, Series, as_number, in_percent

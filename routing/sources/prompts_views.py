@@ -9,8 +9,7 @@ from django.contrib import messages
 from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.forms import add_error

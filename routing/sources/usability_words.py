@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
 from routing.sources.unusable import Unusable, all_passed_on
 from routing.sources.usability import Usability

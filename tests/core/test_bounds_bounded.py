@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from routing.core.bounds import BOUNDS, Bound, Evidence, recommended
-from routing.core.bounds.base import Bound as Base
-from routing.core.bounds.base import full_losses
+from routing.core.bounds.base import Bound as Base, full_losses
 
 Floats = NDArray[np.float64]
 EVERY = [bound.name for bound in BOUNDS]

@@ -8,8 +8,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from numpy.typing import NDArray
 
 from routing.core.bounds import BOUNDS, Evidence

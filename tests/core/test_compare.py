@@ -11,8 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from routing.core import grid as grid_module
-from routing.core import search
+from routing.core import grid as grid_module, search
 from routing.core.arrays import Bools, Floats, Ints
 from routing.core.bounds import BOUNDS
 from routing.core.calibration import ObservedLosses, observed_losses, sorted_losses

@@ -8,8 +8,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from routing.core.arrays import Floats, Ints
 from routing.core.calibration import sorted_losses

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from routing.core.losses import LOSSES, LossError, losses_of, make_loss
 from routing.core.losses.numeric import read_number

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from routing.core.keys import V_MAX, Key, count_at_or_below, increasing, pack, pack_thresholds, unpack
 from routing.core.route import effective, route

@@ -10,9 +10,7 @@ from annotation.people.tokens import make_token
 from annotation.projects.deletion import delete_project
 from testbed.factories import add_member
 from testbed.worlds import World
-from tests.pages.test_access import API, PAGES, ROLES, address
-from tests.pages.test_access import arguments as arguments
-from tests.pages.test_access import world as world
+from tests.pages.test_access import API, PAGES, ROLES, address, arguments as arguments, world as world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 

@@ -5,9 +5,15 @@ from django.test import Client
 
 from annotation.people.tokens import make_token
 from testbed.worlds import World
-from tests.pages.test_access import API, METHODS, PUBLIC, SIGNED_IN, address
-from tests.pages.test_access import arguments as arguments
-from tests.pages.test_access import world as world
+from tests.pages.test_access import (
+    API,
+    METHODS,
+    PUBLIC,
+    SIGNED_IN,
+    address,
+    arguments as arguments,
+    world as world,
+)
 
 pytestmark = pytest.mark.costly
 

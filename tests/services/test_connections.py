@@ -17,8 +17,7 @@ from annotation.imports.upload import Mapping
 from annotation.jobs import running as jobs
 from annotation.jobs.context import JobContext
 from annotation.models import AuditEvent, Connection, Job, Project, StoredFile
-from annotation.outside.buckets import Bucket as Client
-from annotation.outside.buckets import Place
+from annotation.outside.buckets import Bucket as Client, Place
 from annotation.outside.buckets.client import PIECE
 from annotation.outside.connections import (
     create_connection,

@@ -11,8 +11,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from django.conf import settings
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.formats.archives import content_of, open_archive

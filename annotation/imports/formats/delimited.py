@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from django.conf import settings
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
 from annotation.errors import InputError
 from annotation.imports.formats.base import (

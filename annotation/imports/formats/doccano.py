@@ -7,8 +7,7 @@ people, too, and nobody who labels may see it.
 
 from typing import Any
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.imports.formats.base import GivenLabel
 from annotation.imports.formats.jsonl import JsonLines

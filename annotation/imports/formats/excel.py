@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from django.conf import settings
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.budget import Deadline

@@ -6,8 +6,7 @@ from decimal import Decimal
 from typing import IO, Any
 
 from django.conf import settings
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.imports.formats.base import (
     Entries,

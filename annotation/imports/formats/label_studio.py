@@ -11,8 +11,7 @@ from itertools import chain, groupby
 from typing import IO, Any, NamedTuple
 
 from django.conf import settings
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.imports.formats.base import (
     Entries,
@@ -36,8 +35,7 @@ from annotation.imports.formats.label_studio_results import (
     whole_rating,
 )
 from annotation.imports.formats.lines import text_lines
-from annotation.imports.formats.reserved import LABEL_STUDIO as COLUMN
-from annotation.imports.formats.reserved import PREDICTED
+from annotation.imports.formats.reserved import LABEL_STUDIO as COLUMN, PREDICTED
 from annotation.imports.formats.text import longest_row, without_marks
 from annotation.jobs.places import Place, place_of_line
 

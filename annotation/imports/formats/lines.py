@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from django.conf import settings
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.formats.base import Entries, ReadThrough, Record, check_row_count, row_or_problem

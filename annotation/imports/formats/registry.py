@@ -1,15 +1,13 @@
 """The file formats that can be imported, by name. A new one is a module and a line here."""
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.formats.argilla import Argilla
 from annotation.imports.formats.base import Importer
 from annotation.imports.formats.delimited import Delimited
 from annotation.imports.formats.doccano import Doccano
-from annotation.imports.formats.excel import NAME as EXCEL
-from annotation.imports.formats.excel import Excel
+from annotation.imports.formats.excel import NAME as EXCEL, Excel
 from annotation.imports.formats.hugging_face import HuggingFace
 from annotation.imports.formats.json_list import JsonList
 from annotation.imports.formats.jsonl import JsonLines

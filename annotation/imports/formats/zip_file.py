@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from typing import IO
 
 from django.conf import settings
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.budget import in_time_of

@@ -13,8 +13,7 @@ from pathlib import PurePosixPath
 from typing import IO
 
 from django.conf import settings
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.formats.archives import is_archive, is_no_content, open_archive, path_of

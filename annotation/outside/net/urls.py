@@ -7,8 +7,7 @@ from ipaddress import ip_address
 
 import httpx
 from django.conf import settings
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.errors import InputError
 from annotation.outside.net.addresses import is_named, is_public

@@ -9,8 +9,7 @@ from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import path
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.events import EVENTS

@@ -4,15 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common.values import Reason
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
-from routing.sources.backends.base import COST as KNOWN_COST
-from routing.sources.backends.base import Answer, Answered, Backend, digest, in_chunks
+from routing.sources.backends.base import COST as KNOWN_COST, Answer, Answered, Backend, digest, in_chunks
 from routing.sources.backends.cells import decimal_cell, label_numbers, listed, numbers
 from routing.sources.backends.params import Column, Part, read_values
 from routing.sources.context import SourceContext

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from django.conf import settings
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.models import Item
 from routing.sources.context import TaskSpec

@@ -6,8 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annotation.common.values import MISSING, ValueReader, as_text, reader_of
 from annotation.task_types import TASK_TYPES

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from annotation.errors import InputError
-from annotation.imports import job as import_job
-from annotation.imports import limits
+from annotation.imports import job as import_job, limits
 from annotation.imports.budget import Budget, Deadline
 from annotation.imports.check import check_import
 from annotation.imports.format_choice import format_for

@@ -4,14 +4,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from annotation.imports import check as import_check
-from annotation.imports import job as import_job
+from annotation.imports import check as import_check, job as import_job
 from annotation.imports.check import check_import
 from annotation.imports.formats.delimited import Delimited
 from annotation.imports.rows import candidate_of, known_to
 from annotation.imports.upload import Mapping, start_import
-from annotation.jobs import context as job_context
-from annotation.jobs import running as jobs
+from annotation.jobs import context as job_context, running as jobs
 from annotation.models import Job, Project
 from testbed.factories import make_project
 from tests.annotation.imports.test_importers import read

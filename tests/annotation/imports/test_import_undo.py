@@ -3,8 +3,7 @@
 import pytest
 
 from annotation.errors import ConflictError
-from annotation.imports import job as import_job
-from annotation.imports import undo as import_undo
+from annotation.imports import job as import_job, undo as import_undo
 from annotation.imports.undo import start_undo, undo_objection
 from annotation.imports.upload import Mapping, start_import
 from annotation.jobs import running as jobs

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from annotation.imports import job as import_job
-from annotation.imports import labels as imported_labels
+from annotation.imports import job as import_job, labels as imported_labels
 from annotation.imports.formats.base import GivenLabel
 from annotation.imports.labels import outside_name
 from annotation.imports.undo import start_undo, undo_objection

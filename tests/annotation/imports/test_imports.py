@@ -9,8 +9,7 @@ from django.core.files.storage import default_storage
 
 from annotation.common.files import open_file, store_file
 from annotation.errors import ConflictError, InputError
-from annotation.imports import job as import_job
-from annotation.imports import rows as import_rows
+from annotation.imports import job as import_job, rows as import_rows
 from annotation.imports.formats import registry
 from annotation.imports.upload import Mapping, preview, start_import
 from annotation.jobs import running as jobs

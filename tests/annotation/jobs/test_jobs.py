@@ -8,8 +8,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from annotation.errors import ConflictError, HypacError, InputError, JobFailedError
-from annotation.jobs import context as job_context
-from annotation.jobs import running as jobs
+from annotation.jobs import context as job_context, running as jobs
 from annotation.models import Job, JobProblem, WebhookDelivery
 from annotation.outside.webhooks.manage import create_webhook
 from testbed.factories import make_project

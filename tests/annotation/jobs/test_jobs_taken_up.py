@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotation.jobs import context as job_context
-from annotation.jobs import running as jobs
+from annotation.jobs import context as job_context, running as jobs
 from annotation.models import Job, JobProblem
 from tests.annotation.jobs.jobs_at_work import KilledError, silence, state
 

@@ -7,8 +7,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from annotation.errors import ConflictError
-from annotation.labelling import leases, queue
-from annotation.labelling import queries as work
+from annotation.labelling import leases, queries as work, queue
 from annotation.labelling.next_item import free
 from annotation.labelling.page_shown import why_not_mine
 from annotation.labelling.queries import annotator_pace, waiting_for

@@ -12,8 +12,7 @@ from annotation.labelling import consensus, queue
 from annotation.labelling.consensus import dawid_skene
 from annotation.labelling.settlement import adjudicate
 from annotation.models import Label, Project, User, WorkBatch, WorkItem
-from annotation.review import agreement as measures
-from annotation.review import agreement_queries as selectors
+from annotation.review import agreement as measures, agreement_queries as selectors
 from annotation.review.agreement import answers_of
 from annotation.review.agreement_queries import agreement, agreement_by_annotator
 from annotation.task_types import TASK_TYPES

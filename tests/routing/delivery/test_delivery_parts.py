@@ -22,8 +22,7 @@ from routing.labels import rows
 from routing.models import Delivery, Run
 from testbed.factories import make_items
 from testbed.worlds import NUMBERS, SETS, World, files_of, make_world
-from tests.routing.runs.test_script_commands import ended
-from tests.routing.runs.test_script_commands import run as run_command
+from tests.routing.runs.test_script_commands import ended, run as run_command
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 Lines = dict[str, dict[str, Any]]

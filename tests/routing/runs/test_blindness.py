@@ -6,8 +6,7 @@ from django.contrib.auth.models import Permission
 from annotation.errors import ConflictError
 from annotation.labelling import queue
 from annotation.models import User
-from annotation.people.members import add_member as service_add
-from annotation.people.members import change_role, remove_member, set_active
+from annotation.people.members import add_member as service_add, change_role, remove_member, set_active
 from annotation.permissions import access_to
 from annotation.ports import routing_port
 from annotation.projects.manage import ChoiceSpec, set_choices

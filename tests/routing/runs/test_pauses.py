@@ -10,8 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from annotation.errors import ConflictError
-from annotation.jobs import context as job_context
-from annotation.jobs import running as jobs
+from annotation.jobs import context as job_context, running as jobs
 from annotation.models import AuditEvent, Item, Job, User
 from routing.jobs import queue_of_run
 from routing.models import Prediction, Reservation, Run

@@ -10,8 +10,7 @@ from annotation.models import Job
 from routing.delivery import deliver as deliveries
 from routing.delivery.deliver import deliver
 from routing.models import Certificate, ItemScore, Prediction, Route, Run, Spend
-from routing.runs import certify, chains, predict, start
-from routing.runs import route as routing_stage
+from routing.runs import certify, chains, predict, route as routing_stage, start
 from routing.runs.certify import analyse
 from routing.runs.predict import ReservedItems
 from routing.runs.route import route

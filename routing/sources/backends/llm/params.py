@@ -1,7 +1,6 @@
 """Params of every backend of a language model."""
 
-from django.utils.translation import gettext as translated
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as translated, gettext_lazy as _
 
 from routing.sources.backends.params import Choice, Flag, Json, Number, Param, Part, Text, Whole
 from routing.sources.prompts.presets import PRESETS

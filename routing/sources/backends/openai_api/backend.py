@@ -6,8 +6,7 @@ from functools import cached_property
 from threading import Event
 from typing import Any, ClassVar
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.errors import InputError
 from annotation.models import Item

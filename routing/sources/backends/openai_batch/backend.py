@@ -7,8 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.errors import InputError
 from annotation.models import Item

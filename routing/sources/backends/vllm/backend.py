@@ -8,8 +8,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.errors import InputError
 from annotation.models import Item

@@ -8,8 +8,7 @@ from django.utils import timezone
 from standardwebhooks.webhooks import Webhook as Verifier
 
 from annotation.errors import ConflictError, InputError
-from annotation.outside.webhooks import manage as service
-from annotation.outside.webhooks import sending
+from annotation.outside.webhooks import manage as service, sending
 from tests.annotation.outside.webhooks.acts import State, come, happens, only
 from tests.webhook_receiver import Say
 

@@ -14,8 +14,7 @@ from standardwebhooks.webhooks import Webhook as Verifier
 
 from annotation.common import events
 from annotation.models import Webhook, WebhookDelivery
-from annotation.outside.webhooks import manage as service
-from annotation.outside.webhooks import sending
+from annotation.outside.webhooks import manage as service, sending
 from tests.annotation.jobs.jobs_at_work import KilledError
 from tests.annotation.outside.webhooks.acts import State, come, happens, only
 from tests.webhook_receiver import Received

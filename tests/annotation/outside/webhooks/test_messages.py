@@ -7,14 +7,12 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
-from standardwebhooks.webhooks import Webhook as Verifier
-from standardwebhooks.webhooks import WebhookVerificationError
+from standardwebhooks.webhooks import Webhook as Verifier, WebhookVerificationError
 
 from annotation.common import announcing
 from annotation.models import AuditEvent
 from annotation.outside.secrets import decrypt
-from annotation.outside.webhooks import manage as service
-from annotation.outside.webhooks import sending
+from annotation.outside.webhooks import manage as service, sending
 from tests.annotation.outside.webhooks.acts import State, come, happens, only
 
 

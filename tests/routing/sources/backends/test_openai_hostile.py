@@ -7,8 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from annotation.outside.net import NetResponse
 from routing.sources.backends import TaskSpec

@@ -1,8 +1,7 @@
 """What is read out of the answers of models, by task type."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from routing.sources.backends import TaskSpec
 from routing.sources.prompts import read_answer, split_thinking

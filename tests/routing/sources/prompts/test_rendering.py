@@ -1,8 +1,7 @@
 """Prompts filled in for items, and what is refused of them."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annotation.errors import InputError
 from annotation.models import Item
