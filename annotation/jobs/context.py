@@ -1,4 +1,9 @@
-"""What the handler of a job sees of it, and what keeps the job this worker's."""
+"""What the handler of a job sees of it, and what keeps the job this worker's.
+
+A handler does its work in chunks, each inside `with context.chunk(done=...)`: the chunk's results and the
+job's progress are committed together, and only while this worker still has the claim. So a chunk that runs
+twice has one effect, and a worker that was taken for dead cannot write any more.
+"""
 
 import errno
 import logging

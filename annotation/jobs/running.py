@@ -1,9 +1,4 @@
-"""Background work. The Job row is the truth; a Celery message is only a nudge to look at it.
-
-A handler does its work in chunks, each inside `with context.chunk(done=...)`: the chunk's results and the
-job's progress are committed together, and only while this worker still has the claim. So a chunk that runs
-twice has one effect, and a worker that was taken for dead cannot write any more.
-"""
+"""Background work. The Job row is the truth; a Celery message is only a nudge to look at it."""
 
 import logging
 import secrets
