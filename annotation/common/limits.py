@@ -1,7 +1,7 @@
 """How much people may store in a project, and how much of it one page or answer shows: no page's work grows
 without limit with what somebody else stored.
 
-What an answer may hold stands in annotation.common.values, what a file may produce in
+What an answer may hold each task type says (annotation.task_types), what a file may produce
 annotation.imports.limits.
 """
 

@@ -1,4 +1,4 @@
-"""The queue: who labels which item now. Nothing else touches leases.
+"""The queue: who labels which item now. What other rooms ask of it; nothing outside this room touches leases.
 
 A lease is one row's state, and it passes from hand to hand by conditional UPDATEs: what has moved on since it
 was read matches no row any more. This holds on SQLite, where `select_for_update` does nothing, as on

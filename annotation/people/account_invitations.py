@@ -1,7 +1,7 @@
 """Invitations of people who have an account: nobody becomes a member of anything without wanting it.
 
-They find them on their list of projects and accept or decline. Whoever invites sees what became of it, and
-cannot flood anybody.
+They find them on their list of projects and decline here, or accept by `invitations.accept`. Whoever invites
+sees what became of it, and cannot flood anybody.
 """
 
 from collections.abc import Iterable

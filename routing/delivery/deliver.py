@@ -38,7 +38,7 @@ def deliver(
     since: Delivery | None = None,
     filters: Mapping[str, str] | None = None,
 ) -> Job:
-    """Write the files of a delivery (job "deliver_run"), in these formats of
+    """Have the job `deliver_run` write the files of a delivery, in these formats of
     `routing.delivery.formats.FORMATS`.
 
     While people still label, the delivery is partial: what has no label yet is a blank row that says so.
@@ -46,7 +46,7 @@ def deliver(
     and values of the items table's) what they find.
 
     Raises ConflictError before the run is routed, InputError where no format is named or one is unknown, and
-    as `delivery_parts.checked_part` does.
+    as `parts.checked_part` does.
     """
     chosen = [name for name in FORMATS if name in formats]
     if not chosen or len(chosen) < len(set(formats)):
