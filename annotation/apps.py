@@ -7,9 +7,9 @@ class AnnotationConfig(AppConfig):
     verbose_name = "People and data"
 
     def ready(self) -> None:
-        from django.db.models.signals import post_migrate
+        from django.db.models.signals import post_migrate, pre_migrate
 
-        from annotation import checks  # noqa: F401 - `checks` registers itself
+        from annotation import checks
         from annotation.common import append_only, converters
         from annotation.common.events import import_finished
         from annotation.imports import fetching
@@ -28,4 +28,5 @@ class AnnotationConfig(AppConfig):
             project_removal.KIND, project_removal.remove_project, title=gettext_noop("Removal of a project")
         )
         jobs.register(withdrawal.KIND, withdrawal.withdraw_work, title=gettext_noop("Withdrawal of work"))
+        pre_migrate.connect(checks.refuse_too_old, sender=self)
         post_migrate.connect(append_only.install, sender=self)

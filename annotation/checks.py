@@ -12,6 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register, run_checks
 from django.core.files.storage import FileSystemStorage, default_storage
+from django.core.management.base import CommandError
 from django.db import DatabaseError, connections
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
@@ -22,6 +23,14 @@ CLOCKS_APART = timedelta(seconds=5)
 HOSTS = "hosts"
 # Steps that led to the tables of version 0.2.0; the tables of this one are made in one.
 BEFORE_0_3 = {("annotation", "0002_task_types_and_pauses"), ("routing", "0002_more_constraints")}
+TOO_OLD = Error(
+    "This database was made by HyPAC before 0.3 and cannot be brought up to date in place.",
+    hint=(
+        "It was not changed. Go on with version 0.2.0 on it (git checkout v0.2.0) to finish and to export "
+        "what it holds; for this version name an empty database."
+    ),
+    id="hypac.E004",
+)
 
 
 def was_made_before_0_3(applied: Collection[tuple[str, str]]) -> bool:
@@ -41,18 +50,17 @@ def host_findings() -> list[CheckMessage]:
 def check_age(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
     if "default" not in (databases or ()):
         return []
-    if not was_made_before_0_3(MigrationRecorder(connections["default"]).applied_migrations().keys()):
-        return []
-    return [
-        Error(
-            "This database was made by HyPAC before 0.3 and cannot be brought up to date in place.",
-            hint=(
-                "It was not changed. Go on with version 0.2.0 on it (git checkout v0.2.0) to finish and to "
-                "export what it holds; for this version name an empty database."
-            ),
-            id="hypac.E004",
-        )
-    ]
+    return [TOO_OLD] if _is_too_old("default") else []
+
+
+def refuse_too_old(using: str, **_: Any) -> None:
+    """Receiver of `pre_migrate`, for a `migrate` that runs no checks. Raises CommandError."""
+    if _is_too_old(using):
+        raise CommandError(f"{TOO_OLD.msg} {TOO_OLD.hint}")
+
+
+def _is_too_old(using: str) -> bool:
+    return was_made_before_0_3(MigrationRecorder(connections[using]).applied_migrations().keys())
 
 
 @register(HOSTS, deploy=True)

@@ -130,8 +130,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
         )
     )
     analysis = Analysis(plan, calibration, certification, chains, slices, own_scores)
-    shown = _figures_of(run, analysis)
-    messages = messages_of(certification, shown)
+    shown, messages = _shown_of(run, analysis)
     with context.chunk():
         certificate = Certificate.objects.create(
             run=run,
@@ -168,14 +167,22 @@ def _certified(
         raise JobFailedError(_("The losses could not be computed: %(error)s.") % {"error": error}) from error
 
 
-def _figures_of(run: Run, analysis: Analysis) -> dict[str, Any]:
-    """The figures, or nothing: what is only shown beside a certificate must not stand in its way, since the
-    draw is spent."""
+def _shown_of(run: Run, analysis: Analysis) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The figures and the messages, or nothing: what is only shown beside a certificate must not stand in its
+    way, since the draw is spent.
+    """
+    shown: dict[str, Any] = {}
     try:
-        return figures(analysis)
+        shown = figures(analysis)
     except Exception:
         logger.exception("The figures of run %s could not be computed", run.pk)
-        return {}
+    try:
+        return shown, messages_of(analysis.certification, shown)
+    except Exception:
+        logger.exception("What run %s found could not be put into messages", run.pk)
+        for row in shown.get("comparisons", []):
+            row.pop("messages", None)
+        return shown, {}
 
 
 def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibration, Floats]:

@@ -96,7 +96,7 @@ def loss_of(project: Project, name: str, params: Mapping[str, Any]) -> ChosenLos
     where = "loss_params" if params else "loss"
     try:
         params = _with_ours(name, params)
-        if TASK_TYPES[project.task_type].several and "separator" in params:
+        if TASK_TYPES[project.task_type].several and name in LOSSES and "separator" in params:
             raise LossError("labels are stored as lists: leave the parameter 'separator' out")
         return ChosenLoss(name, params, make_loss(name, params))
     except UnknownNameError as error:

@@ -20,7 +20,8 @@ from routing.models import DrawItem, ItemScore, PilotItem, PoolItem, Prediction,
 from routing.runs.score import score_of
 from routing.runs.usable_answers import usable
 from routing.sources.known_answers import LOOKED_AT
-from routing.sources.unusable import REASON, Unusable, grouped, known_labels, stored_reason
+from routing.sources.storable import REASON, stored_reason
+from routing.sources.unusable import Unusable, grouped, known_labels
 from routing.sources.usability import MOST, Looked, Usability
 from routing.sources.usability_words import kinds_in_words
 

@@ -10,6 +10,7 @@ from annotation.common.values import ValueReader, as_text
 from routing.core.scores import SCORES, ScoreKind
 from routing.models import Prediction, Source
 from routing.sources.backend_for import backend_for
+from routing.sources.storable import stored_reason
 
 FIELDS = {
     "probabilities": gettext_lazy("class probabilities"),
@@ -25,7 +26,8 @@ FIELDS = {
 
 def fields_of(row: Prediction, reader: ValueReader) -> dict[str, object]:
     """What scores read of a stored prediction; `reader` is that of its project."""
-    return score_fields(row.raw, row.value, row.reason, row.finish_reason, reader)
+    reason = stored_reason(row.reason, row.reason_code, row.reason_quotes)
+    return score_fields(row.raw, row.value, reason, row.finish_reason, reader)
 
 
 def score_fields(

@@ -27,6 +27,15 @@ def reason_columns(reason: str) -> dict[str, str]:
     return {"reason_code": reason.code, "reason_quotes": text(reason.quotes, 60)}
 
 
+REASON = ("reason", "reason_code", "reason_quotes")
+"""The columns of a reason, as `stored_reason` takes them."""
+
+
+def stored_reason(words: str, code: str, quotes: str) -> str:
+    """A reason as it was before it was stored."""
+    return Reason(words, code, quotes) if words else ""
+
+
 def fits(value: Any) -> bool:
     """Whether every text in a value of JSON, names too, can be stored."""
     waiting = [value]

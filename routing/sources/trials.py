@@ -26,7 +26,7 @@ from routing.sources.charging import Charge
 from routing.sources.prompt_versions import prompt_in_force, prompted, shown_to_model
 from routing.sources.prompts import prompt_digest
 from routing.sources.score_fields import score_fields
-from routing.sources.unusable import stored_reason
+from routing.sources.storable import stored_reason
 from routing.sources.visibility import hidden_batches
 
 KIND = "try_source"

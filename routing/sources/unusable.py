@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from annotation.common.values import Reason, ValueReader
+from annotation.common.values import ValueReader
 from routing.sources.storable import reason_columns
 
 EXAMPLES = 5
@@ -86,15 +86,6 @@ def advice(reasons: Iterable[Unusable], *, basis: str) -> str:
 def known_labels(reader: ValueReader) -> frozenset[str]:
     """The labels of a project without what tells spellings apart."""
     return frozenset(map(_folded, reader.keys))
-
-
-REASON = ("reason", "reason_code", "reason_quotes")
-"""The columns of a reason, as `stored_reason` takes them."""
-
-
-def stored_reason(words: str, code: str, quotes: str) -> str:
-    """A reason as it was before it was stored."""
-    return Reason(words, code, quotes) if words else ""
 
 
 def grouped(

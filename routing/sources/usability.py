@@ -23,8 +23,9 @@ from routing.models import ItemScore, Prediction, RunSource, Source, SourceTry
 from routing.sources.backend_for import backend_for
 from routing.sources.backends import backend_class
 from routing.sources.known_answers import LOOKED_AT, Judged, known_answers
+from routing.sources.storable import REASON, stored_reason
 from routing.sources.trials import any_hidden, reasons_of_try, way_of_asking
-from routing.sources.unusable import REASON, Unusable, grouped, known_labels, stored_reason
+from routing.sources.unusable import Unusable, grouped, known_labels
 from routing.sources.visibility import output_is_open
 
 PARTS = 20

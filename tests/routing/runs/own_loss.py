@@ -15,3 +15,16 @@ class Half:
 
 
 HALF = Half()
+
+
+class Lists:
+    """Whether two lists are equal, each written with `separator` between its values."""
+
+    bound = 1.0
+    binary = True
+
+    def __init__(self, separator: str) -> None:
+        self.separator = separator
+
+    def __call__(self, label: str, prediction: str) -> float:
+        return float(set(label.split(self.separator)) != set(prediction.split(self.separator)))

@@ -263,6 +263,11 @@ class TestLosses:
             loss_of(self.project("multiple_choice"), "jaccard", {"separator": "|"})
         assert refused.value.where == "loss_params"
 
+    def test_a_loss_of_ones_own_may_have_a_separator(self, settings):
+        settings.HYPAC_LOSSES = ["tests.routing.runs.own_loss:Lists"]
+        chosen = loss_of(self.project("multiple_choice"), settings.HYPAC_LOSSES[0], {"separator": "|"})
+        assert chosen.params == {"separator": "|"}
+
 
 class TestLongTexts:
     @pytest.fixture

@@ -64,7 +64,9 @@ def test_a_run_rests_on_what_was_sent_and_pays_for_it() -> None:
     world = world_of_uploaded(missing=frozenset({3}))
     run = world.complete(m=40)
     assert Prediction.objects.count() == 100
-    assert Prediction.objects.get(value__isnull=True).reason == "no answer was sent for this item"
+    missing = Prediction.objects.get(value__isnull=True)
+    assert (missing.reason, missing.reason_code) == ("no answer was sent for this item", "no_answer")
+    assert ItemScore.objects.get(prediction=missing).reason_code == "no_answer"
     assert ItemScore.objects.filter(name="recorded", reason="").count() == 99
     assert sum(spend.amount for spend in run.spends.filter(stage="pool")) == Decimal("0.5") * 100
 

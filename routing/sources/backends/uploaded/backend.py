@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common.ranges import of_items
+from annotation.common.values import Reason
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
@@ -21,7 +22,7 @@ from routing.sources.context import SourceContext
 FIRST_REVISION = "1"
 MOST_CHARACTERS = 200
 PAGE = 1_000
-NOTHING_SENT = "no answer was sent for this item"
+NOTHING_SENT = Reason("no answer was sent for this item", "no_answer")
 
 
 class Uploaded(Backend):
