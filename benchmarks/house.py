@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.house_calls import reached
 from benchmarks.house_names import FUNCTIONS, Names
-from testbed.imports import Edges, Module, circles, edges_of, modules_of
+from testbed.imports import Module, circles, edges_of, modules_of, room_imports
 
 SHORT = 70
 # Each is the request's function and the job's handler. Mend this table with what moves.
@@ -47,18 +47,6 @@ page: items = routing.items.views.items
 """
 
 Figures = dict[str, str]
-
-
-def room_of(module: Module) -> str | None:
-    """The folder below annotation/ or routing/ that a module stands in."""
-    parts = module.package.split(".")
-    return ".".join(parts[:2]) if len(parts) > 1 and parts[0] != "hypac_site" else None
-
-
-def room_imports(modules: Mapping[str, Module], edges: Edges) -> Counter[tuple[str, str]]:
-    """How many imports lead from one room to another."""
-    pairs = ((room_of(modules[one]), room_of(modules[other])) for one in edges for other in edges[one])
-    return Counter((one, other) for one, other in pairs if one and other and one != other)
 
 
 def lengths(modules: Mapping[str, Module]) -> Iterator[tuple[str, list[int]]]:

@@ -10,7 +10,7 @@ no room, and Django's own folders. The same code gives the same file.
 import argparse
 import math
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from testbed.imports import Module, closure, edges_of, modules_of
+from testbed.imports import Module, closure, edges_of, modules_of, room_imports
 
 ROOT = Path(__file__).resolve().parents[1]
 APPS = ("routing", "annotation")
@@ -26,7 +26,7 @@ NO_ROOMS = {"management", "migrations", "templatetags"}
 WIDTH, MARGIN, BOX, TALL, GAP = 1200, 24, 136, 54, 78
 COLOURS = {"routing": "#3b6ea5", "annotation": "#5a8f4e"}
 AGAINST = "#c0392b"
-Room = str  # "annotation.jobs.running"
+Room = str  # "annotation.jobs"
 Arrows = dict[tuple[Room, Room], int]
 
 
@@ -37,23 +37,14 @@ class Place(NamedTuple):
     y: float
 
 
-def room_of(name: str) -> Room | None:
-    """The folder that a module stands in; None where it stands in no room."""
-    app, _, rest = name.partition(".")
-    folder = rest.partition(".")[0]
-    is_room = folder and folder not in NO_ROOMS and (ROOT / app / folder / "__init__.py").exists()
-    return f"{app}.{folder}" if is_room else None
+def is_drawn(room: Room) -> bool:
+    return room.partition(".")[2] not in NO_ROOMS
 
 
 def arrows_of(modules: dict[str, Module]) -> Arrows:
-    """How many modules of a room import how many of another, for each pair."""
-    found: Counter[tuple[Room, Room]] = Counter()
-    for name, others in edges_of(modules).items():
-        for other in others:
-            start, end = room_of(name), room_of(other)
-            if start and end and start != end:
-                found[start, end] += 1
-    return dict(found)
+    """How many imports lead from one room to another, for each pair that is drawn."""
+    found = room_imports(modules, edges_of(modules))
+    return {pair: count for pair, count in found.items() if all(map(is_drawn, pair))}
 
 
 def layers_of(rooms: Iterable[Room], arrows: Arrows) -> dict[Room, int]:
@@ -157,9 +148,9 @@ def panel(app: str, top: float, arrows: Arrows, about: dict[Room, list[str]]) ->
 def about_rooms(modules: dict[str, Module], arrows: Arrows) -> dict[Room, list[str]]:
     """What a box says of its room."""
     members: dict[Room, list[Module]] = defaultdict(list)
-    for name, module in sorted(modules.items()):
-        if room := room_of(name):
-            members[room].append(module)
+    for _name, module in sorted(modules.items()):
+        if module.room and is_drawn(module.room):
+            members[module.room].append(module)
     about = {}
     for room, found in members.items():
         lines = sum(module.source.count("\n") for module in found)

@@ -1,6 +1,7 @@
 """The modules of a checkout, and which of them import which, read from the source alone."""
 
 import ast
+from collections import Counter
 from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,12 @@ class Module(NamedTuple):
     @property
     def package(self) -> str:
         return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
+
+    @property
+    def room(self) -> str | None:
+        """The folder below annotation/ or routing/ that it stands in; None where it stands in none."""
+        app, *folders = self.package.split(".")
+        return f"{app}.{folders[0]}" if folders and app != "hypac_site" else None
 
     def base_of(self, node: ast.ImportFrom) -> str:
         """The absolute name of what ``from ... import`` names."""
@@ -72,6 +79,12 @@ def imports_of(module: Module, known: Set[str]) -> set[str]:
 def edges_of(modules: Mapping[str, Module]) -> dict[str, set[str]]:
     """For each module those of ours that it imports, also inside functions, but for types."""
     return {name: imports_of(module, modules.keys()) for name, module in modules.items()}
+
+
+def room_imports(modules: Mapping[str, Module], edges: Edges) -> Counter[tuple[str, str]]:
+    """How many imports lead from one room to another."""
+    pairs = ((modules[one].room, modules[other].room) for one in edges for other in edges[one])
+    return Counter((one, other) for one, other in pairs if one and other and one != other)
 
 
 def circles(edges: Edges) -> list[set[str]]:

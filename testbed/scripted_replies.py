@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-FLAVOURS = ("vllm", "llama.cpp", "transformers", "openai")
 END = "<|im_end|>"
 
 
