@@ -12,6 +12,7 @@ from annotation.jobs import running as jobs
 from annotation.jobs.progress import JobProgress, job_progress
 from annotation.models import Job
 from routing.models import Reservation, Run, Spend
+from routing.runs.budget import spends_of_models
 
 ZERO = Decimal(0)
 WINDOW = timedelta(minutes=2)
@@ -70,7 +71,7 @@ class ModelMoney:
 
 
 def model_money(run: Run) -> ModelMoney:
-    models = Spend.objects.filter(run=run, source__isnull=False)
+    models = spends_of_models(run)
     work = run.project.jobs.filter(params__run=run.pk, state__in=jobs.UNFINISHED).order_by("-id").first()
     rate, per_hour = _pace(run, work)
     left = None

@@ -1,7 +1,7 @@
 """The sources of a run as its plan froze them, against the sources as they are."""
 
 from annotation.errors import HypacError
-from routing.models import Run, RunSource, Source
+from routing.models import AskedSource, Run, Source
 from routing.sources.backend_for import backend_for
 from routing.sources.backends import BackendError
 
@@ -11,14 +11,14 @@ def fingerprint_now(source: Source) -> str:
     return backend_for(source).fingerprint()
 
 
-def change_of(run_source: RunSource) -> str:
-    """What is different about the source since the run froze it, in a sentence; "" where nothing is.
+def change_of(asked: AskedSource) -> str:
+    """What is different about the source since it was frozen, in a sentence; "" where nothing is.
 
     Raises BackendError where nobody can tell: its server cannot be reached now (not permanent), or refuses
     its key, a setting of this server keeps it from being asked, a file is missing. All of that can be put
     right, and says nothing of what the source answered.
     """
-    source = run_source.source
+    source = asked.source
     try:
         now = fingerprint_now(source)
     except HypacError as error:
@@ -26,7 +26,7 @@ def change_of(run_source: RunSource) -> str:
             # The reason says itself that it cannot be reached.
             raise BackendError(f"{source.name}: {error.message}", permanent=False) from error
         raise BackendError(f"{source.name} cannot be run now: {error.message}") from error
-    if now != run_source.fingerprint:
+    if now != asked.fingerprint:
         return f"{source.name} was changed after the run was planned (its fingerprint differs)."
     return ""
 
