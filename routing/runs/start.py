@@ -232,7 +232,7 @@ def _measurement(
 
 
 def refuse_while_busy(project: Project) -> None:
-    """Raises ConflictError while a run, an import or predictions on their way keep a pool from being drawn."""
+    """Raises ConflictError while a run, an import or predictions under way keep a pool from being drawn."""
     if run := project.runs.filter(state__in=UNDER_WAY).first():
         raise ConflictError(
             _("Run %(run)s is under way (%(state)s). Finish or cancel it first.")
