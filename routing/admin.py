@@ -42,14 +42,7 @@ class RunSourceInline(ReadOnlyInline):
 @admin.register(models.Run)
 class RunAdmin(ReadOnly):
     list_display = (
-        "number",
-        "project",
-        "state",
-        "target",
-        "epsilon",
-        "alpha",
-        "m",
-        "pool_size",
+        *("number", "project", "state", "target", "epsilon", "alpha", "m", "pool_size"),
         "created_at",
     )
     list_filter = ("state", "target")
