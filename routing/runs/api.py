@@ -24,12 +24,12 @@ from routing.models import Certificate, Run
 from routing.runs.budget import set_budget
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
-from routing.runs.model_money import model_money
 from routing.runs.plan_api import RunFields, budget_field
 from routing.runs.queries import Threshold, run_report
 from routing.runs.route import route
+from routing.runs.spending import model_money
 from routing.runs.start import start_run
-from routing.runs.usability import accept_unusable
+from routing.runs.usable_answers import accept_unusable
 
 
 class RunPages(KeysetPages):

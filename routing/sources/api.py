@@ -24,8 +24,7 @@ from routing.sources.prices import MOST_CHARACTERS, delete_price, save_price
 from routing.sources.prompts_api import PromptBody
 from routing.sources.score_fields import offered_scores
 from routing.sources.usability import Usability, look_at_one
-from routing.sources.usability_words import in_words
-from routing.sources.warnings import warnings_of
+from routing.sources.warnings import in_words, warnings_of
 
 
 class UnusableBody(serializers.Serializer[Any]):
