@@ -30,7 +30,7 @@ from routing.runs.measurements import KIND, Measured, measured_for, waiting_meas
 from routing.runs.plan import people_cost, sources_of
 from routing.runs.pool import last_place, nothing_to_plan_for, pool_of, size_of_pool
 from routing.runs.predict import PendingItems, predict_missing
-from routing.runs.sources import fingerprint_now
+from routing.runs.source_changes import fingerprint_now
 from routing.runs.start import refuse_while_busy
 from routing.sources.backends import backends_that
 from routing.sources.trials import way_of_asking

@@ -13,8 +13,8 @@ from routing.models import Measurement, Prediction, Reservation, Run, Spend
 from routing.runs.cancel import cancel_run
 from routing.runs.measure import discard_measurement, offer, start_measurement
 from routing.runs.measurements import measured_for
-from routing.runs.money import paid_by
 from routing.runs.plan import outlook, sources_of
+from routing.runs.spending import paid_by
 from routing.sources.visibility import output_is_open
 from testbed.factories import make_items
 from testbed.worlds import World, make_world
