@@ -189,17 +189,16 @@ def claim_and_submit(world: "World") -> None:
 
 def remove(watch: Watch, run: Any, project: Any, manager: Any) -> None:
     from annotation.jobs import running as jobs
-    from annotation.labelling import withdrawal
+    from annotation.labelling import batches
     from annotation.models import Job, Project
     from annotation.projects import removal as project_removal
-    from annotation.projects.deletion import delete_project
-    from annotation.projects.life import archive_project
+    from annotation.projects.life import archive_project, delete_project
     from routing.runs.cancel import cancel_run
 
     with watch.stage("run cancelled (in the request)"):
         cancel_run(run=run, user=manager)
-    if project.jobs.filter(kind=withdrawal.KIND).exists():
-        work(watch, project, withdrawal.KIND)
+    if project.jobs.filter(kind=batches.KIND).exists():
+        work(watch, project, batches.KIND)
     with watch.stage("project archived (in the request)"):
         archive_project(project=project, actor=manager)
     with watch.stage("project deleted (in the request)"):

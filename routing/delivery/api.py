@@ -14,8 +14,8 @@ from rest_framework.response import Response
 from annotation.common.api.base import KeysetPages, ProjectView
 from annotation.common.api.schema import PageQuery, RegisteredField, page_of
 from annotation.common.api.streams import AnyType
-from annotation.jobs.background import JobBody, accepted
-from annotation.labelling.content import MAX_ID
+from annotation.jobs.serializers import JobBody, accepted
+from annotation.labelling.serializers import MAX_ID
 from annotation.models import User
 from routing.delivery.answers import archive_answer, file_answer
 from routing.delivery.deliver import deliver

@@ -9,8 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.errors import InputError
-from annotation.jobs.background import JobBody, accepted
-from annotation.labelling.content import MAX_ID
+from annotation.jobs.serializers import JobBody, accepted
+from annotation.labelling.serializers import MAX_ID
 from annotation.models import Connection
 from routing.delivery.api import DeliveryView
 from routing.delivery.exports import export_delivery

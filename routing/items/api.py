@@ -11,7 +11,7 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from annotation.common.api.base import ProjectView
 from annotation.common.api.cursors import make_cursor, read_cursor
-from annotation.labelling.content import MAX_ID
+from annotation.labelling.serializers import MAX_ID
 from routing.items.filters import FILTERS, MAX_TEXT
 from routing.items.sorts import DEFAULT, NAMES
 from routing.items.table import MAX_SIZE, ItemRow, table_page

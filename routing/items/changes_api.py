@@ -11,9 +11,9 @@ from rest_framework.response import Response
 
 from annotation.common.api.base import ProjectView
 from annotation.errors import InputError
-from annotation.jobs.background import JobBody, accepted
-from annotation.labelling.content import MAX_ID
-from annotation.labelling.values import MAX_COMMENT
+from annotation.jobs.serializers import JobBody, accepted
+from annotation.labelling.serializers import MAX_ID
+from annotation.labelling.validation import MAX_COMMENT
 from routing.items.changes import CHANGES, change_items, change_of, undo_change
 from routing.items.filters import MAX_TEXT
 from routing.items.table import MAX_SIZE

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from annotation.common.ranges import of_items
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
 from annotation.labelling.labels_of_record import RecordRow, record_rows
 from annotation.models import Item, Label, Settlement, WorkItem
 from routing.core.exact import plain

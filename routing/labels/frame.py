@@ -7,8 +7,8 @@ from functools import cached_property
 from django.db.models import Q
 
 from annotation.common.ranges import of_items
-from annotation.common.values import Value
-from annotation.labelling.label_values import imported_batches
+from annotation.common.value_reader import Value
+from annotation.labelling.label_queries import imported_batches
 from annotation.models import Item
 from routing.models import Run, RunSource
 from routing.sources.visibility import hidden_batches, in_open_calibration

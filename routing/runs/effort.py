@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from statistics import median
 
-from annotation.labelling.label_values import imported_batches
+from annotation.labelling.label_queries import imported_batches
 from annotation.models import Label, Project
 
 # Of so many newest labels: a plan is looked at while it is typed.

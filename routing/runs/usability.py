@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from annotation import failures
 from annotation.common import audit
-from annotation.common.values import reader_of
+from annotation.common.value_reader import reader_of
 from annotation.errors import ConflictError, JobFailedError
 from annotation.jobs import running as jobs
 from annotation.models import Job, User

@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from annotation.common.ranges import of_items
-from annotation.common.values import as_text
+from annotation.common.value_reader import as_text
 from routing.models import ItemScore, Prediction, Run, RunSource
 from routing.runs.score import score_of
 
@@ -83,8 +83,8 @@ def passed_on(run_sources: Sequence[RunSource], start: int, position: int) -> Q:
 def table_of_answers(
     run: Run, run_sources: Sequence[RunSource], item_ids: Sequence[int]
 ) -> tuple[dict[int, list[str | None]], dict[int, list[float | None]]]:
-    """Usable answers as texts (annotation.common.values.as_text), and usable own scores, of every source:
-    item id -> one entry per source, None where there is none.
+    """Usable answers as texts (annotation.common.value_reader.as_text), and usable own scores, of every
+    source: item id -> one entry per source, None where there is none.
     """
     answers: dict[int, list[str | None]] = {item: [None] * len(run_sources) for item in item_ids}
     scores: dict[int, list[float | None]] = {item: [None] * len(run_sources) for item in item_ids}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from annotation.labelling.label_values import in_words
+from annotation.labelling.label_queries import in_words
 from annotation.models import Item, Job, Project
 from annotation.task_types import TASK_TYPES
 from routing.models import Source, SourceTry

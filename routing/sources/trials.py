@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
-from annotation.common.values import ValueReader, as_text, reader_of
+from annotation.common.value_reader import ValueReader, as_text, reader_of
 from annotation.errors import ConflictError, JobFailedError
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from annotation.common.values import ValueReader
+from annotation.common.value_reader import ValueReader
 from routing.sources.storable import reason_columns
 
 EXAMPLES = 5

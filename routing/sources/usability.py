@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db.models import Max, Min, QuerySet
 
-from annotation.common.values import reader_of
+from annotation.common.value_reader import reader_of
 from annotation.models import Project
 from routing.common.states import OPEN
 from routing.core.scores import score_key

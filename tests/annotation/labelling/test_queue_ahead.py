@@ -9,7 +9,7 @@ from django.utils import timezone
 from annotation.errors import ConflictError
 from annotation.labelling import leases, queries as work, queue
 from annotation.labelling.next_item import free
-from annotation.labelling.page_shown import why_not_mine
+from annotation.labelling.page import why_not_mine
 from annotation.labelling.queries import annotator_pace, waiting_for
 from annotation.models import Membership, WorkItem
 from testbed.factories import make_items

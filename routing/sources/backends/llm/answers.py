@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from annotation.common.values import Reason
+from annotation.common.value_reader import Reason
 from routing.sources.backends.base import Answer
 from routing.sources.backends.llm.labels import label_logprobs
 from routing.sources.backends.llm.sampling import Sampling
