@@ -1,4 +1,4 @@
-"""The models of a project and their prices; people come last and have a price, too."""
+"""The pages of the models of a project, its price list, and of sending in what a model answered elsewhere."""
 
 from collections.abc import Sequence
 
