@@ -28,7 +28,7 @@ from routing.runs.plan_api import RunFields
 from routing.runs.queries import Threshold, run_report
 from routing.runs.route import route
 from routing.runs.start import start_run
-from routing.runs.usability import accept_unusable
+from routing.runs.usable_answers import accept_unusable
 
 
 class RunPages(KeysetPages):
