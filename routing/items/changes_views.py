@@ -15,7 +15,7 @@ from annotation.models import Job
 from routing.items import table_query
 from routing.items.changes import CHANGES, allowed, change_items, change_of, chosen, undo_change
 from routing.items.table import MAX_SIZE
-from routing.sources.visibility import view_permission
+from routing.visibility import view_permission
 
 
 @needs("review", "POST")

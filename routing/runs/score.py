@@ -21,7 +21,7 @@ from routing.sources import storable
 from routing.sources.backend_for import backend_for
 from routing.sources.backends.base import shortened
 from routing.sources.score_fields import fields_of, lacking_for
-from routing.sources.visibility import hidden_batches
+from routing.visibility import hidden_batches
 
 # More than enough for a few coefficients, and quick enough for a page that says at once what is missing.
 MAX_EXAMPLES = 5_000
