@@ -21,7 +21,8 @@ from routing.items.counts import Total, table_total
 from routing.items.filters import conditions
 from routing.items.keyset import find_rows
 from routing.items.sorts import DEFAULT, cursor_of, key_of, place_of
-from routing.labels.all_items import PERSON, Frame, rows_of
+from routing.labels.all_items import rows_of
+from routing.labels.columns import PERSON, Frame
 from routing.models import Route
 from routing.visibility import ViewPermission, view_permission
 
