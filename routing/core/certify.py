@@ -9,7 +9,8 @@ import numpy as np
 
 from routing.core.bins import Bins
 from routing.core.bounds.hypergeometric import Hypergeometric
-from routing.core.calibration import Calibration, CalibrationRow, ObservedLosses, observed_losses
+from routing.core.calibration import Calibration, ObservedLosses, observed_losses
+from routing.core.calibration_rows import CalibrationRow
 from routing.core.chain import Chain, Policy
 from routing.core.compare import Comparison, compare
 from routing.core.keys import Thresholds, pack_thresholds

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Param = Any
-"""A text, a number, a message within this one, or several of those."""
+"""A text, a number, a term, a message within this one, or several of those."""
 
 
 TEMPLATES: dict[str, str] = {}
@@ -47,6 +47,20 @@ class Message:
         return translate(TEMPLATES[self.code]) % params
 
 
+class Term(str):
+    """A title or a few words, to be filled in, that are translated by themselves."""
+
+    __slots__ = ()
+
+
+class CoreError(ValueError):
+    """What the core refuses. ``said`` is why; `str` of the error is the English sentence."""
+
+    def __init__(self, said: Message) -> None:
+        super().__init__(said)
+        self.said = said
+
+
 def say(code: str, **params: Param) -> Message:
     return Message(code, params)
 
@@ -69,6 +83,8 @@ def from_json(stored: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
 def _filled_in(value: Param, translate: Callable[[str], str]) -> Param:
     if isinstance(value, Message):
         return value.in_words(translate)
+    if isinstance(value, Term):
+        return translate(value)
     if isinstance(value, tuple):
         return "; ".join(message.in_words(translate) for message in value)
     return value
@@ -77,6 +93,8 @@ def _filled_in(value: Param, translate: Callable[[str], str]) -> Param:
 def _plain(value: Param) -> Any:
     if isinstance(value, Message):
         return {"code": value.code, "params": {name: _plain(one) for name, one in value.params.items()}}
+    if isinstance(value, Term):
+        return {"term": str(value)}
     if isinstance(value, tuple):
         return to_json(value)
     return value
@@ -84,6 +102,8 @@ def _plain(value: Param) -> Any:
 
 def _read(value: Any) -> Param:
     if isinstance(value, Mapping):
+        if "term" in value:
+            return Term(value["term"])
         if value["code"] not in TEMPLATES:
             raise KeyError(value["code"])
         return Message(value["code"], {name: _read(one) for name, one in value["params"].items()})

@@ -10,10 +10,10 @@ from math import floor
 from typing import Any, TypeGuard
 
 from routing.core.bounds import BOUNDS, Bound
-from routing.core.exact import error_budget, plain, to_decimal
+from routing.core.exact import NumberError, error_budget, plain, to_decimal
 from routing.core.losses import Loss, make_loss
 from routing.core.losses.base import LossError
-from routing.core.messages import Message, declare, gettext_noop, say
+from routing.core.messages import CoreError, Message, declare, gettext_noop, say
 from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES, split_fixed_sequence
 from routing.core.targets import TARGETS, Target
@@ -32,12 +32,12 @@ LARGEST_POOL = 2**53
 """Beyond it a float no longer tells one item more or less."""
 
 
-class PlanError(ValueError):
+class PlanError(CoreError):
     """A plan that cannot be carried out: ``field`` names the part that is wrong, the message what to do."""
 
-    def __init__(self, field: str, message: Message | str) -> None:
-        super().__init__(str(message))
-        self.field, self.message = field, message
+    def __init__(self, field: str, said: Message) -> None:
+        super().__init__(said)
+        self.field = field
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ class Plan:
 def _decimal(field: str, value: Decimal) -> Decimal:
     try:
         number = to_decimal(value)
-    except ValueError as error:
-        raise PlanError(field, f"{field}: {error}") from error
+    except NumberError as error:
+        raise PlanError(field, say("plan.field", field=field, error=error.said)) from error
     if number and not -MAGNITUDE <= number.adjusted() <= MAGNITUDE:
         raise PlanError(field, say("plan.magnitude", field=field, number=str(number), most=MAGNITUDE))
     return number
@@ -262,9 +262,9 @@ def _validate_names(plan: Plan) -> None:
         part = "bound"
         bound = plan.bound_rule()
     except LossError as error:
-        raise PlanError("loss_params", str(error)) from error
+        raise PlanError("loss_params", error.said) from error
     except UnknownNameError as error:
-        raise PlanError(part, str(error)) from error
+        raise PlanError(part, error.said) from error
     refusal = rule.refusal(constant_p=plan.constant_p)
     if refusal:
         raise PlanError("rule", refusal)
@@ -339,5 +339,6 @@ SAYS = {
         "source %(source)s costs %(cost)s per label, source %(before)s before it %(cost_before)s: sources "
         "should come cheapest first"
     ),
+    "plan.field": gettext_noop("%(field)s: %(error)s"),
 }
 declare(SAYS)

@@ -13,6 +13,7 @@ from annotation.task_types import TASK_TYPES, TaskType
 from routing.core.losses import LOSSES, Loss, LossError, make_loss
 from routing.core.losses.numeric import read_number
 from routing.core.registry import UnknownNameError
+from routing.core_language import refusal_in_words
 from routing.embeddings import EMBEDDER, configured
 
 COSINE = "cosine_distance"
@@ -97,13 +98,14 @@ def loss_of(project: Project, name: str, params: Mapping[str, Any]) -> ChosenLos
     try:
         params = _with_ours(name, params)
         if TASK_TYPES[project.task_type].several and name in LOSSES and "separator" in params:
-            raise LossError("labels are stored as lists: leave the parameter 'separator' out")
+            raise InputError(
+                _("Labels are stored as lists: leave the parameter 'separator' out."), where="loss_params"
+            )
         return ChosenLoss(name, params, make_loss(name, params))
     except UnknownNameError as error:
-        raise InputError(f"{error}.", where="loss") from None
+        raise InputError(refusal_in_words(error), where="loss") from None
     except LossError as error:
-        message = str(error)
-        raise InputError(f"{message[:1].upper()}{message[1:]}.", where=where) from None
+        raise InputError(refusal_in_words(error), where=where) from None
 
 
 def _with_ours(name: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -113,5 +115,8 @@ def _with_ours(name: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
     ours = {"embedder": EMBEDDER, "model": settings.HYPAC_EMBEDDINGS_MODEL}
     for key, value in params.items():
         if key in ours and value != ours[key]:
-            raise LossError(f"the parameter {key!r} is set by whoever runs this server; leave it out")
+            raise InputError(
+                _("The parameter %(name)r is set by whoever runs this server; leave it out.") % {"name": key},
+                where="loss_params",
+            )
     return {**params, **ours}

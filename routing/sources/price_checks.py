@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _, gettext_lazy
 from annotation.errors import InputError
 from routing.core.costs import COSTS, SECONDS, TOKENS_IN, TOKENS_OUT, Cost, CostError, read_prices
 from routing.core.registry import UnknownNameError
+from routing.core_language import refusal_in_words
 
 USAGE_WORDS = {
     TOKENS_IN: gettext_lazy("how many tokens were read"),
@@ -33,7 +34,7 @@ def prices_as_stored(function: Cost, prices: Mapping[str, Any]) -> dict[str, str
     try:
         read = read_prices(function, prices)
     except CostError as error:
-        raise InputError(f"{str(error)[:1].upper()}{str(error)[1:]}.", where=error.where) from None
+        raise InputError(refusal_in_words(error), where=error.where) from None
     return {key: f"{value:f}" for key, value in read.items()}
 
 
