@@ -1,4 +1,7 @@
-"""The part of /api/v1/ that is about runs. Nothing that the analysis finds is in it before the analysis."""
+"""The part of /api/v1/ that is about runs and their budgets.
+
+Nothing that the analysis finds is in it before the analysis.
+"""
 
 from typing import Any, cast
 

@@ -14,7 +14,7 @@ from routing.runs.effort import hours_of
 from routing.runs.plan import Outlook, outlook
 from routing.runs.plan_form import PlanForm, suggested_m
 from routing.runs.start import start_run
-from routing.sources.usability_words import in_words, question
+from routing.sources.warnings import in_words, question
 
 
 @needs("runs.edit", "GET", "POST")

@@ -31,7 +31,7 @@ from routing.runs.sources import fingerprint_now
 from routing.runs.usability import accepted, record_accepted, refuse_unusable
 from routing.sources.sent_answers import refuse_while_sending
 from routing.sources.usability import look_at
-from routing.sources.usability_words import question
+from routing.sources.warnings import question
 
 CALIBRATION_PRIORITY = 1
 

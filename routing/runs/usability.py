@@ -21,9 +21,8 @@ from routing.runs.score import score_of
 from routing.runs.usable_answers import usable
 from routing.sources.known_answers import LOOKED_AT
 from routing.sources.storable import REASON, stored_reason
-from routing.sources.unusable import Unusable, grouped, known_labels
-from routing.sources.usability import MOST, Looked, Usability
-from routing.sources.usability_words import kinds_in_words
+from routing.sources.usability import MOST, Looked, Unusable, Usability, grouped, known_labels
+from routing.sources.warnings import kinds_in_words
 
 
 class UnusableError(JobFailedError):

@@ -1,4 +1,4 @@
-"""The pages of a run: how far it is, and after the analysis what is certified."""
+"""The pages of a run: how far it is, after the analysis what is certified, and the certificate to print."""
 
 from collections.abc import Callable
 from typing import Any
