@@ -17,7 +17,7 @@ from routing.core.scores import make_score
 from routing.models import Run, Source
 from routing.runs.plan import outlook
 from routing.runs.start import start_run
-from routing.runs.usability import accept_unusable
+from routing.runs.usable_answers import accept_unusable
 from routing.sources import known_answers
 from routing.sources.manage import save_source
 from routing.sources.usability import kind_of, known_labels, look_at, look_at_one
