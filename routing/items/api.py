@@ -22,7 +22,7 @@ from routing.items.changes import CHANGES, change_items, change_of, undo_change
 from routing.items.filters import FILTERS, MAX_TEXT
 from routing.items.sorts import DEFAULT, NAMES
 from routing.items.table import MAX_SIZE, ItemRow, table_page
-from routing.sources.visibility import view_permission
+from routing.visibility import view_permission
 
 
 class PlaceQuery(serializers.Serializer[Any]):

@@ -17,8 +17,8 @@ from annotation.imports.formats.reserved import LABEL_STUDIO
 from annotation.projects.label_studio_config import is_exact, read_config, results_of
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.jsonl import dumps
-from routing.labels.facts import IMPORTED, PERSON
-from routing.labels.row import About, Page, Row, free_names
+from routing.labels.columns import IMPORTED, PERSON
+from routing.labels.page import About, Page, Row, free_names
 
 FOLDER = "label_studio/"
 
