@@ -15,7 +15,7 @@ from routing.runs.measure import discard_measurement, offer, start_measurement
 from routing.runs.measurements import measured_for
 from routing.runs.plan import outlook, sources_of
 from routing.runs.spending import paid_by
-from routing.sources.visibility import output_is_open
+from routing.visibility import output_is_open
 from testbed.factories import make_items
 from testbed.worlds import World, make_world
 
