@@ -12,9 +12,9 @@ from annotation.models import Membership, Project
 from annotation.permissions import ROLES_BY_ACTION
 from routing.core import outlook as core_outlook
 from routing.core.chain import number_of_chains
+from routing.core.correctness import MEANING
 from routing.core.exact import plain
 from routing.core.plan import Plan, PlanError, cost_warnings, validate
-from routing.core.right import MEANING
 from routing.core_language import in_words, refusal_in_words
 from routing.models import Run, Source
 from routing.models.runs import people_per_item, price_per_item
@@ -31,8 +31,8 @@ from routing.runs.plan_options import loss_of
 from routing.runs.pool import data_set_size, nothing_to_plan_for, pool_of, size_of_pool
 from routing.runs.score import resolve_score
 from routing.sources.backend_for import backend_for
-from routing.sources.usability import NEARLY_ALL, Looked, look_at, passed_on
-from routing.sources.warnings import recorded_warnings
+from routing.sources.usability import NEARLY_ALL, SourcesUsability, usability_of_sources, where_unusable_go
+from routing.sources.warnings import source_warnings
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Outlook:
     plan : routing.core.plan.Plan
     people_per_item : Decimal
         How many people are asked about an item, on average.
-    looked : routing.sources.usability.Looked
+    looked : routing.sources.usability.SourcesUsability
         How many answers of each source can be used, as far as that is known.
     warnings : sentences
     """
@@ -72,7 +72,7 @@ class Outlook:
     at_most: Decimal
     plan: Plan
     people_per_item: Decimal
-    looked: Looked
+    looked: SourcesUsability
     warnings: tuple[str, ...]
 
     @property
@@ -129,7 +129,7 @@ class Outlook:
         return _(
             "No answer of the first source has a usable score, by which answers are routed: none "
             "of them can be kept. %(then)s Name a column that holds one, or put another source first."
-        ) % {"then": passed_on(first=True)}
+        ) % {"then": where_unusable_go(first=True)}
 
     @property
     def labels(self) -> int:
@@ -169,7 +169,7 @@ def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -
     wanted = PlanFields(**fields)
     plan, _ = build_plan(project=project, sources=sources, fields=wanted)
     score, score_params = score_for(project, sources[0], wanted)
-    looked = look_at(project, sources, score=score, score_params=score_params)
+    looked = usability_of_sources(project, sources, score=score, score_params=score_params)
     statistics = core_outlook.outlook(plan, chains=number_of_chains(plan))
     first, *later, people = plan.costs
     several = Decimal(plan.pilot) + plan.expected_labels
@@ -189,7 +189,7 @@ def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -
         looked=looked,
         warnings=(
             *map(in_words, cost_warnings(plan)),
-            *recorded_warnings(project, sources, looked),
+            *source_warnings(project, sources, looked),
             *_too_few_people(project),
             *_beyond(checked_budget(budget), models, project.currency),
         ),
@@ -238,9 +238,7 @@ def sources_of(project: Project) -> list[Source]:
     return sources
 
 
-def build_plan(
-    *, project: Project, sources: Sequence[Source], fields: PlanFields
-) -> tuple[Plan, Asking]:
+def build_plan(*, project: Project, sources: Sequence[Source], fields: PlanFields) -> tuple[Plan, Asking]:
     """A plan of the core that can be carried out on the pool of this moment.
 
     Raises InputError, whose `where` names the field.
