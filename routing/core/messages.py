@@ -254,6 +254,22 @@ TEMPLATES: dict[str, str] = {
     "baseline.pac_labeling": gettext_noop(
         "Model %(model)s labels where its own score is below one threshold, else people."
     ),
+    "baseline.bargain": gettext_noop(
+        "Model %(model)s labels what tests of one threshold after the other find right often enough, by its "
+        "own score; people label the rest. It promises the error of what is delivered, at every sample size, "
+        "where it chooses by itself what people label."
+    ),
+    "baseline.lotus": gettext_noop(
+        "Model %(model)s labels where its own score is below one threshold, else people. It promises the "
+        "error among the items that the model labels, in the limit of many labels."
+    ),
+    "baseline.not_its_labels": gettext_noop(
+        "Here it was given the labels of this run, for which that promise does not hold."
+    ),
+    "baseline.counts": gettext_noop(
+        "'%(baseline)s' counts right and wrong answers, so it needs a loss of 0 or 1"
+    ),
+    "baseline.drawn_alike": gettext_noop("'%(baseline)s' needs one probability of asking for all items"),
     "baseline.not_held": gettext_noop(
         "It does not hold the stated level for the error of what is delivered."
     ),
