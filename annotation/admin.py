@@ -10,6 +10,7 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import AdminPasswordChangeForm
+from django.db.models import BinaryField, JSONField, Model, TextField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
@@ -63,25 +64,10 @@ def _own_password(request: HttpRequest, extra_context: Any = None) -> HttpRespon
 admin.site.password_change = _own_password  # type: ignore[assignment, method-assign]
 
 
-class AtSize(admin.ModelAdmin):
-    """For tables with millions of rows: no count of all rows, no list of all rows to choose from."""
-
-    show_full_result_count = False
-    list_per_page = 50
-    # What the list does not show and what may be long.
-    deferred: tuple[str, ...] = ()
-
-    def get_queryset(self, request: HttpRequest) -> Any:
-        queryset = super().get_queryset(request)
-        match = request.resolver_match
-        is_list = match is not None and (match.url_name or "").endswith("_changelist")
-        return queryset.defer(*self.deferred) if is_list and self.deferred else queryset
-
-
-class ReadOnly(AtSize):
+class NoChanges:
     """Rows that are made, changed and ended by services alone."""
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -91,11 +77,50 @@ class ReadOnly(AtSize):
         return False
 
 
+class ReadOnlyInline(NoChanges, admin.TabularInline):
+    extra = 0
+
+
+class ReadOnly(NoChanges, admin.ModelAdmin):
+    """For tables with millions of rows: a list neither counts all rows nor offers all of them to choose from,
+    and reads in one query what it shows: with the rows that it names, without what may be long.
+    """
+
+    show_full_result_count = False
+    list_per_page = 50
+    # Relations that a row which the list names takes its name from in turn, such as a run's project; and what
+    # is long and yet part of such a name.
+    through: tuple[str, ...] = ()
+    in_names: tuple[str, ...] = ()
+
+    def get_list_select_related(self, request: HttpRequest) -> tuple[str, ...]:
+        return (*self._named(), *self.through)
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        queryset = super().get_queryset(request)
+        match = request.resolver_match
+        if match is None or not (match.url_name or "").endswith("_changelist"):
+            return queryset
+        long = {f"{name}__{field}" for name, model in self._named().items() for field in _long(model)}
+        return queryset.defer(*(long | _long(self.model)).difference(self.list_display, self.in_names))
+
+    def _named(self) -> dict[str, type[Model]]:
+        """The relations in the list, by name, and what they lead to."""
+        fields = self.model._meta.fields
+        return {f.name: f.related_model for f in fields if f.is_relation and f.name in self.list_display}
+
+
+def _long(model: type[Model]) -> set[str]:
+    kinds = (TextField, JSONField, BinaryField)
+    return {field.name for field in model._meta.fields if isinstance(field, kinds)}
+
+
 class Blind(ReadOnly):
     """Rows of work. `batch_path` leads from the row to the id of its batch; hidden batches are left out.
     `item_path` leads to the item of rows that say what people said of it.
     """
 
+    ordering = ("-id",)
     batch_path = ""
     item_path = ""
 
@@ -109,16 +134,11 @@ class Blind(ReadOnly):
         return rows
 
 
-class ChoiceInline(admin.TabularInline):
-    """To be looked at: labels change through the project's settings, which guard what builds on them."""
+class ChoiceInline(ReadOnlyInline):
+    """Labels change through the project's settings, which guard what builds on them."""
 
     model = models.Choice
-    extra = 0
-    can_delete = False
-    readonly_fields = ("key", "name", "hotkey", "color", "position")
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    fields = ("key", "name", "hotkey", "color", "position")
 
 
 @admin.register(models.Project)
@@ -176,11 +196,10 @@ class MembershipAdmin(ReadOnly):
     list_display = ("user", "project", "role", "is_active", "created_at")
     fields = ("project", "user", "role")
     list_filter = ("role",)
-    list_select_related = ("user", "project")
     raw_id_fields = ("user", "project")
     search_fields = ("user__username", "project__name")
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_add_permission(self, request)
 
     def formfield_for_foreignkey(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
@@ -200,24 +219,20 @@ class MembershipAdmin(ReadOnly):
 @admin.register(models.StoredFile)
 class StoredFileAdmin(ReadOnly):
     list_display = ("original_name", "project", "media_type", "size", "created_at")
-    list_select_related = ("project",)
     search_fields = ("=sha256",)
 
 
 @admin.register(models.Item)
 class ItemAdmin(ReadOnly):
     list_display = ("external_id", "project", "position", "created_at")
-    list_select_related = ("project",)
     search_fields = ("=external_id",)
     ordering = ("-id",)
     exclude = ("data", "typed")
-    deferred = ("text", "data", "typed", "fields")
 
 
 @admin.register(models.WorkBatch)
 class WorkBatchAdmin(ReadOnly):
     list_display = ("id", "project", "priority", "blind", "locked_at", "created_at")
-    list_select_related = ("project",)
 
 
 @admin.register(models.WorkItem)
@@ -225,11 +240,8 @@ class WorkItemAdmin(Blind):
     batch_path = "batch"
     list_display = ("id", "batch_id", "item", "state", "leased_to", "lease_expires_at", "finished_at")
     list_filter = ("state",)
-    list_select_related = ("item", "leased_to")
     search_fields = ("=item__external_id",)
-    ordering = ("-id",)
     exclude = ("lease_token",)
-    deferred = ("item__text", "item__data")
 
 
 @admin.register(models.Label)
@@ -237,10 +249,7 @@ class LabelAdmin(Blind):
     batch_path = "work_item__batch"
     item_path = "item"
     list_display = ("id", "item", "annotator", "value", "version", "created_at")
-    list_select_related = ("item", "annotator")
     search_fields = ("=item__external_id", "=annotator__username")
-    ordering = ("-id",)
-    deferred = ("item__text", "item__data")
 
 
 @admin.register(models.Settlement)
@@ -248,9 +257,6 @@ class SettlementAdmin(Blind):
     batch_path = "batch"
     item_path = "item"
     list_display = ("id", "item", "value", "method", "decided_by", "version", "created_at")
-    list_select_related = ("item", "decided_by")
-    ordering = ("-id",)
-    deferred = ("item__text", "item__data", "item__fields")
 
 
 @admin.register(models.Comment)
@@ -259,9 +265,6 @@ class CommentAdmin(Blind):
     item_path = "work_item__item"
     list_display = ("id", "item", "author", "is_flag", "created_at", "resolved_at")
     list_filter = ("is_flag",)
-    list_select_related = ("item", "author")
-    ordering = ("-id",)
-    deferred = ("item__text", "item__data", "item__fields")
 
 
 @admin.register(models.Invitation)
@@ -270,7 +273,6 @@ class InvitationAdmin(ReadOnly):
         *("id", "project", "user", "role", "uses", "max_uses"),
         *("expires_at", "revoked_at", "declined_at"),
     )
-    list_select_related = ("project", "user")
     exclude = ("token_hash",)
 
 
@@ -280,8 +282,6 @@ class SkipAdmin(Blind):
     item_path = "work_item__item"
     list_display = ("id", "work_item_id", "user", "reason", "created_at", "cleared_at")
     list_filter = ("reason",)
-    list_select_related = ("user",)
-    ordering = ("-id",)
 
 
 @admin.register(models.Draft)
@@ -289,15 +289,12 @@ class DraftAdmin(Blind):
     batch_path = "work_item__batch"
     item_path = "work_item__item"
     list_display = ("id", "work_item_id", "user", "created_at")
-    list_select_related = ("user",)
-    ordering = ("-id",)
 
 
 @admin.register(models.Job)
 class JobAdmin(ReadOnly):
     list_display = ("id", "kind", "project", "state", "stage", "done", "total", "attempts", "heartbeat_at")
     list_filter = ("state", "kind")
-    list_select_related = ("project",)
     exclude = ("claim_token",)
 
 
@@ -311,7 +308,6 @@ class JobProblemAdmin(ReadOnly):
 @admin.register(models.AuditEvent)
 class AuditEventAdmin(ReadOnly):
     list_display = ("created_at", "project", "actor", "action", "target")
-    list_select_related = ("project", "actor")
     search_fields = ("=action", "=target")
 
 
@@ -320,7 +316,6 @@ class WebhookAdmin(ReadOnly):
     """Neither its secrets nor the whole address, whose path may be one."""
 
     list_display = ("id", "project", "is_active", "failing_since", "created_by", "created_at")
-    list_select_related = ("project", "created_by")
     exclude = ("url", "secret", "old_secret")
 
 
@@ -328,9 +323,7 @@ class WebhookAdmin(ReadOnly):
 class WebhookDeliveryAdmin(ReadOnly):
     list_display = ("id", "event", "state", "attempts", "status", "created_at")
     list_filter = ("state",)
-    raw_id_fields = ("webhook",)
     exclude = ("payload",)
-    deferred = ("payload",)
 
 
 @admin.register(models.Connection)
@@ -338,14 +331,12 @@ class ConnectionAdmin(ReadOnly):
     """Without its keys."""
 
     list_display = ("id", "project", "name", "endpoint", "bucket", "created_by", "created_at")
-    list_select_related = ("project", "created_by")
     exclude = ("access_key", "secret")
 
 
 @admin.register(models.ApiToken)
 class ApiTokenAdmin(ReadOnly):
     list_display = ("id", "token_key", "user", "name", "role", "project", "expiry", "last_used_at")
-    list_select_related = ("user", "project")
     exclude = ("digest", "password_stamp")
 
 
@@ -359,6 +350,4 @@ class KeyedRequestAdmin(ReadOnly):
     """Without the answer, which holds what only its asker may see."""
 
     list_display = ("id", "user", "address", "status", "created_at")
-    list_select_related = ("user",)
     exclude = ("body", "headers")
-    deferred = ("body", "headers")

@@ -2,8 +2,8 @@
 
 import argparse
 import csv
-import io
 import json
+import os
 import random
 import zipfile
 from collections.abc import Callable, Iterator
@@ -11,71 +11,63 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from runner import Row, measured
+from runner import stage
 
 LETTERS = "etaoin shrdlu cmfwyp vbgkqjxz"
+OPTIONS = {
+    "formats": ("csv,jsonl", "of csv, jsonl, parquet, zip"),
+    "again": (False, "measure more than the first import"),
+}
 
 
-class Import:
+def measure(options: argparse.Namespace) -> None:
     """Files of texts, or a zip of small images, read by the real job.
 
     A text has 200 characters. "first" is the import itself; `--again` imports each file once more, of which
     nothing is added, finds the place at nine tenths of it, as an import does that goes on there, and takes
     the import back. The note says how long this process was at work: the rest is the database.
     """
+    from annotation.common.files import store_file
+    from annotation.models import User
+    from annotation.projects.manage import create_project
 
-    @staticmethod
-    def add_options(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--formats", default="csv,jsonl", help=f"of {', '.join(WRITERS)}")
-        parser.add_argument("--again", action="store_true", help="measure more than the first import")
+    user = User.objects.create(username="benchmark")
+    for name in options.formats.split(","):
+        path = Path(os.environ["HYPAC_VAR"]) / f"items.{name}"
+        WRITERS[name](path, options.size)
+        project = create_project(user=user, name=f"Import of {name}", task_type="short_text")
+        with path.open("rb") as content:
+            stored = store_file(project=project, content=content, original_name=path.name, media_type="")
+        path.unlink()
+        with stage(f"{name}, first", options.size):
+            job = imported(project, user, stored)
+        assert project.items.count() == options.size == job.result["added"], job.result
+        if options.again:
+            import_again(name, options.size, project, user, stored, job)
 
-    def rows(self, options: argparse.Namespace) -> Iterator[Row]:
-        from annotation.common.files import store_file
-        from annotation.models import User
-        from annotation.projects.manage import create_project
 
-        user = User.objects.create(username="benchmark")
-        for name in options.formats.split(","):
-            path = Path(options.folder) / f"items.{name}"
-            WRITERS[name](path, options.size)
-            project = create_project(user=user, name=f"Import of {name}", task_type="short_text")
-            with path.open("rb") as content:
-                stored = store_file(project=project, content=content, original_name=path.name, media_type="")
-            path.unlink()
-            with measured(f"{name}, first", options.size) as row:
-                job = imported(project, user, stored)
-            assert project.items.count() == options.size == job.result["added"], job.result
-            yield row
-            if options.again:
-                yield from self.again(name, options.size, project, user, stored, job)
+def import_again(name: str, size: int, project: Any, user: Any, stored: Any, first: Any) -> None:
+    from annotation.common.files import open_file
+    from annotation.imports.check import check_import
+    from annotation.imports.formats import registry
+    from annotation.imports.undo import start_undo, undo_objection
+    from annotation.imports.upload import preview
+    from annotation.jobs import running as jobs
 
-    def again(self, name: str, size: int, project: Any, user: Any, stored: Any, first: Any) -> Iterator[Row]:
-        from annotation.common.files import open_file
-        from annotation.imports.check import check_import
-        from annotation.imports.formats import registry
-        from annotation.imports.undo import start_undo, undo_objection
-        from annotation.imports.upload import preview
-        from annotation.jobs import running as jobs
-
-        with measured(f"{name}, again", size) as row:
-            again = imported(project, user, stored)
-        assert again.result["already_there"] == size, again.result
-        yield row
-        look = preview(stored_file=stored)
-        with measured(f"{name}, what it would do, on the page", size, 0) as row:
-            check_import(stored_file=stored, mapping=look.suggestion, format_name=look.format)
-        yield row
-        place = size * 9 // 10
-        with measured(f"{name}, to the place at 9/10", size, place) as row, open_file(stored) as file:
-            next(registry.get(look.format).records(file, "x", skip=place))
-        yield row
-        with measured(f"{name}, whether it can be taken back", size, 0) as row:
-            assert undo_objection(first) == ""
-        yield row
-        with measured(f"{name}, taken back", size) as row:
-            assert jobs.run(start_undo(job=first, user=user).pk)
-        assert not project.items.exists()
-        yield row
+    with stage(f"{name}, again", size):
+        again = imported(project, user, stored)
+    assert again.result["already_there"] == size, again.result
+    look = preview(stored_file=stored)
+    with stage(f"{name}, what it would do, on the page", size, 0):
+        check_import(stored_file=stored, mapping=look.suggestion, format_name=look.format)
+    place = size * 9 // 10
+    with stage(f"{name}, to the place at 9/10", size, place), open_file(stored) as file:
+        next(registry.get(look.format).records(file, "x", skip=place))
+    with stage(f"{name}, whether it can be taken back", size, 0):
+        assert undo_objection(first) == ""
+    with stage(f"{name}, taken back", size):
+        assert jobs.run(start_undo(job=first, user=user).pk)
+    assert not project.items.exists()
 
 
 def imported(project: Any, user: Any, stored: Any) -> Any:
@@ -124,14 +116,11 @@ def write_parquet(path: Path, size: int) -> None:
 
 
 def write_zip(path: Path, size: int) -> None:
-    import PIL.Image
+    from testbed.factories import make_image
 
     with zipfile.ZipFile(path, "w") as archive:
         for number in range(size):
-            content = io.BytesIO()
-            color = (number % 256, number // 256 % 256, number // 65536)
-            PIL.Image.new("RGB", (16, 16), color).save(content, format="PNG")
-            archive.writestr(f"{number:07}.png", content.getvalue())
+            archive.writestr(f"{number:07}.png", make_image(number, size=(16, 16)))
 
 
 WRITERS: dict[str, Callable[[Path, int], None]] = {

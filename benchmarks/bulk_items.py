@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 from runner import Row, busy, measured, peak_mib, percentile
@@ -41,30 +40,34 @@ PAIRS = (
 )
 
 
-class Export:
+EXPORT_OPTIONS = {
+    "formats": ("csv,jsonl,csv+jsonl", "what each job writes, of several joined by +"),
+    "repeat": (1, "jobs per line; the middle one counts"),
+}
+TABLES_OPTIONS = {
+    "repeat": (5, "passes"),
+    "only": ("", "only lines with this in their name"),
+    "pages": (False, "the other pages of the project"),
+    "search": (False, "with the index for searching (PostgreSQL)"),
+}
+Steps = dict[str, Callable[[], Any]]
+
+
+def export(options: argparse.Namespace) -> None:
     """The delivery of a run, written by the real job and kept in the storage.
 
     A text of 200 characters is among the imported columns. A line is one job with the formats that it names;
     a rate counts items, whatever the number of files. The time at work is the worker's: the database's server
     works beside it.
     """
+    from bulk_world import lengthen_texts, make
 
-    @staticmethod
-    def add_options(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--formats", default="csv,jsonl,csv+jsonl", help="what each job writes, of several joined by +"
-        )
-        parser.add_argument("--repeat", type=int, default=1, help="jobs per line; the middle one counts")
-
-    def rows(self, options: argparse.Namespace) -> Iterator[Row]:
-        from bulk_world import lengthen_texts, make
-
-        project, access = make(options.size)
-        lengthen_texts(project)
-        run = project.runs.get(number=1)
-        for formats in options.formats.split(","):
-            found = [delivered(run, access.user, options.size, formats) for _ in range(options.repeat)]
-            yield sorted(found, key=lambda row: row.seconds)[len(found) // 2]
+    project, access = make(options.size)
+    lengthen_texts(project)
+    run = project.runs.get(number=1)
+    for formats in options.formats.split(","):
+        found = [delivered(run, access.user, options.size, formats) for _ in range(options.repeat)]
+        sorted(found, key=lambda row: row.seconds)[len(found) // 2].show()
 
 
 def delivered(run: Any, user: Any, size: int, formats: str) -> Row:
@@ -86,7 +89,7 @@ def delivered(run: Any, user: Any, size: int, formats: str) -> Row:
     return row
 
 
-class Tables:
+def tables(options: argparse.Namespace) -> None:
     """A page of the table of items in every order, with every filter and ten pairs of them.
 
     It asks for what the page shows: the rows of one page with their delivered labels, and apart from that the
@@ -97,28 +100,18 @@ class Tables:
     the page on which people label with the longest guidelines and the longest item in Markdown, what programs
     watch, and a backup.
     """
+    from bulk_world import make
+    from django.core.management import call_command
 
-    @staticmethod
-    def add_options(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--repeat", type=int, default=5, help="passes")
-        parser.add_argument("--only", default="", help="only lines with this in their name")
-        parser.add_argument("--pages", action="store_true", help="the other pages of the project")
-        parser.add_argument("--search", action="store_true", help="with the index for searching (PostgreSQL)")
-
-    def rows(self, options: argparse.Namespace) -> Iterator[Row]:
-        from bulk_world import make
-        from django.core.management import call_command
-
-        project, access = make(options.size)
-        if options.search:
-            call_command("search_index", "--create")
-        asked = pages(project, access, Path(options.folder)) if options.pages else tables(project, access)
-        for name, steps in asked:
-            if options.only in name:
-                yield line(name, steps, options)
+    project, access = make(options.size)
+    if options.search:
+        call_command("search_index", "--create")
+    for name, steps in (pages if options.pages else table_pages)(project, access):
+        if options.only in name:
+            line(name, steps, options).show()
 
 
-def line(name: str, steps: dict[str, Callable[[], Any]], options: argparse.Namespace) -> Row:
+def line(name: str, steps: Steps, options: argparse.Namespace) -> Row:
     """Each step in every pass: the p95 of the slowest, and the most processor time of one."""
     times: dict[str, list[float]] = {step: [] for step in steps}
     most, note = 0.0, ""
@@ -137,7 +130,7 @@ def line(name: str, steps: dict[str, Callable[[], Any]], options: argparse.Names
     return Row(name, options.size, 0, slowest, peak_mib(), ", ".join(filter(None, found)))
 
 
-def tables(project: Any, access: Any) -> Iterator[tuple[str, dict[str, Callable[[], Any]]]]:
+def table_pages(project: Any, access: Any) -> Iterator[tuple[str, Steps]]:
     from routing.items.counts import table_total
     from routing.items.sorts import NAMES, SORTS, cursor_of, place_of
     from routing.items.table import table_page
@@ -176,7 +169,7 @@ def tables(project: Any, access: Any) -> Iterator[tuple[str, dict[str, Callable[
         yield name, {**steps, "count": total}
 
 
-def pages(project: Any, access: Any, folder: Path) -> Iterator[tuple[str, dict[str, Callable[[], Any]]]]:
+def pages(project: Any, access: Any) -> Iterator[tuple[str, Steps]]:
     from django.conf import settings
     from django.core.management import call_command
     from django.test import Client
@@ -210,11 +203,8 @@ def pages(project: Any, access: Any, folder: Path) -> Iterator[tuple[str, dict[s
 
         yield name, {"page": get}
 
-    copies = count()
-    yield (
-        "backup",
-        {"command": lambda: call_command("backup", str(folder / f"copy {next(copies)}"), verbosity=0)},
-    )
+    copies = (str(settings.VAR_DIR.parent / f"copy {number}") for number in count())
+    yield "backup", {"command": lambda: call_command("backup", next(copies), verbosity=0)}
 
 
 def longest(user: Any) -> str:

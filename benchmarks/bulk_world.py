@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from runner import analyze
+
 MODELLED = 400
 # Differs from item to item, without a random generator that both databases would have to share.
 SCORE = "(((n.i * 7919) % 1000003) / 1000003.0)"
@@ -43,8 +45,7 @@ def make(size: int) -> tuple[Any, Any]:
         _copy_overlap(world)
         _copy_events(world)
     assert world.project.items.count() == size
-    with connection.cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE" if connection.vendor == "postgresql" else "ANALYZE")
+    analyze()
     return world.project, access_to(world.manager, world.project.slug)
 
 
@@ -62,7 +63,7 @@ def lengthen_texts(project: Any) -> None:
     data = data.replace("hex, 1", f"{digits}, 1")
     with connection.cursor() as cursor:
         cursor.execute(f"UPDATE annotation_item SET data = {data} WHERE project_id = %s", [project.pk])  # noqa: S608
-        cursor.execute("VACUUM ANALYZE annotation_item" if connection.vendor == "postgresql" else "ANALYZE")
+    analyze("annotation_item")
 
 
 def _copy_pool(world: Any, run: Any, size: int) -> None:

@@ -8,8 +8,7 @@ Of annotation/, routing/ and hypac_site/, migrations left out. A function's line
 end. Imports inside functions count, those under TYPE_CHECKING do not. A circle is a set of modules, or of
 rooms (the folders one level below annotation/ and routing/), each of which leads to each other by imports; a
 module that stands in no room is passed over there. For each entry point: the modules with the functions and
-classes that it leads to by calls, where the source alone says so (benchmarks/house_calls.py tells what it
-cannot see).
+classes that it leads to by calls, as mypy reads them (benchmarks/house_calls.py tells what it cannot see).
 
 `--csv` writes the figures as a column of a table, named by `--as`, beside the columns that stand there.
 """
@@ -25,9 +24,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.house_calls import reached
-from benchmarks.house_names import FUNCTIONS, Names
-from testbed.imports import Module, circles, edges_of, modules_of, room_imports
+from benchmarks.house_calls import Calls
+from testbed.imports import PACKAGES, Module, circles, edges_of, modules_of, room_imports
 
 SHORT = 70
 # Each is the request's function and the job's handler. Mend this table with what moves.
@@ -51,9 +49,8 @@ Figures = dict[str, str]
 
 def lengths(modules: Mapping[str, Module]) -> Iterator[tuple[str, list[int]]]:
     yield "file", [module.source.count("\n") for module in modules.values()]
-    functions = (
-        node for module in modules.values() for node in ast.walk(module.tree) if isinstance(node, FUNCTIONS)
-    )
+    nodes = (node for module in modules.values() for node in ast.walk(module.tree))
+    functions = (node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
     yield "function", [(node.end_lineno or node.lineno) - node.lineno + 1 for node in functions]
 
 
@@ -96,34 +93,28 @@ def ties(modules: Mapping[str, Module]) -> tuple[Figures, list[str]]:
     return figures, notes
 
 
-def reach(modules: dict[str, Module], entries: str) -> Figures:
-    names = Names(modules)
-    found = {}
-    for line in filter(None, map(str.strip, entries.splitlines())):
-        title, _, qualified = line.partition(" = ")
-        found[title] = f"{len(reached(names, *map(names.entry, qualified.split())))}"
-    return found
+def reach(root: Path, entries: str) -> Figures:
+    calls = Calls(root, PACKAGES)
+    lines = (line.partition(" = ") for line in entries.splitlines() if line)
+    return {f"modules reached: {title}": f"{len(calls.reached(*names.split()))}" for title, _, names in lines}
 
 
 def write(path: Path, column: str, figures: Figures) -> None:
     """Add or replace one column of the table in ``path``."""
-    rows: dict[str, dict[str, str]] = {}
-    columns = [column]
+    rows: dict[str, dict[str, str]] = {name: {} for name in figures}
     if path.exists():
         with path.open(newline="") as file:
-            reader = csv.DictReader(file)
-            columns = [*(name for name in (reader.fieldnames or [])[1:] if name != column), column]
-            rows = {row["figure"]: row for row in reader}
-    for name in rows.keys() | figures.keys():
-        rows.setdefault(name, {"figure": name})[column] = figures.get(name, "")
-    ordered = sorted(rows.values(), key=lambda row: list({**figures, **rows}).index(row["figure"]))
+            rows |= {row.pop("figure"): row for row in csv.DictReader(file)}
+    for name, row in rows.items():
+        row[column] = figures.get(name, "")
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["figure", *columns], lineterminator="\n", restval="")
+        fields = ["figure", *max(rows.values(), key=len)]
+        writer = csv.DictWriter(file, fields, lineterminator="\n", restval="")
         writer.writeheader()
-        writer.writerows(ordered)
+        writer.writerows({"figure": name, **row} for name, row in rows.items())
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1], help="a checkout")
     parser.add_argument(
@@ -133,29 +124,20 @@ def main() -> int:
     parser.add_argument("--csv", type=Path, help="the table to write into")
     parser.add_argument("--as", dest="column", default="now", help="name of the column there")
     options = parser.parse_args()
+    entries = options.entries.read_text() if options.entries else ENTRIES
     modules = modules_of(options.root)
-    try:
-        led_to = reach(modules, options.entries.read_text() if options.entries else ENTRIES)
-    except LookupError as error:
-        print(
-            f"{error.args[0]}: mend the table of entry points, or give another with --entries",
-            file=sys.stderr,
-        )
-        return 1
     figures, notes = ties(modules)
-    figures = {
-        **shape(modules),
-        **figures,
-        **{f"modules reached: {name}": count for name, count in led_to.items()},
-    }
+    try:
+        figures = {**shape(modules), **figures, **reach(options.root, entries)}
+    except LookupError as error:
+        sys.exit(f"{error.args[0]}: mend the table of entry points, or give another with --entries")
     for name, value in figures.items():
         print(f"{name:<45} {int(value):>7,}")
     if options.circles:
         print("", *notes, sep="\n")
     if options.csv:
         write(options.csv, options.column, figures)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -133,7 +133,7 @@ def texts_of(options: argparse.Namespace, number: int) -> list[str]:
 def beside_a_server(options: argparse.Namespace, url: str, model: str) -> Iterator[tuple[str, Pass]]:
     from annotation.models import Item
     from routing.sources.backends import Prompt, TaskSpec
-    from routing.sources.backends.openai_api.body import answer_body
+    from routing.sources.backends.openai_api.completions import answer_body
     from routing.sources.backends.openai_api.params import read_params
     from routing.sources.prompts import render
 
@@ -160,8 +160,7 @@ def beside_an_engine(options: argparse.Namespace) -> Iterator[tuple[str, Pass]]:
     """One engine for both: the backend's own is borrowed for the straight passes."""
     from annotation.models import Item
     from routing.sources.backends import Prompt, SourceContext, TaskSpec, open_backend
-    from routing.sources.backends.vllm.requests import ItemRequests
-    from routing.sources.backends.vllm.tokens import prompt_tokens
+    from routing.sources.backends.vllm.requests import ItemRequests, prompt_tokens
     from routing.sources.prompts import render
 
     params: dict[str, Any] = {

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+from runner import analyze
+
 MODELLED = 200
 TEXT = "Item {} has a text of some two hundred characters. " + "It goes on for a while. " * 6
 
@@ -49,8 +51,7 @@ def make(size: int, people: int, overlap: int, password: str) -> tuple[str, list
     names = [f"{world.project.slug}-{number}" for number in range(people)]
     for name in names:
         add_member(world.project, user=User.objects.create(username=name, password=secret))
-    with connection.cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE" if connection.vendor == "postgresql" else "ANALYZE")
+    analyze()
     connection.close()
     return world.project.slug, names, batch.pk
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.house_names import FUNCTIONS, Function
 from testbed.imports import Module, modules_of
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 KINDS = ("flip", "drop", "return")
 COUNT = 40
 ALIKE = 0.75

@@ -35,13 +35,17 @@ SETTINGS = {
 def parser_of(doc: str | None, **defaults: tuple[Any, str]) -> argparse.ArgumentParser:
     """A parser with these options: each has its default, whose type is that of the option, and a help."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser, **defaults)
+    return parser
+
+
+def add_options(parser: argparse.ArgumentParser, **defaults: tuple[Any, str]) -> None:
     for name, (default, about) in defaults.items():
         given: dict[str, Any] = {"type": type(default)}
         if isinstance(default, bool):
             given = {"action": "store_true"}
         text = f"{about} (default: %(default)s)" if default else about
         parser.add_argument(f"--{name.replace('_', '-')}", default=default, help=text, **given)
-    return parser
 
 
 def machine(*packages: str) -> str:
@@ -150,10 +154,17 @@ class Row:
 
     what: str
     size: int
-    count: int = 0
+    count: int
     seconds: float = 0.0
     peak_mib: float = 0.0
     note: str = ""
+
+    heads = ("what", "items", "seconds", "per second", "peak memory", "")
+
+    def show(self) -> None:
+        rate = f"{self.count / self.seconds:,.0f}" if self.count and self.seconds else ""
+        cells = (self.what, f"{self.size:,}", f"{self.seconds:.2f}", rate, f"{self.peak_mib:.0f} MiB")
+        Table.row(*cells, self.note)
 
 
 @contextmanager
@@ -165,6 +176,14 @@ def measured(what: str, size: int, count: int | None = None) -> Iterator[Row]:
     yield row
     row.seconds, row.peak_mib = time.perf_counter() - began, peak_mib()
     row.note = f"{time.process_time() - at_work:.2f} s at work"
+
+
+@contextmanager
+def stage(what: str, size: int, count: int | None = None) -> Iterator[None]:
+    """The same, and show the row."""
+    with measured(what, size, count) as row:
+        yield
+    row.show()
 
 
 # --- Installations ---
@@ -189,6 +208,14 @@ def set_up() -> None:
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0)
+
+
+def analyze(table: str = "") -> None:
+    """Let the database count what is in it, or in one table, before it plans queries for it."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(f"VACUUM ANALYZE {table}" if connection.vendor == "postgresql" else "ANALYZE")
 
 
 @contextmanager

@@ -24,9 +24,9 @@ from routing.items.changes import KIND as CHANGE
 from routing.models import Certificate, Delivery, ModelPrice, Prediction, PromptVersion, Run, Source, Spend
 from routing.overview.facts import read_facts
 from routing.overview.next_step import next_step_of
+from routing.runs.certify import mark_invalid
 from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
-from routing.runs.plan_losses import needs_of
-from routing.runs.validity import mark_invalid
+from routing.runs.plan_options import needs_of
 from routing.sources.prompt_versions import source_asked_otherwise
 from routing.sources.visibility import columns_hidden_now, hidden_batches, hidden_columns, in_open_calibration
 

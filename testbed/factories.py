@@ -78,7 +78,7 @@ def make_items(project: Project, texts: int | Sequence[str] = 3, **fields: Any) 
 
 def make_image(number: int = 0, *, size: tuple[int, int] = (8, 8), format: str = "PNG") -> bytes:
     """The bytes of a small image; another number is another image."""
-    image = Image.new("RGB", size, (number % 256, number // 256 % 256, 128))
+    image = Image.new("RGB", size, (number % 256, number // 256 % 256, (128 + number // 65536) % 256))
     buffer = io.BytesIO()
     image.save(buffer, format=format)
     return buffer.getvalue()

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from annotation.common import audit
 from annotation.errors import InputError
 from annotation.models import ApiToken, Membership, Project, User
-from annotation.models.tokens import stamp
+from annotation.models.people import stamp
 from annotation.people.members import check_role
 
 MOST_TOKENS = 100

@@ -1,4 +1,4 @@
-"""The part of /api/v1/ about labelled data as files."""
+"""The part of /api/v1/ about labelled data as files, and about putting them into buckets."""
 
 from typing import Any, cast
 

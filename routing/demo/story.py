@@ -25,8 +25,7 @@ from routing.runs.route import route
 from routing.runs.start import start_run
 from routing.sources.manage import save_source
 from routing.sources.prices import save_price
-from routing.sources.trial_queries import newest_try
-from routing.sources.trials import start_try
+from routing.sources.trials import newest_try, start_try
 
 ANNOTATORS = 3
 

@@ -1,4 +1,6 @@
-"""The part of /api/v1/ that is the table of items, with all filters and orders of its page."""
+"""The part of /api/v1/ that is the table of items, with all filters and orders of its page, and that changes
+many of them at once.
+"""
 
 from typing import Any
 

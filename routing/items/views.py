@@ -1,4 +1,4 @@
-"""The table of items."""
+"""The pages of items: the table, one item, and changes to many at once, which can be undone."""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ from annotation.models.projects import LONG_COLUMNS
 from annotation.permissions import Access
 from routing.common.states import State
 from routing.models import Delivery, Run
-from routing.runs.failed_jobs import failed_job_of
+from routing.runs.queries import failed_job_of
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from annotation.ports import task_type_lacks
 from routing.common.states import State
 from routing.overview.facts import Facts
 from routing.runs.budget import stopped_at_budget
-from routing.runs.usability import stopped_at_unusable
+from routing.runs.usable_answers import stopped_at_unusable
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from routing.models import Run
 from routing.overview.facts import read_facts
 from routing.overview.next_step import NextStep, next_step_of
 from routing.overview.stages import Stage, stages_of
-from routing.runs.labelling_progress import Labelling, run_labelling
-from routing.runs.model_money import ModelMoney, model_money
-from routing.runs.money import Paid, Savings, paid_by, savings
+from routing.runs.labelling_pace import Labelling, run_labelling
+from routing.runs.spending import ModelMoney, Paid, Savings, model_money, paid_by, savings
 
 
 @dataclass(frozen=True)

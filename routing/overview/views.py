@@ -16,7 +16,7 @@ from routing.overview.next_step import NextStep
 from routing.overview.queries import overview as read_overview
 from routing.overview.stages import Stage
 from routing.runs.budget import stopped_at_budget
-from routing.runs.usability import stopped_at_unusable
+from routing.runs.usable_answers import stopped_at_unusable
 
 SHOWN_STUCK = 20
 

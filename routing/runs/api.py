@@ -1,4 +1,7 @@
-"""The part of /api/v1/ that is about runs. Nothing that the analysis finds is in it before the analysis."""
+"""The part of /api/v1/ that is about runs and their budgets.
+
+Nothing that the analysis finds is in it before the analysis.
+"""
 
 from typing import Any, cast
 
@@ -25,7 +28,7 @@ from routing.runs.plan_api import RunFields
 from routing.runs.queries import Threshold, run_report
 from routing.runs.route import route
 from routing.runs.start import start_run
-from routing.runs.usability import accept_unusable
+from routing.runs.usable_answers import accept_unusable
 
 
 class RunPages(KeysetPages):

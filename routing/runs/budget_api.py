@@ -14,8 +14,8 @@ from annotation.models import User
 from routing.common.api_bodies import MoneyBody
 from routing.models import Run
 from routing.runs.budget import set_budget
-from routing.runs.model_money import model_money
 from routing.runs.plan_api import budget_field
+from routing.runs.spending import model_money
 
 
 class BudgetFields(serializers.Serializer[Any]):

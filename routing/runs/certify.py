@@ -1,5 +1,8 @@
 """From the locked calibration labels to the certificate: a manager has the draw analysed, once, and the job
 "analyse_run" does it.
+
+`mark_invalid` says what breaks a certificate after the fact: its bytes stay, and everywhere it is shown, this
+is said.
 """
 
 import hashlib
@@ -34,8 +37,8 @@ from routing.core.losses import LossUnavailableError
 from routing.core.plan import Plan
 from routing.models import Certificate, DrawItem, Run, RunSource
 from routing.runs.chains import chains_from_json, thresholds_to_json
+from routing.runs.diagnostics import Analysis, figures, messages_of
 from routing.runs.events import run_analysed
-from routing.runs.figures import Analysis, figures, messages_of
 from routing.runs.ledger import ledger
 from routing.runs.plan import plan_of
 from routing.runs.usable_answers import table_of_answers
@@ -322,3 +325,21 @@ def overlap_document(run: Run) -> dict[str, Any]:
         "settled_by": {method.value: count for method, count in methods.items()},
         "outside_calibration": run.consensus,
     }
+
+
+def mark_invalid(*, run: Run, reason: str, actor: User | None) -> None:
+    """Add a reason why the certificate of `run` no longer holds. The same reason twice has one effect."""
+    with transaction.atomic():
+        current = Run.objects.select_for_update().get(pk=run.pk)
+        if reason in current.invalid_reason.split("\n"):
+            return
+        current.invalid_reason = "\n".join(filter(None, (current.invalid_reason, reason)))
+        current.save(update_fields=["invalid_reason"])
+        run.invalid_reason = current.invalid_reason
+        audit.record(
+            project=run.project,
+            actor=actor,
+            action="run.marked_invalid",
+            target=f"run:{run.number}",
+            data={"reason": reason},
+        )

@@ -1,13 +1,19 @@
-"""A figure on a run's page as plain data: series, titles of the axes, units, and the same as a table.
+"""The figures of a run's page as plain data: series, titles of the axes, units, and the same as a table.
 
-Chart.js draws it in the browser (charts.js), axes and ticks included; the table serves where no script runs.
+Risk along the chain, saving against epsilon, reliability of the scores; the two thresholds are drawn in
+threshold_figure. Chart.js draws them in the browser (charts.js), axes and ticks included; the table serves
+where no script runs.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from django.utils.translation import gettext as _, ngettext
+
 from annotation.templatetags.hypac import percent
+from routing.runs.diagnostics import THIS_RUN
+from routing.runs.queries import PolicyRow, Reliability, RunReport
 
 
 @dataclass(frozen=True)
@@ -84,3 +90,216 @@ def in_percent(value: float) -> str:
 
 def as_number(value: float) -> str:
     return f"{value:,.4g}"
+
+
+def run_charts(report: RunReport) -> list[Figure]:
+    """Those for which the analysis stored what they need; older analyses stored less."""
+    charts = [_risk(report), _savings(report), _reliability(report)]
+    return [chart for chart in charts if chart is not None]
+
+
+def _risk(report: RunReport) -> Figure | None:
+    if len(report.chain) < 2:
+        return None
+    epsilon, last = float(report.run.epsilon), report.chain[-1].index
+    say = in_percent if report.binary else as_number
+
+    def tip(row: PolicyRow) -> str:
+        return _(
+            "Step %(step)s\nobserved %(estimate)s (%(errors)s)\nupper bound %(upper)s\n"
+            "expected routing saving %(saving)s\n%(verdict)s"
+        ) % {
+            "step": row.index,
+            "estimate": say(row.estimate),
+            "errors": _errors(row.observed_errors),
+            "upper": say(row.upper_bound),
+            "saving": percent(row.routing_saving, 1),
+            "verdict": _verdict(row),
+        }
+
+    limit = _("at most allowed (epsilon): %(epsilon)s") % {"epsilon": say(epsilon)}
+    return Figure(
+        key="risk",
+        title=_("Risk along the chain"),
+        lead=_(
+            "Each step of the chain lets the models label a little more. Its upper bound is that of the step "
+            "alone; the test along the chain, and not this curve, decides what the certificate says."
+        ),
+        x=Axis(_("step of the chain"), "whole", 0, last),
+        y=Axis(
+            _("share of labels that differ from people's") if report.binary else _("mean loss"),
+            "percent" if report.binary else "number",
+            0,
+        ),
+        series=[
+            Series(
+                _("upper bound"),
+                [Point(row.index, row.upper_bound, tip(row), row.chosen) for row in report.chain],
+            ),
+            Series(
+                _("observed"),
+                [Point(row.index, row.estimate, tip(row), row.chosen) for row in report.chain],
+            ),
+            _guide(_("epsilon"), limit, (0, epsilon), (last, epsilon)),
+        ],
+        head=[_("Step"), _("Observed"), _("Upper bound"), _("Expected routing saving"), _("Outcome")],
+        rows=[
+            [
+                str(row.index),
+                say(row.estimate),
+                say(row.upper_bound),
+                percent(row.routing_saving, 1),
+                _verdict(row),
+            ]
+            for row in report.chain
+        ],
+        notes=[
+            _(
+                "Observed: among the items that people were asked about. In the delivered data these carry "
+                "the labels that people gave and count as right, so the upper bound can lie below."
+            )
+        ]
+        if report.run.target == report.run.Target.DATASET
+        else [],
+    )
+
+
+def _guide(name: str, tip: str, *ends: tuple[float, float]) -> Series:
+    """A straight line that the values are compared with."""
+    return Series(name, [Point(x, y, tip) for x, y in ends], "guide")
+
+
+def _savings(report: RunReport) -> Figure | None:
+    stored = report.saving_by_epsilon
+    if not stored:
+        return None
+    points: list[dict[str, Any]] = stored["points"]
+    names = {rule: report.rule_titles.get(rule, rule) for rule in stored["rules"]}
+    names[THIS_RUN] = _("this run's rule")
+    own = float(report.run.epsilon)
+    values = [value for point in points for value in point["values"].values()]
+    low, high = min(0.0, *values), max(*values, 0.01)
+
+    def tip(name: str, epsilon: float, saving: float) -> str:
+        words = _("epsilon %(epsilon)s: expected routing saving %(saving)s")
+        return f"{name}\n" + words % {"epsilon": percent(epsilon, 2), "saving": percent(saving, 1)}
+
+    return Figure(
+        key="savings",
+        title=_("Saving against epsilon"),
+        lead=_(
+            "The same labels, had epsilon been another. It was fixed beforehand: only the run's own, "
+            "%(own)s, is certified, and whoever picks another one from this figure is promised nothing."
+        )
+        % {"own": percent(own, 4)},
+        x=Axis(
+            _("at most allowed (epsilon)"),
+            low=points[0]["epsilon"],
+            high=points[-1]["epsilon"],
+            marks=[point["epsilon"] for point in points if _is_power(point["epsilon"] / own)],
+            logarithmic=True,
+        ),
+        y=Axis(_("expected routing saving")),
+        series=[
+            *(
+                Series(
+                    name,
+                    [
+                        Point(
+                            point["epsilon"],
+                            point["values"][rule],
+                            tip(name, point["epsilon"], point["values"][rule]),
+                            chosen=rule == THIS_RUN and point["epsilon"] == own,
+                        )
+                        for point in points
+                        if rule in point["values"]
+                    ],
+                )
+                for rule, name in names.items()
+            ),
+            _guide(
+                _("the run's epsilon"),
+                _("the run's epsilon: %(own)s") % {"own": percent(own, 4)},
+                (own, low),
+                (own, high),
+            ),
+        ],
+        head=[_("Epsilon"), *names.values()],
+        rows=[
+            [
+                _own(percent(point["epsilon"], 2), point["epsilon"] == own),
+                *(percent(point["values"].get(rule), 1) for rule in names),
+            ]
+            for point in points
+        ],
+        notes=[
+            _(
+                "Expected routing saving: by how much whoever labels is expected to be cheaper than people, "
+                "without what the calibration costs."
+            )
+        ],
+    )
+
+
+def _own(epsilon: str, own: bool) -> str:
+    return _("%(epsilon)s (this run)") % {"epsilon": epsilon} if own else epsilon
+
+
+def _is_power(ratio: float) -> bool:
+    """Whether it is about a power of two: a third of the points, for ticks."""
+    return any(abs(ratio / 2**power - 1) < 0.01 for power in range(-3, 4))
+
+
+def _reliability(report: RunReport) -> Figure | None:
+    if not report.reliability:
+        return None
+
+    def point(one: Reliability, row: dict[str, Any]) -> Point:
+        items = ngettext("%(n)s item", "%(n)s items", row["count"]) % {"n": row["count"]}
+        text = _("%(name)s, %(items)s\nsure to %(confidence)s\nright %(accuracy)s") % {
+            "name": one.name,
+            "items": items,
+            "confidence": percent(row["confidence"], 1),
+            "accuracy": percent(row["accuracy"], 1),
+        }
+        return Point(row["confidence"], row["accuracy"], text, low=row.get("low"), high=row.get("high"))
+
+    return Figure(
+        key="reliability",
+        title=_("How well the scores know"),
+        lead=_(
+            "Asked items by how sure a model was of them: on the diagonal it is right as often as it says. "
+            "The guarantee needs no such thing; a better score saves more."
+        ),
+        x=Axis(_("how sure it was (1 − U)"), low=0, high=1),
+        y=Axis(_("how often it was right"), low=0, high=1),
+        series=[
+            *(Series(one.name, [point(one, row) for row in one.bins]) for one in report.reliability),
+            _guide(_("as sure as right"), _("as sure as right"), (0, 0), (1, 1)),
+        ],
+        head=[_("Source"), _("Sure to"), _("Right"), _("Items")],
+        rows=[
+            [one.name, percent(row["confidence"], 1), percent(row["accuracy"], 1), f"{row['count']:,}"]
+            for one in report.reliability
+            for row in one.bins
+        ],
+        notes=[
+            _("%(name)s: expected calibration error (ECE) %(ece)s")
+            % {"name": one.name, "ece": percent(one.ece, 1)}
+            for one in report.reliability
+        ]
+        + ([_("Bars: 95 % interval of each share.")] if report.binary else []),
+        square=True,
+    )
+
+
+def _errors(count: float) -> str:
+    if float(count).is_integer():
+        return ngettext("%(n)s error", "%(n)s errors", int(count)) % {"n": int(count)}
+    return _("loss %(n)s in all") % {"n": f"{count:.2f}"}
+
+
+def _verdict(row: PolicyRow) -> str:
+    if row.chosen:
+        return _("chosen")
+    return _("may be chosen") if row.certified else _("may not be chosen")

@@ -27,12 +27,11 @@ from routing.runs.plan_fields import (
     refuse_unknown_names,
     share_of,
 )
-from routing.runs.plan_losses import loss_of
+from routing.runs.plan_options import loss_of
 from routing.runs.pool import data_set_size, nothing_to_plan_for, pool_of, size_of_pool
 from routing.runs.score import resolve_score
 from routing.sources.backend_for import backend_for
-from routing.sources.unusable import passed_on
-from routing.sources.usability import NEARLY_ALL, Looked, look_at
+from routing.sources.usability import NEARLY_ALL, Looked, look_at, passed_on
 from routing.sources.warnings import recorded_warnings
 
 

@@ -10,11 +10,11 @@ from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from routing.common.states import UNDER_WAY
 from routing.models import Source
-from routing.runs.effort import hours_of
+from routing.runs.forms import PlanForm, suggested_m
+from routing.runs.labelling_pace import hours_of
 from routing.runs.plan import Outlook, outlook
-from routing.runs.plan_form import PlanForm, suggested_m
 from routing.runs.start import start_run
-from routing.sources.usability_words import in_words, question
+from routing.sources.warnings import in_words, question
 
 
 @needs("runs.edit", "GET", "POST")

@@ -27,7 +27,7 @@ from routing.models import ItemScore, Prediction, RunSource, Spend
 from routing.runs.budget import BudgetError, BudgetReservation, lose_what_others_left
 from routing.runs.predictions import MixedModelsError, PredictionRows, store_answers
 from routing.runs.score import score_of, store_scores
-from routing.runs.sources import change_of
+from routing.runs.source_changes import change_of
 from routing.sources.backend_for import backend_for
 from routing.sources.backends import Backend, BackendError
 from routing.sources.backends.base import Answered

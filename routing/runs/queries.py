@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotation.labelling import queue
 from annotation.labelling.queue import BatchProgress
+from annotation.models import Job, Project
 from annotation.templatetags.hypac import money
 from routing.core.bounds import BOUNDS
 from routing.core.exact import percent, plain
@@ -18,10 +19,10 @@ from routing.core.savings import expected_routing_saving
 from routing.core.scores import SCORES
 from routing.core_language import stored_in_words, translated
 from routing.models import Certificate, Run
-from routing.runs.counts import SourceCount, blanks, labels_by_source
+from routing.runs.label_counts import SourceCount, blanks, labels_by_source
 from routing.runs.ledger import LedgerEntry, ledger
-from routing.runs.money import Paid, Savings, paid_by, savings
 from routing.runs.plan_options import loss_title
+from routing.runs.spending import Paid, Savings, paid_by, savings
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Reliability:
-    """How often a source was right by how sure it was; `bins` as in routing.runs.figures."""
+    """How often a source was right by how sure it was; `bins` as in routing.runs.diagnostics."""
 
     name: str
     ece: float
@@ -374,3 +375,13 @@ def _in_words(title: str, name: str, params: dict[str, Any]) -> str:
     )
     words = title if title == name else f"{title} ({name})"
     return f"{words}: {given}" if given else words
+
+
+def failed_job_of(project: Project, run: Run | None) -> Job | None:
+    """The newest job, if it failed or was stopped and what it was for still waits for it."""
+    job = project.jobs.order_by("-id").first()
+    if job is None or job.state not in (Job.State.FAILED, Job.State.CANCELLED):
+        return None
+    if "run" in job.params and (run is None or job.params["run"] != run.pk):
+        return None
+    return job if job.state == Job.State.FAILED or "run" in job.params else None

@@ -22,12 +22,12 @@ from routing.common.states import BUSY, State, move
 from routing.core import sampling
 from routing.core.keys import Threshold
 from routing.models import PoolItem, Route, Run, RunSource, Spend
-from routing.runs import validity
+from routing.runs import certify
 from routing.runs.chains import thresholds_from_json
-from routing.runs.counts import tally_of
 from routing.runs.events import run_completed, run_routed
+from routing.runs.label_counts import tally_of
 from routing.runs.predict import PendingItems, predict_missing
-from routing.runs.sources import changed_sources
+from routing.runs.source_changes import changed_sources
 from routing.runs.usable_answers import passed_on
 from routing.sources.backends import BackendError
 
@@ -63,7 +63,7 @@ def route(*, run: Run, user: User | None) -> Job:
             _("%(message)s Nothing was routed; %(then)s.") % {"message": error.message, "then": then}
         ) from error
     if changed:
-        validity.mark_invalid(run=run, reason=changed, actor=user)
+        certify.mark_invalid(run=run, reason=changed, actor=user)
         raise ConflictError(
             _("%(changed)s Nothing was routed. Put it back as it was, or start a new run.")
             % {"changed": changed}
@@ -93,7 +93,7 @@ def route_run(context: JobContext) -> dict[str, Any]:
         return {"state": run.state}
     run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
     if changed := changed_sources(run):
-        validity.mark_invalid(run=run, reason=changed, actor=context.job.created_by)
+        certify.mark_invalid(run=run, reason=changed, actor=context.job.created_by)
         raise JobFailedError(
             _("%(changed)s Put it back as it was and start this job again, or cancel the run.")
             % {"changed": changed}

@@ -27,11 +27,11 @@ from routing.runs.plan import Outlook, build_plan, outlook, score_for, sources_o
 from routing.runs.plan_fields import PlanFields
 from routing.runs.predict import PendingItems, predict_missing
 from routing.runs.score import fill_keys, score_missing, score_of
-from routing.runs.sources import fingerprint_now
-from routing.runs.usability import accepted, record_accepted, refuse_unusable
+from routing.runs.source_changes import fingerprint_now
+from routing.runs.usable_answers import accepted, record_accepted, refuse_unusable
 from routing.sources.sent_answers import refuse_while_sending
 from routing.sources.usability import look_at
-from routing.sources.usability_words import question
+from routing.sources.warnings import question
 
 CALIBRATION_PRIORITY = 1
 

@@ -1,4 +1,4 @@
-"""The pages of a run: how far it is, and after the analysis what is certified."""
+"""The pages of a run: how far it is, after the analysis what is certified, and the certificate to print."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,18 +19,16 @@ from annotation.projects.jobs_views import STOP_POLLING
 from routing.common.states import BUSY, CANCELLABLE, UNDER_WAY
 from routing.models import Certificate, Run
 from routing.runs.budget import set_budget, stopped_at_budget
-from routing.runs.budget_form import BudgetForm
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
-from routing.runs.charts import Figure
-from routing.runs.failed_jobs import failed_job_of
-from routing.runs.labelling_progress import run_labelling
-from routing.runs.model_money import model_money
-from routing.runs.queries import RunReport, run_progress, run_report
+from routing.runs.charts import Figure, run_charts
+from routing.runs.forms import BudgetForm
+from routing.runs.labelling_pace import run_labelling
+from routing.runs.queries import RunReport, failed_job_of, run_progress, run_report
 from routing.runs.route import route
-from routing.runs.run_charts import run_charts
+from routing.runs.spending import model_money
 from routing.runs.threshold_figure import region_figure
-from routing.runs.usability import accept_unusable, stopped_at_unusable
+from routing.runs.usable_answers import accept_unusable, stopped_at_unusable
 
 
 @needs("runs.view", "GET")

@@ -18,10 +18,11 @@ from annotation.models import Project, User
 from annotation.outside.secrets import decrypt, encrypt
 from routing.common.states import BUSY, UNDER_WAY
 from routing.models import ModelPrice, Run, RunSource, Source
-from routing.sources import price_checks, storable
+from routing.sources import storable
 from routing.sources.backend_for import current_prompt, task_spec
 from routing.sources.backends import BACKENDS, Backend, Prompt, SourceContext, backend_class, open_backend
 from routing.sources.backends.params import Column
+from routing.sources.prices import cost_function_named, prices_as_stored, refuse_unknown_usage
 from routing.sources.prompt_versions import add_version, checked_prompt, is_new
 
 MAX_KEY = 4_000
@@ -241,13 +242,13 @@ def _prices(backend: Backend, name: str, cost_function: str, prices: Mapping[str
     """The prices as they are stored. Raises InputError where one cannot be used, and where the answers of the
     backend do not tell what they would be multiplied with.
     """
-    function = price_checks.cost_function(cost_function)
+    function = cost_function_named(cost_function)
     if function.name == "flat":
         if prices:
             raise InputError(_("The price of a flat cost is the price per label."), where="prices")
         return {}
-    stored = price_checks.prices_as_stored(function, prices)
-    price_checks.refuse_unknown_usage(function, backend.usage, name.strip() or "this source")
+    stored = prices_as_stored(function, prices)
+    refuse_unknown_usage(function, backend.usage, name.strip() or "this source")
     return stored
 
 

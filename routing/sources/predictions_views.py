@@ -14,8 +14,7 @@ from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from routing.models import Source
 from routing.sources.backends.uploaded.lines import OPENAI_BATCH, PREDICTIONS
-from routing.sources.sent_answers import KIND, send_answers, store_answers_file, takes_answers
-from routing.sources.sent_answers_queries import sent_so_far
+from routing.sources.sent_answers import KIND, send_answers, sent_so_far, store_answers_file, takes_answers
 
 RECENT = 5
 

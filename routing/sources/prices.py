@@ -3,22 +3,27 @@
 Sources that name a line are charged by it. A run keeps the prices that it was started with.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.db import transaction
 from django.db.models import RestrictedError
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common import audit, limits
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User
-from routing.core.costs import COSTS, Cost
+from routing.core.costs import COSTS, SECONDS, TOKENS_IN, TOKENS_OUT, Cost, CostError, read_prices
+from routing.core.registry import UnknownNameError
 from routing.models import ModelPrice, Source
-from routing.sources import price_checks
 from routing.sources.backend_for import backend_for
 
 MOST_CHARACTERS = 100
+USAGE_WORDS = {
+    TOKENS_IN: gettext_lazy("how many tokens were read"),
+    TOKENS_OUT: gettext_lazy("how many tokens were generated"),
+    SECONDS: gettext_lazy("how long they took"),
+}
 
 
 def save_price(
@@ -44,7 +49,7 @@ def save_price(
             where="name",
         )
     function = _function(cost_function)
-    stored = price_checks.prices_as_stored(function, prices)
+    stored = prices_as_stored(function, prices)
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)
         same_name = project.model_prices.filter(name=name)
@@ -60,7 +65,7 @@ def save_price(
         sources = list(target.sources.select_for_update().order_by("position")) if price else []
         for source in sources:
             whose = _("%(source)s, which is charged by this line,") % {"source": source.name}
-            price_checks.refuse_unknown_usage(function, backend_for(source).usage, whose)
+            refuse_unknown_usage(function, backend_for(source).usage, whose)
         target.name, target.cost_function, target.prices = name, function.name, stored
         target.save()
         Source.objects.filter(price=target).update(cost_function=function.name, prices=stored)
@@ -104,7 +109,7 @@ def delete_price(*, price: ModelPrice, user: User | None) -> None:
 
 
 def _function(name: str) -> Cost:
-    function = price_checks.cost_function(name)
+    function = cost_function_named(name)
     if function.name == "flat":
         known = [entry for entry in COSTS.names() if entry != "flat"]
         raise InputError(
@@ -116,3 +121,39 @@ def _function(name: str) -> Cost:
             where="cost_function",
         )
     return function
+
+
+def cost_function_named(name: str) -> Cost:
+    """Raises InputError where there is none of this name."""
+    try:
+        return COSTS.get(name)
+    except UnknownNameError:
+        raise InputError(
+            _("There is no cost function %(name)r; choose one of %(names)s.")
+            % {"name": name[:40], "names": ", ".join(COSTS.names())},
+            where="cost_function",
+        ) from None
+
+
+def prices_as_stored(function: Cost, prices: Mapping[str, Any]) -> dict[str, str]:
+    """Raises InputError, its `where` naming the price that cannot be used."""
+    try:
+        read = read_prices(function, prices)
+    except CostError as error:
+        raise InputError(f"{str(error)[:1].upper()}{str(error)[1:]}.", where=error.where) from None
+    return {key: f"{value:f}" for key, value in read.items()}
+
+
+def refuse_unknown_usage(function: Cost, usage: Collection[str], whose: str) -> None:
+    """Raise InputError where `usage`, what the answers of the source `whose` tell, lacks what the prices
+    would be multiplied with.
+    """
+    if missing := [str(USAGE_WORDS[entry]) for entry in function.needs if entry not in usage]:
+        raise InputError(
+            _(
+                "The answers of %(whose)s do not tell %(names)s, which %(function)r needs. Name the "
+                "column that does, if the data has one, or choose another way of counting."
+            )
+            % {"whose": whose, "names": f" {_('and')} ".join(missing), "function": function.title},
+            where="cost_function",
+        )

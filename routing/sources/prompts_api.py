@@ -20,8 +20,7 @@ from routing.models import Source
 from routing.sources.backends import Example, Prompt
 from routing.sources.prompt_versions import prompt_in_force, prompted
 from routing.sources.prompts import PRESETS
-from routing.sources.trial_queries import newest_try
-from routing.sources.trials import start_try
+from routing.sources.trials import newest_try, start_try
 
 _PARTS = ("system", "template", "examples")
 

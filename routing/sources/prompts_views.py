@@ -25,8 +25,7 @@ from routing.sources.backends import Example, Prompt
 from routing.sources.manage import run_in_use, save_prompt
 from routing.sources.prompt_versions import prompt_in_force, prompted, shown_to_model
 from routing.sources.prompts import Messages, check_prompt, item_fields, placeholders
-from routing.sources.trial_queries import newest_try
-from routing.sources.trials import ITEMS, start_try, use_as_price
+from routing.sources.trials import ITEMS, newest_try, start_try, use_as_price
 
 MAX_EXAMPLES = 50
 SHOWN_VERSIONS = 30

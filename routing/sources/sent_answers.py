@@ -30,7 +30,7 @@ from annotation.jobs.running import JobContext
 from annotation.models import Item, Job, Project, StoredFile, User
 from routing.models import PoolItem, Prediction, Run, RunSource, SentAnswer, Source, SourceRevision
 from routing.sources import storable
-from routing.sources.backend_for import task_spec
+from routing.sources.backend_for import context_of, task_spec
 from routing.sources.backends import backends_that
 from routing.sources.backends.uploaded import Uploaded
 from routing.sources.backends.uploaded.lines import FORMATS, Line, fields_in, read_line
@@ -297,3 +297,25 @@ def refuse_while_sending(project: Project) -> None:
 
 def _place(number: int) -> Place:
     return Place(_("line %(number)s") % {"number": number}, number)
+
+
+@dataclass(frozen=True)
+class SentSoFar:
+    """Under the revision that the source names now."""
+
+    model: str
+    revision: str
+    answers: int
+    items: int
+
+    @property
+    def missing(self) -> int:
+        return self.items - self.answers
+
+
+def sent_so_far(source: Source) -> SentSoFar:
+    backend = Uploaded(source.params, context_of(source))
+    answers = SentAnswer.objects.filter(
+        revision__source=source, revision__model=backend.model, revision__revision=backend.revision
+    )
+    return SentSoFar(backend.model, backend.revision, answers.count(), source.project.items.count())

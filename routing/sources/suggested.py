@@ -20,7 +20,7 @@ from routing.models import Source
 from routing.sources.backends.cells import decimal_cell
 from routing.sources.backends.recorded import NAME
 from routing.sources.manage import save_source
-from routing.sources.unusable import EXAMPLES, SHOWN
+from routing.sources.usability import EXAMPLES, SHOWN
 
 SAMPLE = 200
 """Items that are looked at."""

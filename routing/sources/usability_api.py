@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from routing.sources.usability import Usability
-from routing.sources.usability_words import in_words
+from routing.sources.warnings import in_words
 
 
 class UnusableBody(serializers.Serializer[Any]):

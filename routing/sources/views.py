@@ -1,4 +1,4 @@
-"""The models of a project and their prices; people come last and have a price, too."""
+"""The pages of the models of a project, its price list, and of sending in what a model answered elsewhere."""
 
 from collections.abc import Sequence
 
@@ -19,10 +19,9 @@ from routing.sources.manage import delete_source, move_source, save_source
 from routing.sources.prompt_versions import prompted
 from routing.sources.sent_answers import takes_answers
 from routing.sources.suggested import add_suggested, not_offered, suggested_sources
-from routing.sources.trial_queries import cost_of_tries
+from routing.sources.trials import cost_of_tries
 from routing.sources.usability import Usability, look_at, look_at_one
-from routing.sources.usability_words import in_words
-from routing.sources.warnings import warnings_of
+from routing.sources.warnings import in_words, warnings_of
 
 
 @needs("sources.edit", "GET", "POST")

@@ -3,8 +3,7 @@
 from django import template
 
 from routing.core_language import translated
-from routing.sources.unusable import advice, all_passed_on
-from routing.sources.usability import Usability
+from routing.sources.usability import Usability, advice, all_passed_on
 
 register = template.Library()
 

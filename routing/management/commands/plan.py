@@ -15,7 +15,7 @@ from routing.runs.plan import Outlook, outlook
 from routing.runs.pool import has_new_items
 from routing.runs.start import start_run
 from routing.sources.usability_api import usability_content
-from routing.sources.usability_words import in_words
+from routing.sources.warnings import in_words
 
 NUMBERS = ("epsilon", "alpha", "p", "split_share", "budget")
 TEXTS = ("p_column", "target", "rule", "bound", "loss", "score")

@@ -17,8 +17,7 @@ from routing.sources.backends import Prompt
 from routing.sources.manage import backend_names, save_source
 from routing.sources.usability import look_at_one
 from routing.sources.usability_api import usability_content
-from routing.sources.usability_words import in_words
-from routing.sources.warnings import warnings_of
+from routing.sources.warnings import in_words, warnings_of
 
 SECRETS = frozenset({"api_key", "apikey", "authorization", "key", "password", "secret", "token"})
 

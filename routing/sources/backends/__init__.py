@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from routing.sources.backends.base import Answer, Backend, BackendError, predict_all
-from routing.sources.context import Example, Prompt, SourceContext, TaskSpec
+from routing.sources.source_context import Example, Prompt, SourceContext, TaskSpec
 
 BACKENDS = {
     "openai_api": "routing.sources.backends.openai_api.OpenAIApi",

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from annotation.errors import HypacError
 from annotation.models import Item
 from routing.sources.backends.params import Param, Secret
-from routing.sources.context import SourceContext
+from routing.sources.source_context import SourceContext
 
 COST = "cost"
 """In `Backend.most_usage`, beside the names of routing.core.costs: the cost itself, where it is known."""

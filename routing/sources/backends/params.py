@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.errors import InputError
-from routing.sources.context import TaskSpec
+from routing.sources.source_context import TaskSpec
 
 CODE = {"spellcheck": "false", "class": "code"}
 Words = Any
@@ -257,3 +257,61 @@ class _JsonField(forms.JSONField):
 def _line(mode: str = "") -> forms.TextInput:
     attributes = {"inputmode": mode} if mode else {"spellcheck": "false"}
     return forms.TextInput({"autocomplete": "off", **attributes})
+
+
+# --- Params of every backend that asks a server ---
+
+SPEED = Part(gettext_lazy("Speed, limits and the rest"))
+
+URL = Text(
+    "url",
+    gettext_lazy("Address of the server"),
+    gettext_lazy(
+        "For example https://api.openai.com/v1; of a Label Studio ML backend http://ml.example.org:9090."
+    ),
+    required=True,
+    strip=True,
+    most=500,
+)
+KEY = Secret(
+    "api_key",
+    gettext_lazy("Key for the server"),
+    gettext_lazy("Stored encrypted, sent to this server only, and never shown again."),
+)
+CONCURRENCY = Whole(
+    "concurrency",
+    gettext_lazy("Calls at a time"),
+    gettext_lazy("Empty: what suits the kind of source."),
+    low=1,
+    part=SPEED,
+)
+BATCH_SIZE = Whole(
+    "batch_size",
+    gettext_lazy("Items in one request or file"),
+    gettext_lazy("Empty: 16 in a request, 5,000 in a file."),
+    low=1,
+    part=SPEED,
+)
+CONNECT_TIMEOUT = Number(
+    "connect_timeout",
+    gettext_lazy("Seconds to connect"),
+    gettext_lazy("Empty: 5."),
+    low=0.1,
+    default=5.0,
+    part=SPEED,
+    row="times",
+)
+READ_TIMEOUT = Number(
+    "read_timeout",
+    gettext_lazy("Seconds without a sign of life"),
+    gettext_lazy("Empty: what suits the kind of source."),
+    part=SPEED,
+    row="times",
+)
+TOTAL_TIMEOUT = Number(
+    "total_timeout",
+    gettext_lazy("Seconds for an answer in all"),
+    gettext_lazy("Its repetitions included. Empty: what suits the kind of source."),
+    part=SPEED,
+    row="times",
+)

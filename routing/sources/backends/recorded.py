@@ -13,7 +13,7 @@ from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
 from routing.sources.backends.base import COST as KNOWN_COST, Answer, Answered, Backend, digest, in_chunks
 from routing.sources.backends.cells import decimal_cell, label_numbers, listed, numbers
 from routing.sources.backends.params import Column, Part, read_values
-from routing.sources.context import SourceContext
+from routing.sources.source_context import SourceContext
 
 NAME = "recorded"
 LABEL, COST = "label_column", "cost_column"

@@ -25,7 +25,7 @@ from annotation.models import Item
 from routing.core.costs import SECONDS
 from routing.sources.backends.base import Answer, Answered, Backend, BackendError, digest, in_chunks
 from routing.sources.backends.params import Text, read_values
-from routing.sources.context import SourceContext
+from routing.sources.source_context import SourceContext
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
 SUFFIX = ".joblib"

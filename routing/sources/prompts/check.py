@@ -3,7 +3,6 @@
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from routing.sources.context import Example, Prompt, TaskSpec
 from routing.sources.prompts.placeholders import (
     OF_ITEM,
     OF_PROJECT,
@@ -15,6 +14,7 @@ from routing.sources.prompts.placeholders import (
 )
 from routing.sources.prompts.reading import read_answer
 from routing.sources.prompts.render import example_fields
+from routing.sources.source_context import Example, Prompt, TaskSpec
 
 MAX_CHARACTERS = 50_000
 """Of a system message or a template; what is put in for placeholders comes on top."""

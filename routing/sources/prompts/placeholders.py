@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.models import Item
-from routing.sources.context import TaskSpec
+from routing.sources.source_context import TaskSpec
 
 PLACEHOLDER = re.compile(r"\{\{([^{}\n]{1,400})\}\}")
 """One placeholder, its name in the first group, perhaps with spaces around it."""

@@ -24,7 +24,7 @@ from annotation.task_types.labels import Choices, Labels
 from routing.delivery.deliver import deliver
 from routing.models import Delivery
 from routing.sources.backends import TaskSpec
-from routing.sources.backends.llm.structured import schema_of
+from routing.sources.backends.llm.answers import schema_of
 from routing.sources.prompts import default_prompt, read_answer
 from testbed.factories import add_member, make_items, make_project, make_user
 from testbed.worlds import Answers, files_of, make_world

@@ -11,7 +11,7 @@ from django.urls import reverse
 from annotation.jobs import running as jobs
 from routing.management.runs import run_content
 from routing.models import Delivery, Run
-from routing.runs.validity import mark_invalid
+from routing.runs.certify import mark_invalid
 from testbed.factories import make_project
 from testbed.worlds import make_world
 

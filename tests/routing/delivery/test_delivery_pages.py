@@ -19,7 +19,7 @@ from annotation.permissions import ROLES_BY_ACTION
 from routing.delivery.deliver import deliver
 from routing.delivery.views import file_words
 from routing.models import Delivery, Run
-from routing.runs.validity import mark_invalid
+from routing.runs.certify import mark_invalid
 from testbed.factories import add_member, make_items
 from testbed.worlds import World, make_world
 

@@ -19,8 +19,8 @@ from routing.models import Prediction, Reservation, Run, RunSource, Spend
 from routing.runs import predict
 from routing.runs.budget import set_budget
 from routing.runs.cancel import cancel_run
-from routing.runs.model_money import model_money
 from routing.runs.plan import outlook
+from routing.runs.spending import model_money
 from routing.sources.backends import BackendError
 from routing.sources.backends.base import Answered
 from routing.sources.backends.recorded import Recorded

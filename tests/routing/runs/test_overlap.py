@@ -18,12 +18,12 @@ from annotation.projects.manage import update_project
 from routing.core.verify import main as verify
 from routing.models import Run, Spend
 from routing.runs.certify import analyse
-from routing.runs.counts import labels_by_source
-from routing.runs.money import paid_by, savings
+from routing.runs.label_counts import labels_by_source
 from routing.runs.plan import outlook
 from routing.runs.pool import pool_of
 from routing.runs.queries import run_report
 from routing.runs.route import route
+from routing.runs.spending import paid_by, savings
 from testbed.factories import add_member
 from testbed.worlds import CHOICES, World, make_world
 from tests.routing.runs.test_pipeline import delivered

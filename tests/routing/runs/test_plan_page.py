@@ -9,7 +9,7 @@ from django.urls import reverse
 from annotation.labelling import queue
 from annotation.models import Choice, Item
 from routing.models import Run
-from routing.runs.plan_form import PlanForm
+from routing.runs.forms import PlanForm
 from testbed.factories import make_items, make_project
 from testbed.worlds import World, make_world
 

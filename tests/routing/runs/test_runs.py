@@ -14,9 +14,9 @@ from routing.models import Certificate, DrawItem, Prediction, Route, Run, Source
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
 from routing.runs.ledger import ledger
-from routing.runs.money import paid_by, savings
 from routing.runs.queries import run_report
 from routing.runs.route import route
+from routing.runs.spending import paid_by, savings
 from testbed.worlds import make_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]

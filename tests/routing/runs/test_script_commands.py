@@ -17,7 +17,7 @@ from annotation.models import AuditEvent, Job, Label, Project
 from routing.delivery.folder import write_delivery
 from routing.management.commands.plan import Command
 from routing.models import Delivery, Run
-from routing.runs.validity import mark_invalid
+from routing.runs.certify import mark_invalid
 from routing.sources.manage import save_source
 from testbed.factories import add_member, make_project, make_user
 from testbed.worlds import World, make_world

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from annotation.task_types import TASK_TYPES
 from routing.models import Run
-from routing.runs.plan_losses import NO_EMBEDDINGS
+from routing.runs.plan_options import NO_EMBEDDINGS
 from testbed.worlds import LONG, NUMBERS, SETS, Answers, make_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]

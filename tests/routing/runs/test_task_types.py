@@ -23,8 +23,7 @@ from routing.items.history import item_history
 from routing.items.table import item_rows
 from routing.models import ItemScore, Prediction, Run
 from routing.runs.certify import analyse
-from routing.runs.plan_losses import NO_EMBEDDINGS, loss_of, losses_of_project
-from routing.runs.plan_options import plan_options
+from routing.runs.plan_options import NO_EMBEDDINGS, loss_of, losses_of_project, plan_options
 from routing.runs.route import route
 from routing.sources.manage import save_source
 from routing.sources.warnings import recorded_warnings

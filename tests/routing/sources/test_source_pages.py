@@ -13,7 +13,7 @@ from annotation.projects.choices import ChoiceSpec
 from routing.models import ModelPrice, RunSource, Source
 from routing.sources.backends import BACKENDS, SourceContext, backend_class
 from routing.sources.backends.params import Secret
-from routing.sources.source_fields import SourceFields
+from routing.sources.forms import SourceFields
 from testbed.factories import make_items, make_project
 from testbed.scripted_server import Reply, ScriptedServer
 from testbed.worlds import make_world

@@ -12,7 +12,7 @@ from annotation.errors import ConflictError, HypacError, InputError
 from routing.models import Route, Run
 from routing.runs.cancel import cancel_run
 from routing.runs.route import route
-from routing.runs.sources import change_of
+from routing.runs.source_changes import change_of
 from routing.sources.manage import delete_source, move_source, save_source
 from testbed.scripted_replies import model_list
 from testbed.scripted_server import ScriptedServer

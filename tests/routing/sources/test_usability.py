@@ -17,11 +17,10 @@ from routing.core.scores import make_score
 from routing.models import Run, Source
 from routing.runs.plan import outlook
 from routing.runs.start import start_run
-from routing.runs.usability import accept_unusable
+from routing.runs.usable_answers import accept_unusable
 from routing.sources import known_answers
 from routing.sources.manage import save_source
-from routing.sources.unusable import kind_of, known_labels
-from routing.sources.usability import look_at, look_at_one
+from routing.sources.usability import kind_of, known_labels, look_at, look_at_one
 from testbed.factories import make_items, make_project
 from testbed.worlds import make_world
 from tests.logged_in import client_of  # noqa: F401 - a fixture

@@ -16,7 +16,7 @@ from routing.runs import start
 from routing.runs.plan import outlook
 from routing.sources import usability
 from routing.sources.usability import look_at, look_at_one
-from routing.sources.usability_words import in_words
+from routing.sources.warnings import in_words
 from testbed.factories import add_member, make_items
 from testbed.worlds import make_world
 from tests.logged_in import client_of  # noqa: F401 - a fixture

@@ -18,7 +18,7 @@ from routing.sources.backends.concurrent import StoppedError
 from routing.sources.backends.label_studio_ml.calls import Calls
 from routing.sources.backends.label_studio_ml.params import PARAMS, Params, read_params
 from routing.sources.backends.label_studio_ml.server import AwayError, Server, UnansweredError
-from routing.sources.context import SourceContext
+from routing.sources.source_context import SourceContext
 
 
 class LabelStudioMl(Backend):

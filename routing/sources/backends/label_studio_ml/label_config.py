@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from routing.sources.context import TaskSpec
+from routing.sources.source_context import TaskSpec
 
 # Control tag -> where the value of its answers is.
 VALUES = {"Choices": "choices", "Number": "number", "Rating": "rating", "TextArea": "text"}

@@ -8,8 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation.outside.net import check_url
 from routing.sources.backends.label_studio_ml.label_config import LabelConfig, label_config
-from routing.sources.backends.params import Param, Text, read_values
-from routing.sources.backends.server_params import (
+from routing.sources.backends.params import (
     BATCH_SIZE,
     CONCURRENCY,
     CONNECT_TIMEOUT,
@@ -17,8 +16,11 @@ from routing.sources.backends.server_params import (
     READ_TIMEOUT,
     TOTAL_TIMEOUT,
     URL,
+    Param,
+    Text,
+    read_values,
 )
-from routing.sources.context import TaskSpec
+from routing.sources.source_context import TaskSpec
 
 DAY = 86_400
 PARAMS: tuple[Param, ...] = (

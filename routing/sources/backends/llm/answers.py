@@ -1,5 +1,6 @@
-"""From what a model wrote to an answer that can be stored."""
+"""From what a model wrote, held to a JSON schema or not, to an answer that can be stored."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,12 +8,10 @@ from typing import Any
 
 from annotation.common.values import Reason
 from routing.sources.backends.base import Answer
-from routing.sources.backends.llm.labels import label_logprobs
 from routing.sources.backends.llm.sampling import Sampling
-from routing.sources.backends.llm.structured import unwrapped
-from routing.sources.backends.llm.tokens import Token, stored_logprobs, without_end
-from routing.sources.context import TaskSpec
+from routing.sources.backends.llm.tokens import Token, label_logprobs, stored_logprobs, without_end
 from routing.sources.prompts import read_answer, split_thinking
+from routing.sources.source_context import TaskSpec
 
 MOST_STORED = 20_000
 """Characters of a text that are kept."""
@@ -140,3 +139,20 @@ def _kept(text: str, what: str, notes: list[str]) -> str:
 
 def _sum(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
+
+
+def schema_of(spec: TaskSpec) -> dict[str, Any]:
+    """The schema of an answer of the task type: an object with one property."""
+    name, one = spec.kind.schema_name, spec.kind.schema(spec.choices)
+    return {"type": "object", "properties": {name: one}, "required": [name], "additionalProperties": False}
+
+
+def unwrapped(text: str, spec: TaskSpec) -> str:
+    """The answer within a JSON object of that schema, as text; `text` itself where it is none."""
+    try:
+        # The digits of a number as they were written: 0.10 is no 0.1000000000000000055.
+        found = json.loads(text, parse_float=str, parse_int=str)
+        answer = found[spec.kind.schema_name]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return text
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from routing.sources.backends.llm.params import DEFAULT_MAX_TOKENS, SAMPLING
-from routing.sources.context import TaskSpec
+from routing.sources.source_context import TaskSpec
 
 TOP_LOGPROBS = 5
 """Alternatives that are asked for where an answer is one label, unless told otherwise."""

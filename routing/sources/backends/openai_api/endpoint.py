@@ -13,7 +13,7 @@ from annotation.outside.net import GuardedClient, NetError
 from routing.sources.backends.base import MOST_REASON, BackendError, shortened
 from routing.sources.backends.concurrent import StoppedError
 from routing.sources.backends.llm import Usage
-from routing.sources.backends.openai_api.body import answer_body
+from routing.sources.backends.openai_api.completions import answer_body
 from routing.sources.backends.openai_api.params import Params
 from routing.sources.backends.openai_api.throttle import PATIENCE, Throttle
 from routing.sources.backends.openai_api.verdicts import Kind, Verdict, verdict_on, verdict_on_failure

@@ -11,8 +11,7 @@ from annotation.errors import InputError
 from annotation.outside.net import check_url
 from routing.sources.backends.llm import SAMPLING, Sampling, sampling_of
 from routing.sources.backends.llm.params import MODEL, PRESET
-from routing.sources.backends.params import Json, Param, Text, Whole, read_values
-from routing.sources.backends.server_params import (
+from routing.sources.backends.params import (
     CONCURRENCY,
     CONNECT_TIMEOUT,
     KEY,
@@ -20,8 +19,13 @@ from routing.sources.backends.server_params import (
     SPEED,
     TOTAL_TIMEOUT,
     URL,
+    Json,
+    Param,
+    Text,
+    Whole,
+    read_values,
 )
-from routing.sources.context import TaskSpec
+from routing.sources.source_context import TaskSpec
 
 DAY = 86_400
 ANSWERS_AS = Text(

@@ -23,18 +23,16 @@ from routing.sources.backends.base import (
 )
 from routing.sources.backends.llm import answer_of
 from routing.sources.backends.openai_api.backend import OpenAIApi, unsent
-from routing.sources.backends.openai_api.body import answer_body
+from routing.sources.backends.openai_api.completions import answer_body, generated_in
 from routing.sources.backends.openai_api.endpoint import usage_of
 from routing.sources.backends.openai_api.identity import Signature
 from routing.sources.backends.openai_api.params import ANSWERS_AS, ASKED, CALLS, EXTRA, TIMES
-from routing.sources.backends.openai_api.reading import generated_in
 from routing.sources.backends.openai_batch.lines import Result, read_results, request_line
 from routing.sources.backends.openai_batch.server import Batch, BatchServer
 from routing.sources.backends.openai_batch.store import ResultStore
-from routing.sources.backends.params import Choice, Param, Whole, read_values
-from routing.sources.backends.server_params import BATCH_SIZE, SPEED, URL
-from routing.sources.context import SourceContext
+from routing.sources.backends.params import BATCH_SIZE, SPEED, URL, Choice, Param, Whole, read_values
 from routing.sources.prompts import prompt_digest
+from routing.sources.source_context import SourceContext
 
 OWN: tuple[Param, ...] = (
     replace(BATCH_SIZE, high=50_000, default=5_000),

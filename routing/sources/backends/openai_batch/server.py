@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 from annotation.outside.net import GuardedClient, NetError, NetResponse
 from routing.sources.backends.base import BackendError
-from routing.sources.backends.openai_api.verdicts import quoted, redacted
-from routing.sources.backends.openai_api.waits import asked_wait
+from routing.sources.backends.openai_api.verdicts import asked_wait, quoted, redacted
 from routing.sources.backends.openai_batch.lines import ids_in, read_results
 
 ATTEMPTS = 5

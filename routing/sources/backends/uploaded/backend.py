@@ -17,7 +17,7 @@ from routing.sources.backends.base import COST, Answer, Answered, Backend, diges
 from routing.sources.backends.params import Text, read_values
 from routing.sources.backends.recorded import SCORES
 from routing.sources.backends.uploaded.answers import answer_in
-from routing.sources.context import SourceContext
+from routing.sources.source_context import SourceContext
 
 FIRST_REVISION = "1"
 MOST_CHARACTERS = 200

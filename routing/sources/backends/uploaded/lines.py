@@ -11,11 +11,11 @@ from django.utils.translation import gettext as _
 from annotation.common.values import ValueReader
 from annotation.errors import InputError
 from routing.sources.backends.llm import Generated, Sampling, answer_of
+from routing.sources.backends.openai_api.completions import generated_in
 from routing.sources.backends.openai_api.endpoint import usage_of
-from routing.sources.backends.openai_api.reading import generated_in
 from routing.sources.backends.openai_batch.lines import read_result
 from routing.sources.backends.uploaded.answers import SCORE_FIELDS, item_named, sent_from, stored_form
-from routing.sources.context import TaskSpec
+from routing.sources.source_context import TaskSpec
 
 PREDICTIONS, OPENAI_BATCH = "predictions", "openai_batch"
 FORMATS = (PREDICTIONS, OPENAI_BATCH)

@@ -17,14 +17,28 @@ from routing.core.scores.verbalized import prompts
 from routing.sources.backends.base import Answer, Answered, Backend, BackendError, digest
 from routing.sources.backends.llm import SAMPLING, most_read, sampling_of
 from routing.sources.backends.llm.params import MODEL, PRESET
-from routing.sources.backends.params import Choice, Json, Number, Param, Part, Text, Whole, read_values
-from routing.sources.backends.server_params import CONCURRENCY
+from routing.sources.backends.params import (
+    CONCURRENCY,
+    Choice,
+    Json,
+    Number,
+    Param,
+    Part,
+    Text,
+    Whole,
+    read_values,
+)
 from routing.sources.backends.vllm.engine import Engine, EngineSettings, Finished, engine_for
 from routing.sources.backends.vllm.models import model_files
-from routing.sources.backends.vllm.requests import ItemRequests, Request
-from routing.sources.backends.vllm.tokens import generated, label_tokens, prompt_tokens
-from routing.sources.context import SourceContext
+from routing.sources.backends.vllm.requests import (
+    ItemRequests,
+    Request,
+    generated,
+    label_tokens,
+    prompt_tokens,
+)
 from routing.sources.prompts import prompt_digest, render
+from routing.sources.source_context import SourceContext
 
 ENGINE = Part(gettext_lazy("The engine"), gettext_lazy("revision, memory, length"))
 ENGINE_PARAMS: tuple[Param, ...] = (

@@ -4,15 +4,16 @@ An item is up to three requests: the answer; the samples, apart from it where th
 own; and, once there is an answer, how sure the model is of it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from routing.core.scores.verbalized import prompts
-from routing.sources.backends.base import Answer
-from routing.sources.backends.llm import Generated, Sampling, Usage, answer_of, schema_of
+from routing.sources.backends.base import Answer, BackendError
+from routing.sources.backends.llm import Generated, Sampling, Token, Usage, answer_of, schema_of
 from routing.sources.backends.llm.answers import read_value
-from routing.sources.context import TaskSpec
+from routing.sources.source_context import TaskSpec
 
 Chat = list[dict[str, str]]
 ANSWER, SAMPLES, VERBALIZED = "answer", "samples", "verbalized"
@@ -128,3 +129,60 @@ def _structured(sampling: Sampling, spec: TaskSpec) -> dict[str, Any]:
         "regex": lambda: {"regex": sampling.regex},
     }
     return makers[sampling.structured]()
+
+
+# What vLLM takes at most.
+MOST_LABEL_TOKENS = 128
+
+
+def prompt_tokens(tokenizer: Any, chat: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> list[int]:
+    """Ids of the tokens of a chat under the model's own template. Raises BackendError where it has none."""
+    try:
+        found = tokenizer.apply_chat_template(
+            list(chat), tokenize=True, add_generation_prompt=True, return_dict=False, **options
+        )
+    except Exception as error:
+        raise BackendError(
+            f"The chat template of the model failed ({type(error).__name__}: {error}"[:300]
+            + "). The backend needs a model that was trained to chat."
+        ) from error
+    return [int(token) for token in found]
+
+
+def label_tokens(tokenizer: Any, spec: TaskSpec) -> list[int]:
+    """Ids of the tokens with which an answer that is a label begins, a blank before it or not.
+
+    Empty where they do not tell the labels apart: two labels begin alike, or there are too many.
+    """
+    if not spec.kind.one_choice:
+        return []
+    begin: dict[int, str] = {}
+    for key, name in spec.choices:
+        for text in {key, name, f" {key}", f" {name}"}:
+            ids = tokenizer.encode(text, add_special_tokens=False)
+            first = next((one for one in ids if tokenizer.decode([one]).strip()), None)
+            if first is None or begin.setdefault(int(first), key) != key:
+                return []
+    return sorted(begin) if len(begin) <= MOST_LABEL_TOKENS else []
+
+
+def generated(output: Any, end_tokens: Collection[int]) -> Generated:
+    """An output of vLLM. Its tokens come without the one that ended it."""
+    tokens = None
+    if output.logprobs is not None:
+        tokens = [
+            _token(token, choices)
+            for token, choices in zip(output.token_ids, output.logprobs, strict=False)
+            if token not in end_tokens
+        ]
+    return Generated(text=output.text, finish_reason=str(output.finish_reason or ""), tokens=tokens)
+
+
+def _token(token: int, choices: Mapping[int, Any]) -> Token:
+    top = tuple(
+        (str(choice.decoded_token or ""), float(choice.logprob))
+        for choice in choices.values()
+        if not math.isnan(choice.logprob)
+    )
+    own = choices[token]
+    return Token(str(own.decoded_token or ""), float(own.logprob), top)

@@ -18,8 +18,7 @@ from routing.delivery.deliver import deliver
 from routing.models import Delivery, Source
 from routing.sources.backends import BACKENDS, SourceContext, backend_classes
 from routing.sources.backends.base import Answer, Answered, Backend, digest, in_chunks
-from routing.sources.backends.params import Choice, Part, Secret, Text, Whole, read_values
-from routing.sources.backends.server_params import KEY
+from routing.sources.backends.params import KEY, Choice, Part, Secret, Text, Whole, read_values
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import CHOICES, World
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings, strategies as st
 from annotation.outside.net import NetResponse
 from routing.sources.backends import TaskSpec
 from routing.sources.backends.llm import SAMPLING, answer_of, sampling_of
+from routing.sources.backends.openai_api.completions import generated_in
 from routing.sources.backends.openai_api.endpoint import usage_of
-from routing.sources.backends.openai_api.reading import generated_in
 from routing.sources.backends.openai_api.verdicts import Kind, verdict_on
 from routing.sources.backends.params import read_values
 from tests.routing.sources.backends.asking import ANIMALS, NUMBERS

@@ -5,8 +5,8 @@ from email.utils import format_datetime
 
 import pytest
 
-from routing.sources.backends.openai_api import waits
-from routing.sources.backends.openai_api.waits import asked_wait
+from routing.sources.backends.openai_api import verdicts
+from routing.sources.backends.openai_api.verdicts import asked_wait
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,6 @@ def test_a_value_longer_than_any_time_is_read_no_further(name, value, monkeypatc
     """With 100 kB, what a server may send at most, it took 16 s of processor time."""
     read = []
     for reader in ("_number", "_until", "_duration"):
-        monkeypatch.setattr(waits, reader, lambda text: read.append(text))
+        monkeypatch.setattr(verdicts, reader, lambda text: read.append(text))
     assert asked_wait({name: value}) is None
-    assert max(map(len, read), default=0) <= waits.MOST_CHARACTERS
+    assert max(map(len, read), default=0) <= verdicts.MOST_CHARACTERS

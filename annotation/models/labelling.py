@@ -152,3 +152,138 @@ class Draft(models.Model):
 
     def __str__(self) -> str:
         return f"Draft for work item {self.work_item_id}"
+
+
+class Label(models.Model):
+    """One answer by one person. A correction is a new row that names the one it replaces."""
+
+    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="labels")
+    work_item = models.ForeignKey(WorkItem, on_delete=models.CASCADE, related_name="labels")
+    annotator = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="labels")
+    value = models.JSONField(help_text="Canonical: for a single choice the key of the choice.")
+    version = models.PositiveIntegerField(default=1)
+    supersedes = models.OneToOneField(
+        "self", null=True, blank=True, on_delete=models.RESTRICT, related_name="superseded_by"
+    )
+    idempotency_key = models.CharField(max_length=64)
+    comment = models.TextField(blank=True, max_length=2000)
+    lead_time_ms = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Time on the item as the page measured it."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["annotator", "idempotency_key"], name="label_submitted_once"),
+            models.UniqueConstraint(
+                fields=["work_item"],
+                condition=Q(supersedes__isnull=True),
+                name="label_first_once_per_work_item",
+            ),
+            models.UniqueConstraint(fields=["work_item", "version"], name="label_version_once"),
+            models.CheckConstraint(
+                condition=Q(version=1, supersedes__isnull=True) | Q(version__gt=1, supersedes__isnull=False),
+                name="label_version_and_predecessor",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["lead_time_ms", "id"], condition=Q(lead_time_ms__isnull=False), name="label_by_time"
+            ),
+            models.Index(fields=["item"], condition=~Q(comment=""), name="label_with_comment"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.value} (version {self.version})"
+
+
+class Settlement(models.Model):
+    """The label of record of an item that a batch asks several people about (statistics: "truth").
+
+    Items that one person is asked about have none: that person's label is the one of record. A change is a
+    new row that names the one it replaces.
+    """
+
+    class Method(models.TextChoices):
+        MAJORITY = "majority", _("More than half gave it")
+        ADJUDICATED = "adjudicated", _("A reviewer decided")
+        DAWID_SKENE = "dawid_skene", _("Dawid-Skene")
+
+    batch = models.ForeignKey(WorkBatch, on_delete=models.CASCADE, related_name="settlements")
+    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="settlements")
+    value = models.JSONField(
+        null=True, help_text="Canonical, as in labels; null: the reasons for it are gone, open again."
+    )
+    method = models.CharField(max_length=20, choices=Method)
+    version = models.PositiveIntegerField(default=1)
+    supersedes = models.OneToOneField(
+        "self", null=True, blank=True, on_delete=models.RESTRICT, related_name="superseded_by"
+    )
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    comment = models.TextField(blank=True, max_length=2000)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["batch", "item", "version"], name="settlement_version_once"),
+            models.CheckConstraint(
+                condition=Q(version=1, supersedes__isnull=True) | Q(version__gt=1, supersedes__isnull=False),
+                name="settlement_version_and_predecessor",
+            ),
+            models.CheckConstraint(
+                condition=Q(method="adjudicated", decided_by__isnull=False)
+                | Q(method__in=["majority", "dawid_skene"]),
+                name="settlement_method_and_person",
+            ),
+        ]
+        indexes = [models.Index(fields=["item"], name="settlement_by_item")]
+
+    def __str__(self) -> str:
+        return f"{self.value} (version {self.version})"
+
+
+class Comment(models.Model):
+    """What somebody wrote about an item; a flag asks a reviewer to look at it."""
+
+    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="comments")
+    work_item = models.ForeignKey(
+        WorkItem,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="comments",
+        help_text="Written while labelling this: hidden from others for as long as its batch is.",
+    )
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    text = models.TextField(blank=True, max_length=2000)
+    is_flag = models.BooleanField(default=False)
+    resolved_at = models.DateTimeField(null=True, blank=True)
+    resolved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(is_flag=True) | ~Q(text=""), name="comment_flag_or_text"),
+            models.CheckConstraint(
+                condition=Q(resolved_at__isnull=True, resolved_by__isnull=True)
+                | Q(is_flag=True, resolved_at__isnull=False, resolved_by__isnull=False),
+                name="comment_resolution_whole",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["item"],
+                condition=Q(is_flag=True, resolved_at__isnull=True),
+                name="comment_open_flags",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"Comment on {self.item_id}"

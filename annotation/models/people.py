@@ -1,15 +1,84 @@
+import hashlib
+from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import AbstractUser, UserManager
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
+from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from knox.models import AbstractAuthToken, get_digest_token
+from knox.settings import CONSTANTS
 
 from annotation.models import usernames
-from annotation.models.tokens import ApiToken
+from annotation.models.projects import Membership, Project
+
+
+def stamp(password_hash: str) -> str:
+    """What changes with the password. The hash of a password is no secret to whoever can read this."""
+    return hashlib.sha256(password_hash.encode()).hexdigest()
+
+
+class Tokens(models.Manager["ApiToken"]):
+    """knox's own, with types."""
+
+    def issue(self, *, lasts: timedelta, **fields: Any) -> tuple["ApiToken", str]:
+        """A new token, and its secret."""
+        digest, secret = get_digest_token()
+        start = secret[: CONSTANTS.TOKEN_KEY_LENGTH]
+        token = self.create(digest=digest, token_key=start, expiry=timezone.now() + lasts, **fields)
+        return token, secret
+
+    def keep(self, *, user: AbstractBaseUser, password_hash: str) -> None:
+        """Carry over what was made under another hash of the same password."""
+        made_so = self.filter(user=user, password_stamp=stamp(password_hash))
+        made_so.update(password_stamp=stamp(user.password))
+
+
+class ApiToken(AbstractAuthToken):
+    """What a program shows in place of a password. Of the token itself its SHA-512 is stored.
+
+    What it may do is what its person may do at that moment, and less where it has a `role` or a `project`.
+    """
+
+    objects: ClassVar[Tokens] = Tokens()
+
+    digest = models.CharField(max_length=128, unique=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=100, help_text=_("What it is for."))
+    role = models.CharField(
+        max_length=20,
+        choices=Membership.Role,
+        blank=True,
+        help_text=_("It may do what this role may, of what you may; empty: all that you may."),
+    )
+    project = models.ForeignKey(
+        Project,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text=_("It opens this project only; empty: all of yours."),
+    )
+    password_stamp = models.CharField(max_length=64, help_text="SHA-256 of the password's hash by then.")
+    expiry = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(role__in=["", "owner", "manager", "reviewer", "annotator", "viewer"]),
+                name="api_token_role_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.token_key}...)"
 
 
 class NameKey(models.CharField):
@@ -131,3 +200,58 @@ class AttemptBucket(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Invitation(models.Model):
+    """With which people join a project by themselves: a link, of which only the hash is stored, or one that
+    is addressed to somebody (`user`), who finds it once they have logged in.
+    """
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=20, choices=Membership.Role)
+    token_hash = models.CharField(  # noqa: DJ001 - unique
+        max_length=64, unique=True, null=True, help_text="SHA-256 of the token in the link."
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="invitations",
+        help_text=_("To whom it is addressed; empty: whoever has the link."),
+    )
+    note = models.CharField(max_length=200, blank=True, help_text=_("For whom it is."))
+    max_uses = models.PositiveSmallIntegerField(default=1, help_text=_("How many people may join with it."))
+    uses = models.PositiveSmallIntegerField(default=0)
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    declined_at = models.DateTimeField(null=True, blank=True)
+    max_labels = models.PositiveIntegerField(null=True, blank=True, help_text="Limits of the membership.")
+    max_per_day = models.PositiveIntegerField(null=True, blank=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(role__in=["owner", "manager", "reviewer", "annotator", "viewer"]),
+                name="invitation_role_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(max_uses__gte=1) & Q(uses__lte=F("max_uses")), name="invitation_uses_range"
+            ),
+            models.CheckConstraint(
+                condition=Q(user__isnull=True, token_hash__isnull=False)
+                | Q(user__isnull=False, token_hash__isnull=True, max_uses=1),
+                name="invitation_link_or_person",
+            ),
+            models.UniqueConstraint(
+                fields=["project", "user"],
+                condition=Q(user__isnull=False, uses=0, revoked_at__isnull=True, declined_at__isnull=True),
+                name="invitation_pending_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"Invitation {self.pk} to {self.project} ({self.role})"

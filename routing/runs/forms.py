@@ -1,4 +1,6 @@
-"""The form of a plan. It turns what was typed into values; the services say what is allowed."""
+"""The forms of a plan and of a run's budget. They turn what was typed into values; the services say what is
+allowed.
+"""
 
 import json
 from collections.abc import Mapping
@@ -12,10 +14,42 @@ from django.utils.translation import gettext_lazy as _
 from annotation.models import Project
 from annotation.templatetags.hypac import number
 from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
-from routing.runs.budget_form import budget_field
-from routing.runs.effort import effort_of
+from routing.core.exact import plain
+from routing.models import Run
+from routing.runs.labelling_pace import effort_of
 from routing.runs.plan_fields import DEFAULT_SHARE, columns_of_probabilities
 from routing.runs.plan_options import PlanOptions, plan_options
+
+
+def budget_field() -> forms.DecimalField:
+    attrs: dict[str, Any] = {
+        "aria-describedby": "id_budget_helptext id_budget_error",
+        "inputmode": "decimal",
+        "autocomplete": "off",
+    }
+    return forms.DecimalField(
+        label=_("Budget of the models"),
+        required=False,
+        min_value=0,
+        max_digits=20,
+        decimal_places=6,
+        localize=False,
+        widget=forms.TextInput(attrs=attrs),
+        error_messages={"invalid": _("Write an amount such as 25.50.")},
+        help_text=_(
+            "The run stops before its models cost more than this. Once you raise it, they go on where "
+            "they stopped. What people are paid is no part of it. Left empty: no limit."
+        ),
+    )
+
+
+class BudgetForm(forms.Form):
+    budget = budget_field()
+
+    @staticmethod
+    def initial_of(run: Run) -> dict[str, Any]:
+        return {"budget": "" if run.budget is None else plain(run.budget)}
+
 
 MENUS = ("target", "rule", "bound", "loss", "score")
 # Of the page alone.
