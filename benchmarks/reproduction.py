@@ -112,9 +112,7 @@ class Reproduction:
         shown: list[Row] = []
         for table in self.tables.values():
             rules = [rule for rule in CASCADES if all(table.scored) or rule.endswith("_1")]
-            shown += self.rows(
-                table, epsilons="0.05", targets=("dataset",), rules=("fixed_sequence", *rules)
-            )
+            shown += self.rows(table, epsilons="0.05", targets=("dataset",), rules=("fixed_sequence", *rules))
         self.write("cascades", side_by_side(shown, labels=True))
 
     def population(self) -> None:
