@@ -16,7 +16,7 @@ from annotation.labelling import queue
 from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
 from routing.delivery.formats import Row
-from routing.labels.rows import delivery_of
+from routing.labels.all_items import delivery_of
 from routing.models import Delivery, Run, Spend
 from routing.runs.certify import analyse
 from routing.runs.route import route

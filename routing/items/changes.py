@@ -23,8 +23,8 @@ from annotation.models import Comment, Item, Job, Project, User, WorkBatch, Work
 from annotation.permissions import Access, access_to
 from routing.core import sampling
 from routing.items.filters import filtered
-from routing.labels.delivered import by_person
-from routing.sources.visibility import ViewPermission, view_permission
+from routing.labels.conditions import by_person
+from routing.visibility import ViewPermission, view_permission
 
 KIND, UNDO = "change_items", "undo_change_items"
 CHUNK = 500

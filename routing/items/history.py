@@ -19,7 +19,8 @@ from routing.core.scores import SCORES
 from routing.core_language import translated
 from routing.items.table import neighbours
 from routing.models import Delivery, ItemScore, Prediction, PromptVersion, Route, Run, RunSource
-from routing.sources.visibility import ViewPermission, hidden_columns, view_permission
+from routing.sources.hidden_columns import hidden_columns
+from routing.visibility import ViewPermission, view_permission
 
 Row = TypeVar("Row", bound=Model)
 

@@ -16,7 +16,7 @@ from annotation.common.api.limits import WrongTokens
 from annotation.errors import InputError
 from annotation.models import ApiToken, User
 from annotation.people.token_authentication import SessionAuthentication, TokenAuthentication
-from routing.label_studio.asking import read_asked
+from routing.label_studio.label_config import read_asked
 from routing.label_studio.matching import items_of
 from routing.label_studio.serving import Answers, answers_of, check_named, predictions
 

@@ -27,7 +27,8 @@ from annotation.models import Job, Label, Settlement, User, WorkBatch, WorkItem
 from routing.common.states import State, move
 from routing.core.arrays import Floats
 from routing.core.bins import Bins
-from routing.core.calibration import Calibration, CalibrationError, CalibrationRow
+from routing.core.calibration import Calibration
+from routing.core.calibration_rows import CalibrationError, CalibrationRow
 from routing.core.certificate import canonical_bytes, certificate_document, draw_line
 from routing.core.certify import Certification, certify
 from routing.core.chain import Chain

@@ -10,7 +10,7 @@ from annotation.labelling.labels_of_record import has_record
 from annotation.models import Item, Project, WorkItem
 from routing.core.choices import DEFAULT_TARGET
 from routing.models import DrawItem, PilotItem, PoolItem, Run
-from routing.sources.visibility import hidden_batches
+from routing.visibility import hidden_batches
 
 
 def pool_of(project: Project, target: str) -> QuerySet[Item]:

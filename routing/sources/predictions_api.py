@@ -27,7 +27,7 @@ from routing.models import Prediction
 from routing.sources.backends.uploaded.lines import FORMATS
 from routing.sources.prompts_api import SourceView
 from routing.sources.sent_answers import refuse_other_backends, send_answers, store_answers_file
-from routing.sources.visibility import output_is_open
+from routing.visibility import output_is_open
 
 PAGE = 1_000
 

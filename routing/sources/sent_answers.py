@@ -34,7 +34,7 @@ from routing.sources.backend_for import context_of, task_spec
 from routing.sources.backends import backends_that
 from routing.sources.backends.uploaded import Uploaded
 from routing.sources.backends.uploaded.lines import FORMATS, Line, fields_in, read_line
-from routing.sources.visibility import output_is_open
+from routing.visibility import output_is_open
 
 KIND = "predictions"
 CHUNK = 2_000

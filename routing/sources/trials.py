@@ -33,7 +33,7 @@ from routing.sources.prompt_versions import prompt_in_force, prompted, shown_to_
 from routing.sources.prompts import prompt_digest
 from routing.sources.score_fields import score_fields
 from routing.sources.storable import stored_reason
-from routing.sources.visibility import hidden_batches
+from routing.visibility import hidden_batches
 
 KIND = "try_source"
 ITEMS = 5

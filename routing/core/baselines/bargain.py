@@ -10,7 +10,7 @@ import numpy as np
 from routing.core.arrays import Bools, Floats
 from routing.core.baselines.base import Labelled, missing_score, needs_even_labels
 from routing.core.cascade import Decision, Stage
-from routing.core.messages import Message, say
+from routing.core.messages import Message, declare, gettext_noop, say
 
 CANDIDATES = 20
 """Thresholds that are tried, evenly spaced in the ranks of the score."""
@@ -139,3 +139,13 @@ def _capital(right: Floats, demand: float, alpha: float, items: int) -> tuple[Bo
     down = np.cumsum(np.log1p(-np.minimum(bet, STAKE / (1 - inside)) * (right - inside)))
     gained, lost = certain | (up >= aim), hopeless | (down >= aim)
     return np.logical_or.accumulate(gained), np.logical_or.accumulate(lost)
+
+
+SAYS = {
+    "baseline.bargain": gettext_noop(
+        "Model %(model)s labels what tests of one threshold after the other find right often enough, by its "
+        "own score; people label the rest. It promises the error of what is delivered, at every sample size, "
+        "where it chooses by itself what people label."
+    ),
+}
+declare(SAYS)

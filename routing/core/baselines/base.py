@@ -7,7 +7,7 @@ from typing import Protocol
 
 from routing.core.arrays import Bools, Floats
 from routing.core.cascade import Decision
-from routing.core.messages import Message, say
+from routing.core.messages import Message, declare, gettext_noop, say
 
 
 @dataclass(frozen=True)
@@ -104,3 +104,17 @@ def needs_even_labels(name: str, *, binary: bool, constant_p: bool) -> Message |
     if not constant_p:
         return say("baseline.drawn_alike", baseline=name)
     return None
+
+
+SAYS = {
+    "baseline.own_score_missing": gettext_noop(
+        "'%(baseline)s' needs a score of model %(model)s itself, and the table has none (a column "
+        "conf%(model)s or u%(model)s)"
+    ),
+    "baseline.needs_models": gettext_noop("'%(baseline)s' needs %(models)s models; the table has %(there)s"),
+    "baseline.counts": gettext_noop(
+        "'%(baseline)s' counts right and wrong answers, so it needs a loss of 0 or 1"
+    ),
+    "baseline.drawn_alike": gettext_noop("'%(baseline)s' needs one probability of asking for all items"),
+}
+declare(SAYS)

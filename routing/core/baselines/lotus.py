@@ -9,7 +9,7 @@ import numpy as np
 
 from routing.core.baselines.base import Labelled, missing_score, needs_even_labels
 from routing.core.cascade import Decision, Stage
-from routing.core.messages import Message, say
+from routing.core.messages import Message, declare, gettext_noop, say
 
 CANDIDATES = 50
 """Quantiles of the scores that a threshold may be."""
@@ -61,3 +61,12 @@ class LotusCascade:
         passed = np.flatnonzero(lower > 1 - epsilon)
         limit = float(limits[passed[-1]]) if len(passed) else -np.inf
         return Decision((self.model,), (Stage(self.model, self.model, limit),))
+
+
+SAYS = {
+    "baseline.lotus": gettext_noop(
+        "Model %(model)s labels where its own score is below one threshold, else people. It promises the "
+        "error among the items that the model labels, in the limit of many labels."
+    ),
+}
+declare(SAYS)

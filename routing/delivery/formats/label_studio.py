@@ -18,8 +18,8 @@ from annotation.projects.label_studio_config import read_config
 from annotation.projects.label_studio_config.results import is_exact, results_of
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.jsonl import dumps
-from routing.labels.facts import IMPORTED, PERSON
-from routing.labels.row import About, Page, Row, free_names
+from routing.labels.columns import IMPORTED, PERSON
+from routing.labels.page import About, Page, Row, free_names
 
 FOLDER = "label_studio/"
 

@@ -19,7 +19,7 @@ from routing.items.history import item_history
 from routing.items.table import item_rows
 from routing.models import Run
 from routing.runs.cancel import cancel_run
-from routing.sources.visibility import view_permission
+from routing.visibility import view_permission
 from testbed.factories import add_member, make_items
 from testbed.worlds import World, make_world, rows_of
 from tests.annotation.apis import Api
