@@ -12,8 +12,8 @@ from django.db.models import Count
 from django.db.models.functions import Substr
 
 from annotation.common.query_timeout import TookTooLongError, at_most
-from annotation.common.values import Value
-from annotation.labelling.label_values import in_words
+from annotation.common.value_reader import Value
+from annotation.labelling.label_queries import in_words
 from annotation.labelling.labels_of_record import record_values
 from annotation.models import Item, Project
 from annotation.permissions import Access

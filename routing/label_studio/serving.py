@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from rest_framework.exceptions import NotFound
 
 from annotation.common.ranges import of_items
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
 from annotation.errors import ConflictError
 from annotation.models import Item, Project
 from annotation.permissions import Access

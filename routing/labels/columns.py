@@ -10,8 +10,8 @@ from typing import Any
 from django.db.models import Q
 
 from annotation.common.ranges import of_items
-from annotation.common.values import Value
-from annotation.labelling.label_values import imported_batches
+from annotation.common.value_reader import Value
+from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.labels_of_record import RecordRow, record_rows
 from annotation.models import Item, Label, Settlement, WorkItem
 from routing.core.exact import plain

@@ -19,7 +19,7 @@ from django.db.models import (
 )
 from django.db.models.lookups import IsNull
 
-from annotation.labelling.label_values import with_choice
+from annotation.labelling.label_queries import with_choice
 from annotation.labelling.labels_of_record import batches_with_overlap, has_record
 from annotation.models import Settlement, WorkItem
 from routing.models import Prediction, Route, RunSource

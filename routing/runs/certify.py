@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
-from annotation.common.values import Value, as_text
+from annotation.common.value_reader import Value, as_text
 from annotation.errors import ConflictError, JobFailedError
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext

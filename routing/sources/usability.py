@@ -16,7 +16,7 @@ from typing import Any
 from django.db.models import Max, Min, QuerySet
 from django.utils.translation import gettext as _
 
-from annotation.common.values import ValueReader, reader_of
+from annotation.common.value_reader import ValueReader, reader_of
 from annotation.models import Project
 from routing.common.states import OPEN
 from routing.core.scores import score_key

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
 from annotation.labelling import queue
 from annotation.labelling.labels_of_record import disagreements
 from annotation.models import Comment, Item, Label, Settlement, Skip, User
