@@ -112,7 +112,7 @@ def django_db_setup(
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected lives until the end: no use in walking it again and again for garbage."""
+    """What was imported and collected stays: it need not be walked for garbage again and again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
