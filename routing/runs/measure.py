@@ -24,7 +24,7 @@ from routing.core.choices import DEFAULT_TARGET
 from routing.core.exact import plain
 from routing.core.plan import PILOT_LEAST, default_pilot_size
 from routing.models import MeasuredItem, MeasuredSource, Measurement, Run, Source, Spend
-from routing.runs.budget import abandon, checked_budget
+from routing.runs.budget import checked_budget, mark_lost
 from routing.runs.draw import AT_ONCE, changed_meanwhile
 from routing.runs.measurements import KIND, Measured, measured_for, waiting_measurements
 from routing.runs.plan import people_cost, sources_of
@@ -163,7 +163,7 @@ def discard_measurement(*, project: Project, user: User | None) -> None:
         for job in project.jobs.filter(kind=KIND, state__in=jobs.UNFINISHED):
             jobs.cancel(job=job)
         for measurement in waiting:
-            abandon(measurement.reservations.all())
+            mark_lost(measurement.reservations.all())
             measurement.discarded_at = timezone.now()
             measurement.save(update_fields=["discarded_at"])
             audit.record(
