@@ -1,11 +1,14 @@
 """What the statistical core says, in the language of the reader. The core itself knows no Django."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.utils.translation import gettext
 
-from routing.core.messages import Message, from_json, sentences
+from routing.core.messages import CoreError, Message, from_json, sentences
+
+_SYMBOL = re.compile(r"[a-z_]+( [a-z_])? = ")
 
 
 def translated(words: str) -> str:
@@ -15,6 +18,14 @@ def translated(words: str) -> str:
 
 def in_words(said: Message | Iterable[Message]) -> str:
     return sentences([said] if isinstance(said, Message) else said, gettext)
+
+
+def refusal_in_words(error: CoreError) -> str:
+    """Why the core refuses something, as a sentence. One that begins with a symbol, "m = 500", keeps it as it
+    is.
+    """
+    words = in_words(error.said)
+    return f"{words if _SYMBOL.match(words) else words[:1].upper() + words[1:]}."
 
 
 def stored_in_words(stored: Iterable[Mapping[str, Any]], english: str) -> str:

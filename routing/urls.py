@@ -3,26 +3,19 @@
 from django.urls import path
 
 from routing.delivery import views as deliveries
-from routing.items import changes_views as item_changes, views as items
+from routing.items import views as items
 from routing.overview import views as overview
-from routing.runs import certificate_views as certificates, plan_views as plan, views as runs
-from routing.sources import (
-    predictions_views as predictions,
-    prices_views as model_prices,
-    prompts_views as prompts,
-    views as sources,
-)
+from routing.runs import plan_views as plan, views as runs
+from routing.sources import prompts_views as prompts, views as sources
 
 urlpatterns = [
     path("projects/<slug:slug>/", overview.overview, name="overview"),
     path("projects/<slug:slug>/items/", items.items, name="items"),
-    path("projects/<slug:slug>/items/change/", item_changes.items_change, name="items_change"),
-    path(
-        "projects/<slug:slug>/items/changes/<row:job_id>/", item_changes.items_changed, name="items_changed"
-    ),
+    path("projects/<slug:slug>/items/change/", items.items_change, name="items_change"),
+    path("projects/<slug:slug>/items/changes/<row:job_id>/", items.items_changed, name="items_changed"),
     path(
         "projects/<slug:slug>/items/changes/<row:job_id>/undo/",
-        item_changes.items_change_undo,
+        items.items_change_undo,
         name="items_change_undo",
     ),
     path("projects/<slug:slug>/items/<row:item_id>/", items.item, name="item"),
@@ -41,7 +34,7 @@ urlpatterns = [
     path("projects/<slug:slug>/sources/<row:source_id>/prompt/", prompts.source_prompt, name="source_prompt"),
     path(
         "projects/<slug:slug>/sources/<row:source_id>/predictions/",
-        predictions.source_predictions,
+        sources.source_predictions,
         name="source_predictions",
     ),
     path("projects/<slug:slug>/sources/<row:source_id>/try/", prompts.source_try, name="source_try"),
@@ -50,11 +43,9 @@ urlpatterns = [
         prompts.source_try_price,
         name="source_try_price",
     ),
-    path("projects/<slug:slug>/prices/", model_prices.prices, name="prices"),
-    path("projects/<slug:slug>/prices/<row:price_id>/", model_prices.price_edit, name="price_edit"),
-    path(
-        "projects/<slug:slug>/prices/<row:price_id>/delete/", model_prices.price_delete, name="price_delete"
-    ),
+    path("projects/<slug:slug>/prices/", sources.prices, name="prices"),
+    path("projects/<slug:slug>/prices/<row:price_id>/", sources.price_edit, name="price_edit"),
+    path("projects/<slug:slug>/prices/<row:price_id>/delete/", sources.price_delete, name="price_delete"),
     path("projects/<slug:slug>/plan/", plan.plan, name="plan"),
     path("projects/<slug:slug>/plan/outlook/", plan.plan_outlook, name="plan_outlook"),
     path("projects/<slug:slug>/runs/", runs.runs, name="runs"),
@@ -76,7 +67,7 @@ urlpatterns = [
     ),
     path(
         "projects/<slug:slug>/runs/<row:number>/certificate/",
-        certificates.run_certificate_page,
+        runs.run_certificate_page,
         name="run_certificate_page",
     ),
     path("projects/<slug:slug>/runs/<row:number>/draw.jsonl", runs.run_draw, name="run_draw"),

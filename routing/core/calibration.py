@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 
@@ -12,47 +11,12 @@ import numpy as np
 
 from routing.core.arrays import Bools, Floats, Ints, Keys
 from routing.core.bounds import Evidence
-from routing.core.keys import V_MAX, count_at_or_below, pack
+from routing.core.calibration_rows import CalibrationError, CalibrationRow, check_rows
+from routing.core.keys import count_at_or_below, pack
 from routing.core.losses import Loss
-from routing.core.losses.base import BatchLoss, LossError, LossUnavailableError
+from routing.core.losses.base import BatchLoss, LossError, LossUnavailableError, outside_range
+from routing.core.messages import declare, gettext_noop, say
 from routing.core.plan import Plan
-
-
-class CalibrationError(ValueError):
-    """A calibration set that does not fit its plan or itself; the message names the row."""
-
-
-@dataclass(frozen=True)
-class CalibrationRow:
-    """One item of the draw.
-
-    Attributes
-    ----------
-    order : int
-        0 .. m - 1 in the order of the draw.
-    position : int
-        Place in the frozen pool, 0 .. N - 1.
-    asked : bool
-        Z: whether people were asked.
-    p : Decimal
-        The probability with which they were.
-    u, v
-        Uncertainty in [0, 1] and tie-break in [0, 2**53).
-    label : str or None
-        Label of record as canonical text; None where nobody was asked or nobody could label the item.
-    answers : S - 1 texts
-        What each model answered, None where it has no usable answer.  Read for asked items only.
-    """
-
-    item_id: str
-    position: int
-    order: int
-    asked: bool
-    p: Decimal
-    u: float
-    v: int
-    label: str | None
-    answers: tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -88,42 +52,7 @@ class Calibration:
 
     def check(self, plan: Plan) -> None:
         """Raise `CalibrationError` where the rows do not fit ``plan``."""
-        if len(self.rows) != plan.m:
-            raise CalibrationError(f"the plan draws m = {plan.m} items, but there are {len(self.rows)} rows")
-        positions: set[int] = set()
-        ids: set[str] = set()
-        for index, row in enumerate(self.rows):
-            where = f"row {index} (item {row.item_id!r})"
-            if row.order != index:
-                raise CalibrationError(f"{where}: its place in the draw is {row.order}, not {index}")
-            if not 0 <= row.position < plan.pool_size or row.position in positions:
-                raise CalibrationError(
-                    f"{where}: pool position {row.position} is outside the pool or drawn twice"
-                )
-            if row.item_id in ids:
-                raise CalibrationError(f"{where}: the item is drawn twice")
-            _check_p(row, plan, where)
-            if not 0.0 <= row.u <= 1.0:
-                raise CalibrationError(f"{where}: uncertainty {row.u} is outside [0, 1]")
-            if not 0 <= row.v <= V_MAX:
-                raise CalibrationError(f"{where}: tie-break {row.v} is outside [0, 2**53)")
-            if row.asked and len(row.answers) != plan.sources - 1:
-                raise CalibrationError(
-                    f"{where}: {len(row.answers)} answers for {plan.sources - 1} models (None: unusable)"
-                )
-            if not row.asked and row.label is not None:
-                raise CalibrationError(f"{where}: it has a label although the draw did not ask for one")
-            positions.add(row.position)
-            ids.add(row.item_id)
-
-
-def _check_p(row: CalibrationRow, plan: Plan, where: str) -> None:
-    if plan.p_min is None and row.p != plan.p:
-        raise CalibrationError(f"{where}: people were asked with p = {row.p}, the plan says {plan.p}")
-    if plan.p_min is not None and not plan.p_min <= row.p <= 1:
-        raise CalibrationError(
-            f"{where}: people were asked with p = {row.p}, outside the plan's {plan.p_min} .. 1"
-        )
+        check_rows(self.rows, plan)
 
 
 @dataclass(frozen=True)
@@ -314,9 +243,9 @@ def losses_of_answers(rows: Sequence[CalibrationRow], loss: Loss, models: int) -
     if places:
         computed = _all_at_once(loss, labels, answers) if isinstance(loss, BatchLoss) else None
         for pair, (index, source) in enumerate(places):
-            where = f"item {rows[index].item_id!r}"
-            value = _value(loss, labels[pair], answers[pair], where) if computed is None else computed[pair]
-            values[index, source] = _bounded(loss, float(value), where)
+            item = rows[index].item_id
+            value = _value(loss, labels[pair], answers[pair], item) if computed is None else computed[pair]
+            values[index, source] = _bounded(loss, float(value), item)
     return values
 
 
@@ -330,24 +259,23 @@ def _all_at_once(loss: BatchLoss, labels: list[str], answers: list[str]) -> Floa
         return None
 
 
-def _value(loss: Loss, label: str, answer: str, where: str) -> float:
+def _value(loss: Loss, label: str, answer: str, item: str) -> float:
     try:
         return loss(label, answer)
     except LossUnavailableError:
         raise
     except LossError as error:
-        raise CalibrationError(f"{where}: {error}") from error
+        raise CalibrationError(say("item.wrong", item=repr(item), why=error.said)) from error
 
 
-def _bounded(loss: Loss, value: float, where: str) -> float:
+def _bounded(loss: Loss, value: float, item: str) -> float:
+    why = None
     if not 0.0 <= value <= loss.bound:
-        raise CalibrationError(
-            f"{where}: the loss {loss.name!r} gave {value}, outside its range [0, {loss.bound}]"
-        )
-    if loss.binary and value not in (0.0, 1.0):
-        raise CalibrationError(
-            f"{where}: the loss {loss.name!r} gave {value}, but says that it is 0 or 1 only"
-        )
+        why = outside_range(loss, value)
+    elif loss.binary and value not in (0.0, 1.0):
+        why = say("item.not_binary", loss=repr(loss.name), value=str(value))
+    if why:
+        raise CalibrationError(say("item.wrong", item=repr(item), why=why))
     return value
 
 
@@ -376,3 +304,10 @@ def sorted_losses(
         places.astype(np.int64)[by_key],
         None if weights is None else weights[by_key],
     )
+
+
+SAYS = {
+    "item.wrong": gettext_noop("item %(item)s: %(why)s"),
+    "item.not_binary": gettext_noop("the loss %(loss)s gave %(value)s, but says that it is 0 or 1 only"),
+}
+declare(SAYS)

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from routing.core.bins import Bins
-from routing.core.calibration import Calibration, CalibrationRow
+from routing.core.calibration import Calibration
+from routing.core.calibration_rows import CalibrationRow
 from routing.core.certify import Certification, ChainTest
 from routing.core.chain import Chain
 from routing.core.exact import plain

@@ -9,11 +9,12 @@ import numpy as np
 
 from routing.core.bins import Bins
 from routing.core.bounds.hypergeometric import Hypergeometric
-from routing.core.calibration import Calibration, CalibrationRow, ObservedLosses, observed_losses
+from routing.core.calibration import Calibration, ObservedLosses, observed_losses
+from routing.core.calibration_rows import CalibrationRow
 from routing.core.chain import Chain, Policy
 from routing.core.compare import Comparison, compare
 from routing.core.keys import Thresholds, pack_thresholds
-from routing.core.messages import Message, say, sentences
+from routing.core.messages import Message, declare, gettext_noop, say, sentences
 from routing.core.plan import Plan, validate
 from routing.core.planner import smallest_n
 from routing.core.region import Region, feasible_region
@@ -318,3 +319,33 @@ def risk_path(plan: Plan, chain: Chain, calibration: Calibration, *, chains: int
             zip(chain.policies, evidence.total, estimates, bounds, verdict.eligible, strict=True)
         )
     ]
+
+
+SAYS = {
+    "nothing": gettext_noop("Nothing could be certified, so people label everything: %(reason)s."),
+    "nothing.too_few": gettext_noop(
+        "people were asked about %(asked)s items, and at least %(least)s are needed to certify anything"
+    ),
+    "nothing.no_step": gettext_noop("no step of a chain would save anything at these costs"),
+    "nothing.errors": gettext_noop(
+        "%(steps)s (with no error at all, %(least)s labels would have been enough)"
+    ),
+    "nothing.loss": gettext_noop("%(steps)s (with no loss at all, %(least)s labels would have been enough)"),
+    "nothing.step": gettext_noop("the safest step of the chain '%(chain)s' already showed %(seen)s"),
+    "nothing.seen_errors": gettext_noop("%(errors)s errors"),
+    "nothing.seen_loss": gettext_noop("a total loss of %(loss)s"),
+    "nothing.seen_taught": gettext_noop("%(seen)s, and %(more)s more among those that taught it"),
+    "nothing.seen_limit": gettext_noop("%(seen)s, and at most %(allowed)s would have passed"),
+    "blank_item": gettext_noop(
+        "Nobody could label 1 item of the calibration set; each counted as an error wherever a model "
+        "labels it, and is delivered blank where people should."
+    ),
+    "blank_items": gettext_noop(
+        "Nobody could label %(blanks)s items of the calibration set; each counted as an error wherever a "
+        "model labels it, and is delivered blank where people should."
+    ),
+    "people_only_is_cheaper": gettext_noop(
+        "People only is cheaper: this run is expected to cost more than having people label every item."
+    ),
+}
+declare(SAYS)

@@ -13,7 +13,7 @@ from routing.core.calibration import Calibration, ObservedLosses, observed_losse
 from routing.core.exact import percent
 from routing.core.grid import ScoreGrid, score_grid
 from routing.core.keys import Thresholds
-from routing.core.messages import Message, say, sentences
+from routing.core.messages import Message, declare, gettext_noop, say, sentences
 from routing.core.plan import Plan
 from routing.core.rules import lexicographic, pointwise_argmin
 from routing.core.search import Search
@@ -145,3 +145,13 @@ def _comparison(
             *([say("compare.scores", tried=tried, scores=scores)] if tried < scores else []),
         ),
     )
+
+
+SAYS = {
+    "compare.rule": gettext_noop(
+        "The rule '%(rule)s' of the paper does not hold its stated level: it can exceed %(epsilon)s more "
+        "often than %(alpha)s of the time. For comparison only."
+    ),
+    "compare.scores": gettext_noop("Thresholds were looked for at %(tried)s of %(scores)s scores."),
+}
+declare(SAYS)

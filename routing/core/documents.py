@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from routing.core.bins import Bins
-from routing.core.calibration import CalibrationRow
+from routing.core.calibration_rows import CalibrationRow
 from routing.core.certificate import FORMAT, VERSION
 from routing.core.chain import Chain, Policy
 from routing.core.exact import plain, to_decimal

@@ -6,7 +6,13 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import floor
 
+from routing.core.messages import CoreError, declare, gettext_noop, say
+
 Number = Decimal | int | str | float
+
+
+class NumberError(CoreError):
+    """What was given is no finite number."""
 
 
 def to_decimal(value: Number) -> Decimal:
@@ -17,18 +23,18 @@ def to_decimal(value: Number) -> Decimal:
 
     Raises
     ------
-    ValueError
+    NumberError
         The value is no finite number.
     """
     if isinstance(value, bool):
-        raise ValueError(f"{value!r} is not a number")
+        raise NumberError(say("number.none", value=repr(value)))
     text = repr(float(value)) if isinstance(value, float) else value
     try:
         number = Decimal(text)
     except (InvalidOperation, TypeError, ValueError) as error:
-        raise ValueError(f"{value!r} is not a number; write it like 0.05") from error
+        raise NumberError(say("number.unreadable", value=repr(value))) from error
     if not number.is_finite():
-        raise ValueError(f"{value!r} is not a finite number")
+        raise NumberError(say("number.infinite", value=repr(value)))
     return number
 
 
@@ -53,3 +59,11 @@ def plain(number: Decimal) -> str:
 def percent(number: Decimal) -> str:
     """A share as a percentage for sentences: 0.05 -> '5 %'."""
     return f"{plain(number * 100)} %"
+
+
+SAYS = {
+    "number.none": gettext_noop("%(value)s is not a number"),
+    "number.unreadable": gettext_noop("%(value)s is not a number; write it like 0.05"),
+    "number.infinite": gettext_noop("%(value)s is not a finite number"),
+}
+declare(SAYS)

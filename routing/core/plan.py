@@ -10,10 +10,10 @@ from math import floor
 from typing import Any, TypeGuard
 
 from routing.core.bounds import BOUNDS, Bound
-from routing.core.exact import error_budget, plain, to_decimal
+from routing.core.exact import NumberError, error_budget, plain, to_decimal
 from routing.core.losses import Loss, make_loss
 from routing.core.losses.base import LossError
-from routing.core.messages import Message, say
+from routing.core.messages import CoreError, Message, declare, gettext_noop, say
 from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES, split_fixed_sequence
 from routing.core.targets import TARGETS, Target
@@ -32,12 +32,12 @@ LARGEST_POOL = 2**53
 """Beyond it a float no longer tells one item more or less."""
 
 
-class PlanError(ValueError):
+class PlanError(CoreError):
     """A plan that cannot be carried out: ``field`` names the part that is wrong, the message what to do."""
 
-    def __init__(self, field: str, message: Message | str) -> None:
-        super().__init__(str(message))
-        self.field, self.message = field, message
+    def __init__(self, field: str, said: Message) -> None:
+        super().__init__(said)
+        self.field = field
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ class Plan:
 def _decimal(field: str, value: Decimal) -> Decimal:
     try:
         number = to_decimal(value)
-    except ValueError as error:
-        raise PlanError(field, f"{field}: {error}") from error
+    except NumberError as error:
+        raise PlanError(field, say("plan.field", field=field, error=error.said)) from error
     if number and not -MAGNITUDE <= number.adjusted() <= MAGNITUDE:
         raise PlanError(field, say("plan.magnitude", field=field, number=str(number), most=MAGNITUDE))
     return number
@@ -262,9 +262,9 @@ def _validate_names(plan: Plan) -> None:
         part = "bound"
         bound = plan.bound_rule()
     except LossError as error:
-        raise PlanError("loss_params", str(error)) from error
+        raise PlanError("loss_params", error.said) from error
     except UnknownNameError as error:
-        raise PlanError(part, str(error)) from error
+        raise PlanError(part, error.said) from error
     refusal = rule.refusal(constant_p=plan.constant_p)
     if refusal:
         raise PlanError("rule", refusal)
@@ -286,3 +286,59 @@ def cost_warnings(plan: Plan) -> tuple[Message, ...]:
         for number in range(1, plan.sources)
         if plan.costs[number] < plan.costs[number - 1]
     )
+
+
+SAYS = {
+    "plan.epsilon": gettext_noop(
+        "epsilon = %(value)s: the share of labels that may differ from people's must lie between 0 and 1, "
+        "both excluded; 0.05 is 5 %%"
+    ),
+    "plan.alpha": gettext_noop(
+        "alpha = %(value)s: the probability of a false certificate must lie between 0 and 1, both "
+        "excluded; 0.05 is 5 %%"
+    ),
+    "plan.p": gettext_noop("p = %(value)s: the probability of asking people must be above 0 and at most 1"),
+    "plan.split_share": gettext_noop(
+        "split_share = %(value)s: the part of the labels that teaches the chain must lie between 0 and 1, "
+        "both excluded; 0.3 is 30 %%"
+    ),
+    "plan.p_min": gettext_noop(
+        "the smallest probability of asking people is %(least)s and their mean %(mean)s: the smallest must "
+        "be above 0 and at most the mean"
+    ),
+    "plan.magnitude": gettext_noop(
+        "%(field)s: %(number)s is too large or too small; give 0, or 1e-%(most)s to 1e%(most)s"
+    ),
+    "plan.size": gettext_noop("%(field)s = %(value)s must be a whole number of at least 1, at most %(most)s"),
+    "plan.m_above_pool": gettext_noop(
+        "m = %(m)s items cannot be drawn from a pool of %(pool)s; choose m at most %(pool)s or import more "
+        "items"
+    ),
+    "plan.pilot": gettext_noop(
+        "the items of a pilot must be a whole number between 0 and the pool's %(pool)s, not %(value)s"
+    ),
+    "plan.nothing_left": gettext_noop(
+        "for the target 'population' thresholds are learnt from items outside the calibration set: m = "
+        "%(m)s and a pilot of %(pilot)s leave none of %(pool)s; choose a smaller m or import more items"
+    ),
+    "plan.no_label": gettext_noop("m p = %(labels)s: fewer than one label is expected; choose a larger m"),
+    "plan.data_set": gettext_noop(
+        "a data set of %(size)s items must hold the %(pool)s of the pool; give the number of both "
+        "together, or leave it out"
+    ),
+    "plan.data_set_target": gettext_noop(
+        "items that people labelled earlier count for the target 'dataset' only, not for '%(target)s'; "
+        "leave the size of the data set out"
+    ),
+    "plan.sources": gettext_noop("a run needs at least two sources: a model and people, people last"),
+    "plan.cost": gettext_noop("the cost per label of source %(source)s is %(cost)s; it cannot be negative"),
+    "plan.people_cost": gettext_noop(
+        "the cost per label of people is 0: there is nothing to save; give it a price"
+    ),
+    "plan.order": gettext_noop(
+        "source %(source)s costs %(cost)s per label, source %(before)s before it %(cost_before)s: sources "
+        "should come cheapest first"
+    ),
+    "plan.field": gettext_noop("%(field)s: %(error)s"),
+}
+declare(SAYS)

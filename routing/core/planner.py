@@ -11,7 +11,7 @@ import numpy as np
 
 from routing.core.bounds import Evidence
 from routing.core.exact import percent, plain
-from routing.core.messages import Message, say, sentences
+from routing.core.messages import Message, declare, gettext_noop, say, sentences
 from routing.core.plan import Plan, validate
 from routing.core.rules import split_fixed_sequence
 from routing.core.targets import counted
@@ -200,3 +200,62 @@ def _said(plan: Plan, first: int, tested: int, least: int, allowed: int, exact: 
     else:
         most = say("outlook.allowed_about", errors=allowed, **wanted)
     return Message(f"outlook.labels{taught}", labels), most
+
+
+SAYS = {
+    "outlook.labels": gettext_noop("About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s)."),
+    "outlook.labels_taught": gettext_noop(
+        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): the first %(first)s teach the "
+        "order of the steps, %(tested)s test it."
+    ),
+    "outlook.too_few": gettext_noop(
+        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): too few to certify %(share)s "
+        "even if the models differ from people on none; at least %(least)s labels are needed."
+    ),
+    "outlook.no_draw": gettext_noop(
+        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): too few to certify %(share)s "
+        "even if the models differ from people on none; no draw of this pool would do."
+    ),
+    "outlook.too_few_taught": gettext_noop(
+        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): the first %(first)s teach the "
+        "order of the steps, %(tested)s test it, which is too few to certify %(share)s even if the models "
+        "differ from people on none; at least %(least)s labels are needed."
+    ),
+    "outlook.no_draw_taught": gettext_noop(
+        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): the first %(first)s teach the "
+        "order of the steps, %(tested)s test it, which is too few to certify %(share)s even if the models "
+        "differ from people on none; no draw of this pool would do."
+    ),
+    "outlook.too_few_mean": gettext_noop(
+        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): too few to certify a mean "
+        "loss of %(epsilon)s even if none shows a loss; at least %(least)s labels are needed."
+    ),
+    "outlook.no_draw_mean": gettext_noop(
+        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): too few to certify a mean "
+        "loss of %(epsilon)s even if none shows a loss; no draw of this pool would do."
+    ),
+    "outlook.too_few_mean_taught": gettext_noop(
+        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): the first %(first)s teach the "
+        "order of the steps, %(tested)s test it, which is too few to certify a mean loss of %(epsilon)s "
+        "even if none shows a loss; at least %(least)s labels are needed."
+    ),
+    "outlook.no_draw_mean_taught": gettext_noop(
+        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): the first %(first)s teach the "
+        "order of the steps, %(tested)s test it, which is too few to certify a mean loss of %(epsilon)s "
+        "even if none shows a loss; no draw of this pool would do."
+    ),
+    "outlook.p_on_average": gettext_noop("%(p)s on average"),
+    "outlook.allowed": gettext_noop(
+        "Thresholds with which the models differ from people on at most %(errors)s of these can be "
+        "certified at %(share)s."
+    ),
+    "outlook.allowed_about": gettext_noop(
+        "Thresholds with which the models differ from people on at most about %(errors)s of these can be "
+        "certified at %(share)s."
+    ),
+    "outlook.allowed_mean": gettext_noop(
+        "Thresholds with which the models show a mean loss of at most about %(mean)s among these can be "
+        "certified at a mean loss of %(epsilon)s."
+    ),
+}
+declare(SAYS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar
 
+from routing.core.messages import CoreError, declare, gettext_noop, say
+
 
 class Named(Protocol):
     """Anything with a name."""
@@ -16,7 +18,7 @@ class Named(Protocol):
 T = TypeVar("T", bound=Named)
 
 
-class UnknownNameError(ValueError):
+class UnknownNameError(CoreError):
     """A name that a registry does not hold."""
 
 
@@ -42,7 +44,9 @@ class Registry(Generic[T]):
             return self._entries[name]
         except KeyError:
             known = ", ".join(self._entries)
-            raise UnknownNameError(f"there is no {self.kind} {name!r}; choose one of: {known}") from None
+            raise UnknownNameError(
+                say("name.unknown", kind=self.kind, name=repr(name), known=known)
+            ) from None
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._entries)
@@ -52,3 +56,9 @@ class Registry(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         return iter(self._entries.values())
+
+
+SAYS = {
+    "name.unknown": gettext_noop("there is no %(kind)s %(name)s; choose one of: %(known)s"),
+}
+declare(SAYS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from routing.core.messages import Message, gettext_noop, sentences
+from routing.core.messages import Message, declare, gettext_noop, sentences
 
 NOT_COUNTED = "not_counted"
 """Code of the sentence that people's own mistakes are not counted."""
@@ -46,3 +46,9 @@ def _template_before_version_3(template: str) -> str:
     for words, earlier in _BEFORE:
         template = template.replace(words, earlier)
     return template
+
+
+SAYS = {
+    "not_counted": gettext_noop("People's own mistakes are not counted."),
+}
+declare(SAYS)

@@ -24,7 +24,8 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
-from routing.core.calibration import Calibration, CalibrationError, CalibrationRow
+from routing.core.calibration import Calibration
+from routing.core.calibration_rows import CalibrationError, CalibrationRow
 from routing.core.certificate import certificate_document
 from routing.core.certify import DEARER, Certification, certify
 from routing.core.console import unread_output

@@ -14,11 +14,13 @@ from rest_framework.response import Response
 from annotation.common.api.base import KeysetPages, ProjectView
 from annotation.common.api.schema import PageQuery, RegisteredField, page_of
 from annotation.common.api.streams import AnyType
-from annotation.jobs.background import JobBody, accepted
-from annotation.labelling.content import MAX_ID
-from annotation.models import User
-from routing.delivery.answers import archive_answer, file_answer
+from annotation.errors import InputError
+from annotation.jobs.serializers import JobBody, accepted
+from annotation.labelling.serializers import MAX_ID
+from annotation.models import Connection, User
 from routing.delivery.deliver import deliver
+from routing.delivery.downloads import archive_response, file_response
+from routing.delivery.exports import export_delivery
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.parts import find_base
 from routing.delivery.queries import DeliveryReport, deliveries_of, delivery_reports
@@ -164,7 +166,7 @@ class DeliveryContent(DeliveryView):
         )
         if (found := file.first()) is None:
             raise Http404
-        return file_answer(request._request, found)
+        return file_response(request._request, found)
 
 
 class DeliveryArchive(DeliveryView):
@@ -173,7 +175,7 @@ class DeliveryArchive(DeliveryView):
     @extend_schema(responses={(200, "application/zip"): OpenApiTypes.BINARY, 304: None})
     def get(self, request: Request, slug: str, delivery_id: int) -> HttpResponseBase:
         """All files in one archive, made while it is sent."""
-        return archive_answer(request._request, self.find(delivery_id))
+        return archive_response(request._request, self.find(delivery_id))
 
 
 def _content(request: Request, report: DeliveryReport) -> dict[str, Any]:
@@ -216,10 +218,52 @@ def _content(request: Request, report: DeliveryReport) -> dict[str, Any]:
 
 
 _ALL = "projects/<slug:slug>/deliveries/"
+
+
+class NewExport(serializers.Serializer[Any]):
+    connection = serializers.IntegerField(min_value=1, max_value=MAX_ID, help_text="Its id.")
+    prefix = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=490,
+        help_text="Folder below that of the connection; without it one named after project and delivery.",
+    )
+    overwrite = serializers.BooleanField(
+        required=False, default=False, help_text="Replace other objects of these names."
+    )
+
+
+class DeliveryExport(DeliveryView):
+    actions = {"POST": "deliveries.make"}
+
+    @extend_schema(request=NewExport, responses={202: JobBody})
+    def post(self, request: Request, slug: str, delivery_id: int) -> Response:
+        """Put all files of the delivery into a bucket, and at last SHA256SUMS. What is there already with the
+        same content stays.
+        """
+        delivery, body = self.find(delivery_id), self.parsed(NewExport)
+        connection = Connection.objects.filter(project=self.access.project, pk=body["connection"]).first()
+        if connection is None:
+            raise InputError("There is no such connection in this project.", where="connection")
+        job = export_delivery(
+            delivery=delivery,
+            connection=connection,
+            user=self.access.user,
+            prefix=body.get("prefix"),
+            overwrite=body["overwrite"],
+        )
+        return accepted(job)
+
+
 urlpatterns = [
     path("projects/<slug:slug>/runs/<row:number>/deliveries/", RunDeliveries.as_view(), name="api_deliver"),
     path(_ALL, DeliveryList.as_view(), name="api_deliveries"),
     path(f"{_ALL}<row:delivery_id>.zip", DeliveryArchive.as_view(), name="api_delivery_zip"),
     path(f"{_ALL}<row:delivery_id>/", DeliveryDetail.as_view(), name="api_delivery"),
     path(f"{_ALL}<row:delivery_id>/files/<path:name>", DeliveryContent.as_view(), name="api_delivery_file"),
+    path(
+        "projects/<slug:slug>/deliveries/<row:delivery_id>/export/",
+        DeliveryExport.as_view(),
+        name="api_delivery_export",
+    ),
 ]

@@ -16,17 +16,18 @@ from rest_framework.response import Response
 from annotation.common.api.base import KeysetPages, ProjectView
 from annotation.common.api.schema import Nothing, PageQuery, page_of
 from annotation.common.api.streams import NDJSON, NdjsonRenderer
-from annotation.jobs.background import JobBody, accepted
+from annotation.jobs.serializers import JobBody, accepted
 from annotation.labelling.queue import BatchProgress
 from annotation.models import User
-from routing.common.api_bodies import RunBody, RunDetails
+from routing.common.api_bodies import MoneyBody, RunBody, RunDetails
 from routing.models import Certificate, Run
-from routing.runs.budget_api import money_of
+from routing.runs.budget import set_budget
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
-from routing.runs.plan_api import RunFields
+from routing.runs.plan_api import RunFields, budget_field
 from routing.runs.queries import Threshold, run_report
 from routing.runs.route import route
+from routing.runs.spending import model_money
 from routing.runs.start import start_run
 from routing.runs.usable_answers import accept_unusable
 
@@ -213,6 +214,38 @@ def _threshold(threshold: Threshold) -> dict[str, Any] | None:
 
 _ALL = "projects/<slug:slug>/runs/"
 _ONE = f"{_ALL}<row:number>/"
+
+
+class BudgetFields(serializers.Serializer[Any]):
+    budget = budget_field()
+
+
+class RunBudget(ProjectView):
+    actions = {"PUT": "runs.edit"}
+
+    @extend_schema(request=BudgetFields, responses=MoneyBody)
+    def put(self, request: Request, slug: str, number: int) -> Response:
+        """Change what the models of a run may cost; null: no limit."""
+        run = self.access.project.runs.filter(number=number).first()
+        if run is None:
+            raise Http404
+        changed = set_budget(run=run, user=cast(User, request.user), **self.parsed(BudgetFields))
+        return Response(money_of(changed))
+
+
+def money_of(run: Run) -> dict[str, Any]:
+    """What the models of a run cost; `left` is null where there is no budget."""
+    money = model_money(run)
+    return {
+        "budget": money.budget,
+        "spent": money.spent,
+        "set_aside": money.under_way,
+        "lost": money.lost,
+        "lost_calls": money.lost_calls,
+        "left": money.left,
+    }
+
+
 urlpatterns = [
     path(_ALL, RunList.as_view(), name="api_runs"),
     path(_ONE, RunDetail.as_view(), name="api_run"),
@@ -222,4 +255,5 @@ urlpatterns = [
     path(f"{_ONE}accept-unusable/", RunAcceptUnusable.as_view(), name="api_run_accept_unusable"),
     path(f"{_ONE}certificate.json", RunCertificate.as_view(), name="api_run_certificate"),
     path(f"{_ONE}draw.jsonl", RunDraw.as_view(), name="api_run_draw"),
+    path("projects/<slug:slug>/runs/<row:number>/budget/", RunBudget.as_view(), name="api_run_budget"),
 ]

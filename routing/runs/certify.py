@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
-from annotation.common.values import Value, as_text
+from annotation.common.value_reader import Value, as_text
 from annotation.errors import ConflictError, JobFailedError
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext
@@ -27,7 +27,8 @@ from annotation.models import Job, Label, Settlement, User, WorkBatch, WorkItem
 from routing.common.states import State, move
 from routing.core.arrays import Floats
 from routing.core.bins import Bins
-from routing.core.calibration import Calibration, CalibrationError, CalibrationRow
+from routing.core.calibration import Calibration
+from routing.core.calibration_rows import CalibrationError, CalibrationRow
 from routing.core.certificate import canonical_bytes, certificate_document, draw_line
 from routing.core.certify import Certification, certify
 from routing.core.chain import Chain

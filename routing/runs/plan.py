@@ -14,14 +14,13 @@ from routing.core import plan as core_plan, planner
 from routing.core.chain import number_of_chains
 from routing.core.exact import plain
 from routing.core.right import MEANING
-from routing.core_language import in_words
+from routing.core_language import in_words, refusal_in_words
 from routing.models import Run, Source
 from routing.models.runs import people_per_item, price_per_item
 from routing.runs.budget import checked_budget
 from routing.runs.plan_fields import (
     Asking,
     PlanFields,
-    as_sentence,
     asking_of,
     refuse_too_fine,
     refuse_unknown_names,
@@ -279,8 +278,7 @@ def build_plan(
         core_plan.validate(plan)
     except core_plan.PlanError as error:
         where = "p_column" if error.field == "p_min" else error.field
-        said = error.message if isinstance(error.message, str) else in_words(error.message)
-        raise InputError(as_sentence(said), where=where) from None
+        raise InputError(refusal_in_words(error), where=where) from None
     return plan, asking
 
 

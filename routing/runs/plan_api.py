@@ -14,7 +14,7 @@ from routing.common.api_bodies import decimal_number, map_of
 from routing.runs.plan import Outlook, outlook
 from routing.runs.plan_fields import columns_of_probabilities
 from routing.runs.plan_options import Option, plan_options
-from routing.sources.usability_api import UsabilityBody, usability_content
+from routing.sources.api import UsabilityBody, usability_content
 
 
 def _share(**options: Any) -> serializers.DecimalField:

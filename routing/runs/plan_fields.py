@@ -1,6 +1,5 @@
 """What a manager chooses for a run, beside what a project allows: losses, and probabilities of asking."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -18,7 +17,6 @@ from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
 from routing.core.rules import RULES, split_fixed_sequence
 
 PLACES = 8
-SYMBOLS = re.compile(r"[a-z_]+( [a-z_])? = ")
 MOST_NESTED = 20
 LARGEST = 2**53
 LOOKED_AT = 50
@@ -242,9 +240,3 @@ def _number(value: object) -> Decimal | None:
 def _places(number: Decimal) -> int:
     exponent = number.normalize().as_tuple().exponent
     return -exponent if isinstance(exponent, int) else 0
-
-
-def as_sentence(text: str) -> str:
-    """A message of the core as a sentence. One that begins with a symbol, "m = 500", keeps it as it is."""
-    begin = text if SYMBOLS.match(text) else f"{text[:1].upper()}{text[1:]}"
-    return f"{begin}."

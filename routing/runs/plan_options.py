@@ -19,7 +19,7 @@ from routing.core.losses.numeric import read_number
 from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES
 from routing.core.targets import TARGETS
-from routing.core_language import in_words, translated
+from routing.core_language import in_words, refusal_in_words, translated
 from routing.embeddings import EMBEDDER, configured
 from routing.models import Source
 from routing.sources.backend_for import backend_for
@@ -107,13 +107,14 @@ def loss_of(project: Project, name: str, params: Mapping[str, Any]) -> ChosenLos
     try:
         params = _with_ours(name, params)
         if TASK_TYPES[project.task_type].several and name in LOSSES and "separator" in params:
-            raise LossError("labels are stored as lists: leave the parameter 'separator' out")
+            raise InputError(
+                _("Labels are stored as lists: leave the parameter 'separator' out."), where="loss_params"
+            )
         return ChosenLoss(name, params, make_loss(name, params))
     except UnknownNameError as error:
-        raise InputError(f"{error}.", where="loss") from None
+        raise InputError(refusal_in_words(error), where="loss") from None
     except LossError as error:
-        message = str(error)
-        raise InputError(f"{message[:1].upper()}{message[1:]}.", where=where) from None
+        raise InputError(refusal_in_words(error), where=where) from None
 
 
 def _with_ours(name: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -123,7 +124,10 @@ def _with_ours(name: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
     ours = {"embedder": EMBEDDER, "model": settings.HYPAC_EMBEDDINGS_MODEL}
     for key, value in params.items():
         if key in ours and value != ours[key]:
-            raise LossError(f"the parameter {key!r} is set by whoever runs this server; leave it out")
+            raise InputError(
+                _("The parameter %(name)r is set by whoever runs this server; leave it out.") % {"name": key},
+                where="loss_params",
+            )
     return {**params, **ours}
 
 

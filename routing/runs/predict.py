@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from annotation.common.ranges import of_items
-from annotation.common.values import reader_of
+from annotation.common.value_reader import reader_of
 from annotation.errors import JobFailedError
 from annotation.jobs.running import JobContext, JobPausedError
 from annotation.models import Item

@@ -8,20 +8,21 @@ from django.db.models import Exists, OuterRef, Subquery
 from django.utils.translation import gettext as _
 
 from annotation.common.bulk import copy_rows
-from annotation.common.values import ValueReader, as_text, reader_of
+from annotation.common.value_reader import ValueReader, as_text, reader_of
 from annotation.errors import InputError
 from annotation.jobs.running import JobContext
 from annotation.labelling.labels_of_record import batches_with_overlap, record_values
 from annotation.models import Label, Project
-from routing.core.losses import Loss, LossError, losses_of
+from routing.core.losses import Loss, losses_of
 from routing.core.registry import UnknownNameError
 from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_score, make_score, score_key
+from routing.core_language import in_words, refusal_in_words
 from routing.models import ItemScore, Prediction, Run, RunSource, Source
 from routing.sources import storable
 from routing.sources.backend_for import backend_for
 from routing.sources.backends.base import shortened
 from routing.sources.score_fields import fields_of, lacking_for
-from routing.sources.visibility import hidden_batches
+from routing.visibility import hidden_batches
 
 # More than enough for a few coefficients, and quick enough for a page that says at once what is missing.
 MAX_EXAMPLES = 5_000
@@ -79,7 +80,7 @@ def resolve_score(
         needed = fields_read(name, given)
     except UnknownNameError as error:
         where = "score" if name not in SCORES else "score_params"
-        raise InputError(f"{str(error)[:1].upper()}{str(error)[1:]}.", where=where) from None
+        raise InputError(refusal_in_words(error), where=where) from None
     except ScoreError as error:
         raise _refused(error) from None
     if refusal := lacking_for(first_source, backend.fields, needed, name):
@@ -92,7 +93,8 @@ def resolve_score(
 
 
 def _refused(error: ScoreError) -> InputError:
-    return InputError(_("This score cannot be used: %(error)s.") % {"error": error}, where="score_params")
+    words = _("This score cannot be used: %(error)s.") % {"error": in_words(error.said)}
+    return InputError(words, where="score_params")
 
 
 def _examples(project: Project, source: Source, loss: Loss | None) -> list[Example]:
@@ -136,10 +138,7 @@ def _records(project: Project, item_ids: Sequence[int], hidden: Collection[int])
 def _wrong(labels: Sequence[Any], answers: Sequence[Any], loss: Loss | None) -> list[bool]:
     if loss is None or not labels:
         return [answer != label for label, answer in zip(labels, answers, strict=True)]
-    try:
-        losses = losses_of(loss, [as_text(label) for label in labels], [as_text(value) for value in answers])
-    except LossError as error:
-        raise ScoreError(f"what it is learnt from has no loss: {error}") from error
+    losses = losses_of(loss, [as_text(label) for label in labels], [as_text(value) for value in answers])
     return [bool(value) for value in losses > (0 if loss.binary else losses.mean())]
 
 

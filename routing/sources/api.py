@@ -5,6 +5,7 @@ A key of a model's server can be given and removed; no answer holds it.
 
 from typing import Any, cast
 
+from django.http import Http404
 from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
@@ -19,11 +20,48 @@ from routing.common.api_bodies import decimal_number, map_of
 from routing.models import ModelPrice, Source
 from routing.sources import prompts_api as prompts
 from routing.sources.manage import delete_source, save_source
+from routing.sources.prices import MOST_CHARACTERS, delete_price, save_price
 from routing.sources.prompts_api import PromptBody
 from routing.sources.score_fields import offered_scores
-from routing.sources.usability import look_at_one
-from routing.sources.usability_api import UsabilityBody, usability_content
-from routing.sources.warnings import warnings_of
+from routing.sources.usability import Usability, look_at_one
+from routing.sources.warnings import in_words, warnings_of
+
+
+class UnusableBody(serializers.Serializer[Any]):
+    """Answers that cannot be used for one kind of reason; `examples` are some of them, of no named item."""
+
+    code = serializers.CharField()
+    words = serializers.CharField()
+    count = serializers.IntegerField()
+    examples = serializers.ListField(child=serializers.CharField())
+
+
+class UsabilityBody(serializers.Serializer[Any]):
+    """How many of `looked_at` answers can be used. `basis` is `columns`, `sent`, `run` or `try`, and empty
+    where nothing is known; `items` is what they stand for. `asks`: a run of it has to be confirmed.
+    """
+
+    source = serializers.CharField()  # type: ignore[assignment]
+    position = serializers.IntegerField()
+    basis = serializers.CharField(allow_blank=True)
+    looked_at = serializers.IntegerField()
+    items = serializers.IntegerField()
+    usable = serializers.IntegerField()
+    reasons = UnusableBody(many=True)
+    score_values = serializers.IntegerField(allow_null=True)
+    sentence = serializers.CharField(allow_blank=True)
+    asks = serializers.BooleanField()
+
+
+def usability_content(seen: Usability) -> dict[str, Any]:
+    names = ("source", "position", "basis", "looked_at", "items", "usable", "score_values", "asks")
+    return {name: getattr(seen, name) for name in names} | {
+        "reasons": [
+            {"code": one.code, "words": one.words, "count": one.count, "examples": list(one.examples)}
+            for one in seen.reasons
+        ],
+        "sentence": in_words(seen),
+    }
 
 
 class SourceFields(serializers.Serializer[Any]):
@@ -172,7 +210,83 @@ def _usability(source: Source) -> dict[str, Any] | None:
         return None
 
 
+class PriceFields(serializers.Serializer[Any]):
+    """What `save_price` takes; what is allowed it says itself, naming the field."""
+
+    name = serializers.CharField(max_length=MOST_CHARACTERS)
+    cost_function = serializers.CharField(max_length=40)
+    prices = serializers.DictField(child=serializers.CharField(max_length=40), default=dict)
+
+
+class PriceBody(serializers.Serializer[Any]):
+    """A line of the price list; `sources` are the ids of those that follow it."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    cost_function = serializers.CharField()
+    prices = map_of(serializers.CharField())
+    sources = serializers.ListField(child=serializers.IntegerField())
+
+
+class PriceList(ProjectView):
+    actions = {"GET": "sources.edit", "POST": "sources.edit"}
+
+    @extend_schema(responses=list_of(PriceBody))
+    def get(self, request: Request, slug: str) -> Response:
+        rows = self.access.project.model_prices.prefetch_related("sources")
+        return Response({"results": [_price_content(row) for row in rows]})
+
+    @extend_schema(request=PriceFields, responses={201: PriceBody})
+    def post(self, request: Request, slug: str) -> Response:
+        price = save_price(
+            project=self.access.project, user=cast(User, request.user), **self.parsed(PriceFields)
+        )
+        return Response(_price_content(price), status=status.HTTP_201_CREATED)
+
+
+class PriceDetail(ProjectView):
+    actions = {"GET": "sources.edit", "PUT": "sources.edit", "DELETE": "sources.edit"}
+
+    @extend_schema(responses=PriceBody)
+    def get(self, request: Request, slug: str, price_id: int) -> Response:
+        return Response(_price_content(self._find(price_id)))
+
+    @extend_schema(request=PriceFields, responses=PriceBody)
+    def put(self, request: Request, slug: str, price_id: int) -> Response:
+        """Change the line and, with it, the sources that name it."""
+        price = save_price(
+            project=self.access.project,
+            user=cast(User, request.user),
+            price=self._find(price_id),
+            **self.parsed(PriceFields),
+        )
+        return Response(_price_content(price))
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, slug: str, price_id: int) -> Response:
+        delete_price(price=self._find(price_id), user=cast(User, request.user))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    def _find(self, price_id: int) -> ModelPrice:
+        price = self.access.project.model_prices.filter(pk=price_id).first()
+        if price is None:
+            raise Http404
+        return price
+
+
+def _price_content(price: ModelPrice) -> dict[str, Any]:
+    return {
+        "id": price.pk,
+        "name": price.name,
+        "cost_function": price.cost_function,
+        "prices": price.prices,
+        "sources": [source.pk for source in price.sources.all()],
+    }
+
+
 urlpatterns = [
     path("projects/<slug:slug>/sources/", SourceList.as_view(), name="api_sources"),
     path("projects/<slug:slug>/sources/<row:source_id>/", SourceDetail.as_view(), name="api_source"),
+    path("projects/<slug:slug>/prices/", PriceList.as_view(), name="api_prices"),
+    path("projects/<slug:slug>/prices/<row:price_id>/", PriceDetail.as_view(), name="api_price"),
 ]

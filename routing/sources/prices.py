@@ -15,6 +15,7 @@ from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User
 from routing.core.costs import COSTS, SECONDS, TOKENS_IN, TOKENS_OUT, Cost, CostError, read_prices
 from routing.core.registry import UnknownNameError
+from routing.core_language import refusal_in_words
 from routing.models import ModelPrice, Source
 from routing.sources.backend_for import backend_for
 
@@ -140,7 +141,7 @@ def prices_as_stored(function: Cost, prices: Mapping[str, Any]) -> dict[str, str
     try:
         read = read_prices(function, prices)
     except CostError as error:
-        raise InputError(f"{str(error)[:1].upper()}{str(error)[1:]}.", where=error.where) from None
+        raise InputError(refusal_in_words(error), where=error.where) from None
     return {key: f"{value:f}" for key, value in read.items()}
 
 

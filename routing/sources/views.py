@@ -1,23 +1,30 @@
 """The pages of the models of a project, its price list, and of sending in what a model answered elsewhere."""
 
 from collections.abc import Sequence
+from typing import Any
 
+from django import forms
+from django.conf import settings
 from django.contrib import messages
+from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_lazy
 
-from annotation.common.access import ProjectRequest, needs, refusals_as_messages
+from annotation.common.access import ProjectRequest, needs, refusals_as_messages, takes_files
 from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Project
 from annotation.projects.manage import update_project
-from routing.models import Source
+from routing.core_language import translated
+from routing.models import ModelPrice, Source
 from routing.sources.backends import backend_classes, backends_that
-from routing.sources.forms import PeopleForm, SourceForm, SuggestedForm, charged
+from routing.sources.backends.uploaded.lines import OPENAI_BATCH, PREDICTIONS
+from routing.sources.forms import PeopleForm, SourceForm, SuggestedForm, charged, counted, price_text_field
 from routing.sources.manage import delete_source, move_source, save_source
+from routing.sources.prices import MOST_CHARACTERS, delete_price, save_price
 from routing.sources.prompt_versions import prompted
-from routing.sources.sent_answers import takes_answers
+from routing.sources.sent_answers import KIND, send_answers, sent_so_far, store_answers_file, takes_answers
 from routing.sources.suggested import add_suggested, not_offered, suggested_sources
 from routing.sources.trials import cost_of_tries
 from routing.sources.usability import Usability, look_at, look_at_one
@@ -166,3 +173,155 @@ def _described(source: Source) -> str:
     if declared is None or not declared.told_by:
         return ", ".join(str(value) for value in source.params.values())
     return " · ".join(str(source.params[name]) for name in declared.told_by if source.params.get(name))
+
+
+class PriceForm(forms.Form):
+    """One line. Each way of counting has prices of its own; only those of the chosen one count."""
+
+    name = forms.CharField(
+        label=gettext_lazy("Model or machine"),
+        max_length=MOST_CHARACTERS,
+        help_text=gettext_lazy("For example the model's name as its provider lists it, or the type of GPU."),
+    )
+    cost_function = forms.ChoiceField(
+        label=gettext_lazy("How it is charged"),
+        initial="api_price",
+        widget=forms.Select(attrs={"data-shows": "cost_function"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["cost_function"].choices = [(cost.name, translated(cost.title)) for cost in counted()]  # type: ignore[attr-defined]
+        for cost in counted():
+            for price in cost.prices:
+                self.fields[price.name] = price_text_field(price)
+
+    def values(self) -> dict[str, Any]:
+        """Arguments of `save_price`."""
+        data = self.cleaned_data
+        names = [price.name for cost in counted(data["cost_function"]) for price in cost.prices]
+        prices = {name: data[name] for name in names if data[name]}
+        return {"name": data["name"], "cost_function": data["cost_function"], "prices": prices}
+
+    def costs(self) -> list[dict[str, Any]]:
+        """Each way of counting in words, with the fields of its prices."""
+        return [
+            {
+                "name": cost.name,
+                "title": translated(cost.title),
+                "summary": translated(cost.summary),
+                "fields": [self[price.name] for price in cost.prices],
+            }
+            for cost in counted()
+        ]
+
+
+@needs("sources.edit", "GET", "POST")
+def prices(request: ProjectRequest) -> HttpResponseBase:
+    """The list, and a form that adds a line to it."""
+    return _page(request, None)
+
+
+@needs("sources.edit", "GET", "POST")
+def price_edit(request: ProjectRequest, price_id: int) -> HttpResponseBase:
+    return _page(request, _price(request, price_id))
+
+
+@needs("sources.edit", "POST")
+def price_delete(request: ProjectRequest, price_id: int) -> HttpResponseBase:
+    price = _price(request, price_id)
+    with refusals_as_messages(request):
+        delete_price(price=price, user=request.user)
+        messages.success(request, _("%(name)s is removed.") % {"name": price.name})
+    return redirect("prices", request.access.project.slug)
+
+
+def _page(request: ProjectRequest, price: ModelPrice | None) -> HttpResponseBase:
+    project = request.access.project
+    stored = {"name": price.name, "cost_function": price.cost_function, **price.prices} if price else None
+    form = PriceForm(request.POST or None, initial=stored)
+    if request.method == "POST" and form.is_valid():
+        try:
+            saved = save_price(project=project, user=request.user, price=price, **form.values())
+        except HypacError as error:
+            add_error(form, error)
+        else:
+            messages.success(request, _("%(name)s is saved.") % {"name": saved.name})
+            return redirect("prices", project.slug)
+    rows = project.model_prices.prefetch_related("sources")
+    return render(
+        request,
+        "routing/sources/model_prices.html",
+        {
+            "rows": [(row, charged(row), list(row.sources.all())) for row in rows],
+            "form": form,
+            "price": price,
+            "step": "sources",
+        },
+    )
+
+
+def _price(request: ProjectRequest, price_id: int) -> ModelPrice:
+    return get_object_or_404(ModelPrice, project=request.access.project, pk=price_id)
+
+
+RECENT = 5
+
+
+class PredictionsForm(forms.Form):
+    file = forms.FileField(
+        label=gettext_lazy("File"), widget=forms.FileInput(attrs={"accept": ".jsonl,.ndjson,.json,.txt"})
+    )
+    format = forms.ChoiceField(
+        label=gettext_lazy("What its lines are"),
+        required=False,
+        choices=(
+            ("", gettext_lazy("As the lines themselves tell")),
+            (PREDICTIONS, gettext_lazy("Predictions, one JSON object a line")),
+            (OPENAI_BATCH, gettext_lazy("Output of an OpenAI batch")),
+        ),
+    )
+
+    def clean_file(self) -> Any:
+        file = self.cleaned_data["file"]
+        if file.size > settings.HYPAC_MAX_UPLOAD_BYTES:
+            raise forms.ValidationError(
+                gettext_lazy("The file is larger than this server accepts. Split it.")
+            )
+        return file
+
+
+@takes_files
+@needs("sources.edit", "GET", "POST")
+def source_predictions(request: ProjectRequest, source_id: int) -> HttpResponseBase:
+    """How many answers are there; a POST takes in a file of them."""
+    project = request.access.project
+    source = get_object_or_404(Source.objects.select_related("project"), project=project, pk=source_id)
+    if not takes_answers(source):
+        raise Http404
+    form = PredictionsForm(request.POST or None, request.FILES or None)
+    if request.method == "POST" and form.is_valid():
+        file = form.cleaned_data["file"]
+        try:
+            stored = store_answers_file(project=project, content=file, name=file.name)
+            job = send_answers(
+                source=source,
+                user=request.user,
+                stored_file=stored,
+                format_name=form.cleaned_data["format"],
+            )
+        except HypacError as error:
+            add_error(form, error)
+        else:
+            return redirect("job", project.slug, job.pk)
+    return render(
+        request,
+        "routing/sources/predictions.html",
+        {
+            "source": source,
+            "form": form,
+            "sent": sent_so_far(source),
+            "jobs": project.jobs.filter(kind=KIND, unique_key=f"{KIND}:{source.pk}").order_by("-id")[:RECENT],
+            "step": "sources",
+        },
+    )

@@ -7,7 +7,8 @@ from decimal import Decimal
 import numpy as np
 
 from routing.core.bins import Bins
-from routing.core.calibration import Calibration, CalibrationRow
+from routing.core.calibration import Calibration
+from routing.core.calibration_rows import CalibrationRow
 from routing.core.certificate import canonical_bytes, certificate_document, draw_line
 from routing.core.certify import Certification, certify
 from routing.core.chain import Chain, build_chains, cut_slices

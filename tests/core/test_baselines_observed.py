@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from routing.core.baselines import BASELINES
 from routing.core.baselines.observed import Observed, Sample, compare_baselines
-from routing.core.calibration import Calibration, CalibrationRow
+from routing.core.calibration import Calibration
+from routing.core.calibration_rows import CalibrationRow
 from routing.core.plan import Plan
 from tests.core.certificates import DRAWN, SIZE, make_run
 from tests.core.worlds import plan_of

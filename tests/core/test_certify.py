@@ -9,11 +9,8 @@ import pytest
 from scipy.stats import hypergeom
 
 from routing.core.bounds import BOUNDS
-from routing.core.calibration import (
-    Calibration,
-    CalibrationError,
-    observed_losses,
-)
+from routing.core.calibration import Calibration, observed_losses
+from routing.core.calibration_rows import CalibrationError
 from routing.core.certify import certify, compare, feasible_region, risk_path
 from routing.core.chain import build_chains
 from routing.core.keys import V_MAX, Key, pack_thresholds

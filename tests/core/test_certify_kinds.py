@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 
 from routing.core.arrays import Floats, Keys
-from routing.core.calibration import (
-    Calibration,
-    CalibrationError,
-    ObservedLosses,
-    observed_losses,
-    sorted_losses,
-)
+from routing.core.calibration import Calibration, ObservedLosses, observed_losses, sorted_losses
+from routing.core.calibration_rows import CalibrationError
 from routing.core.certify import certify, risk_path, select
 from routing.core.losses import make_loss
 from routing.core.plan import Plan
@@ -161,7 +156,7 @@ class Given:
 @pytest.mark.parametrize(
     ("value", "binary", "words"),
     [
-        (1.5, False, r"gave 1.5, outside its range \[0, 1.0\]"),
+        (1.5, False, r"gave 1.5, outside its range \[0, 1\]"),
         (float("nan"), False, "gave nan, outside"),
         (0.5, True, "gave 0.5, but says that it is 0 or 1 only"),
     ],

@@ -7,7 +7,8 @@ import pytest
 
 from routing.core.baselines import BASELINES
 from routing.core.baselines.observed import Observed, Sample, compare_baselines
-from routing.core.calibration import Calibration, CalibrationRow
+from routing.core.calibration import Calibration
+from routing.core.calibration_rows import CalibrationRow
 from routing.core.plan import Plan
 
 

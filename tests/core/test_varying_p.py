@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 
 from routing.core.bounds import BOUNDS
-from routing.core.calibration import CalibrationError, ObservedLosses, observed_losses, sorted_losses
+from routing.core.calibration import ObservedLosses, observed_losses, sorted_losses
+from routing.core.calibration_rows import CalibrationError
 from routing.core.certify import certify_losses, risk_path
 from routing.core.keys import pack_thresholds
 from routing.core.losses import make_loss

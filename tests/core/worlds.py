@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from routing.core.calibration import Calibration, CalibrationRow
+from routing.core.calibration import Calibration
+from routing.core.calibration_rows import CalibrationRow
 from routing.core.chain import Chain, Policy
 from routing.core.keys import V_MAX, Key, Thresholds
 from routing.core.plan import Plan

@@ -12,7 +12,7 @@ from routing.core.arrays import Floats, Ints
 from routing.core.baselines.base import Labelled
 from routing.core.calibration import cumulative
 from routing.core.cascade import Decision, Stage
-from routing.core.messages import Message, say
+from routing.core.messages import Message, declare, gettext_noop, say
 
 PLACES = 60
 """With three models or more, at most so many scores are tried for each threshold but the last."""
@@ -87,3 +87,11 @@ def _total(sums: Floats, places: Ints) -> Floats:
         total += sums[places[:, k], k] - sums[start, k]
         start = places[:, k]
     return total
+
+
+SAYS = {
+    "baseline.coannotating": gettext_noop(
+        "The cheapest thresholds whose observed error is at most epsilon, without any bound."
+    ),
+}
+declare(SAYS)

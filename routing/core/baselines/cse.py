@@ -12,7 +12,7 @@ from scipy import special
 from routing.core.arrays import Floats
 from routing.core.baselines.base import Labelled
 from routing.core.cascade import Decision, Stage
-from routing.core.messages import Message, say
+from routing.core.messages import Message, declare, gettext_noop, say
 
 
 @dataclass(frozen=True)
@@ -63,3 +63,21 @@ def _limit(score: Floats, loss: Floats, epsilon: float, level: float) -> float:
     failures = np.flatnonzero(~rejected)
     count = int(failures[0]) if len(failures) else len(ends)
     return float(score[order][ends[count - 1]]) if count else -np.inf
+
+
+SAYS = {
+    "baseline.cse": gettext_noop(
+        "Each model labels what it is sure enough of by its own score; people label the rest."
+    ),
+    "baseline.score_missing": gettext_noop(
+        "'%(baseline)s' needs a score of every model itself, and model %(model)s has none (a column "
+        "conf%(model)s or u%(model)s)"
+    ),
+    "baseline.needs_binary": gettext_noop(
+        "'%(baseline)s' uses the exact binomial test, which needs a loss of 0 or 1"
+    ),
+    "baseline.needs_constant_p": gettext_noop(
+        "'%(baseline)s' uses the exact binomial test, which needs one probability of asking"
+    ),
+}
+declare(SAYS)

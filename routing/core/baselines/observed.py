@@ -12,9 +12,10 @@ import numpy as np
 from routing.core.arrays import Bools, Floats, Ints
 from routing.core.baselines import BASELINES, Baseline, Labelled
 from routing.core.bounds import BOUNDS, Evidence
-from routing.core.calibration import Calibration, CalibrationRow, losses_of_answers
+from routing.core.calibration import Calibration, losses_of_answers
+from routing.core.calibration_rows import CalibrationRow
 from routing.core.cascade import Decision
-from routing.core.messages import Message, say, sentences
+from routing.core.messages import Message, declare, gettext_noop, say, sentences
 from routing.core.plan import Plan
 
 
@@ -228,3 +229,19 @@ def _losses(rows: Sequence[CalibrationRow], plan: Plan) -> tuple[Floats, Floats,
         later = loss[:, model + 1] if model + 1 < models else 0.0
         loss[:, model] = np.where(usable[:, model], alone[:, model], later)
     return loss, alone, usable
+
+
+SAYS = {
+    "baseline.not_held": gettext_noop(
+        "It does not hold the stated level for the error of what is delivered."
+    ),
+    "baseline.run_score_missing": gettext_noop(
+        "it needs an own score of a later model on every item that it looks at, and there is none"
+    ),
+    "baseline.run_score_in_part": gettext_noop(
+        "it needs an own score of a later model on every item that it looks at, and where the "
+        "probabilities of asking vary, later models answered only for the drawn items that people were "
+        "asked about"
+    ),
+}
+declare(SAYS)

@@ -9,7 +9,7 @@ import numpy as np
 
 from routing.core.baselines.base import Labelled
 from routing.core.cascade import Decision, Stage
-from routing.core.messages import Message, say
+from routing.core.messages import Message, declare, gettext_noop, say
 
 
 @dataclass(frozen=True)
@@ -44,3 +44,13 @@ class BestSingleModel:
         weighted = np.where(sample.asked[:, None], sample.alone / sample.p[:, None], 0.0)
         model = int(np.argmin(weighted.sum(axis=0)))
         return Decision((model,), (Stage(model, None),))
+
+
+SAYS = {
+    "baseline.people_only": gettext_noop("People label everything."),
+    "baseline.best_single_model": gettext_noop(
+        "The model with the fewest errors on the asked items labels everything."
+    ),
+    "baseline.needs_a_model": gettext_noop("'best_single_model' needs a model"),
+}
+declare(SAYS)

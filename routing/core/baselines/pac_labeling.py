@@ -10,7 +10,7 @@ import numpy as np
 from routing.core.baselines.base import Labelled
 from routing.core.bounds import BOUNDS, Evidence
 from routing.core.cascade import NO_TIES, Decision, Stage
-from routing.core.messages import Message, say
+from routing.core.messages import Message, declare, gettext_noop, say
 
 
 @dataclass(frozen=True)
@@ -60,3 +60,16 @@ class PacLabeling:
         feasible = np.flatnonzero(upper <= epsilon)
         limit = float(score[order][last[feasible[-1]]]) if len(feasible) else -np.inf
         return Decision((self.model,), (Stage(self.model, self.model, limit, NO_TIES),))
+
+
+SAYS = {
+    "baseline.pac_labeling": gettext_noop(
+        "Model %(model)s labels where its own score is below one threshold, else people."
+    ),
+    "baseline.own_score_missing": gettext_noop(
+        "'%(baseline)s' needs a score of model %(model)s itself, and the table has none (a column "
+        "conf%(model)s or u%(model)s)"
+    ),
+    "baseline.needs_models": gettext_noop("'%(baseline)s' needs %(models)s models; the table has %(there)s"),
+}
+declare(SAYS)

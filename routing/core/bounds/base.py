@@ -17,7 +17,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from routing.core.arrays import Floats, Ints
-from routing.core.messages import Message
+from routing.core.messages import Message, declare, gettext_noop
 
 BISECTIONS = 60
 """Halvings of [0, B]: 2**-60 is below the spacing of a float64 near any risk that matters."""
@@ -274,3 +274,12 @@ def as_array(r: Risk, size: int) -> Floats:
     if isinstance(r, Fraction):
         return np.full(size, float(r))
     return np.broadcast_to(np.asarray(r, dtype=np.float64), (size,)).astype(np.float64)
+
+
+SAYS = {
+    "bound.constant_p": gettext_noop(
+        "the bound '%(bound)s' needs one probability of asking for all items; use '%(use)s'"
+    ),
+    "bound.binary": gettext_noop("the bound '%(bound)s' needs a loss of 0 or 1; use '%(use)s'"),
+}
+declare(SAYS)

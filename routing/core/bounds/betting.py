@@ -12,7 +12,7 @@ import numpy as np
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array, evenly, recommended
 from routing.core.bounds.wealth import Path
-from routing.core.messages import Message, gettext_noop, say
+from routing.core.messages import Message, declare, gettext_noop, say
 
 FETCHED = 1 << 20
 """Losses asked from `Evidence.rows` at a time: bounds the memory."""
@@ -184,3 +184,15 @@ class PaperBetting(Betting):
         every = np.zeros((len(rows), evidence.drawn))
         every[:, places] = rows / evidence.loss_bound
         return every
+
+
+SAYS = {
+    "bound.constant_p_for": gettext_noop(
+        "the bound '%(bound)s' needs one probability of asking for all items for the target '%(target)s'; "
+        "use '%(use)s'"
+    ),
+    "bound.paper": gettext_noop(
+        "the bound '%(bound)s' is there to reproduce the paper and never certifies; use '%(use)s'"
+    ),
+}
+declare(SAYS)

@@ -11,7 +11,7 @@ from scipy import special
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array, recommended
-from routing.core.messages import Message, gettext_noop, say
+from routing.core.messages import Message, declare, gettext_noop, say
 
 
 class Binomial(Bound):
@@ -68,3 +68,11 @@ class Binomial(Bound):
         while special.bdtr(0, n, float(epsilon)) > alpha:
             n += 1
         return n
+
+
+SAYS = {
+    "bound.population": gettext_noop(
+        "the bound '%(bound)s' is for the target 'population', not '%(target)s'; use '%(use)s'"
+    ),
+}
+declare(SAYS)

@@ -12,7 +12,7 @@ from scipy import special
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array, recommended
-from routing.core.messages import Message, gettext_noop, say
+from routing.core.messages import Message, declare, gettext_noop, say
 
 
 class CentralLimit(Bound):
@@ -67,3 +67,12 @@ class CentralLimit(Bound):
     ) -> int:
         """One: without an observed loss it "passes" whatever the sample, which is why it never certifies."""
         return 1
+
+
+SAYS = {
+    "bound.limit": gettext_noop(
+        "the bound '%(bound)s' holds only in the limit of many labels and cannot certify anything; use "
+        "'%(use)s'"
+    ),
+}
+declare(SAYS)

@@ -8,7 +8,7 @@ import numpy as np
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array, recommended
-from routing.core.messages import Message, gettext_noop, say
+from routing.core.messages import Message, declare, gettext_noop, say
 
 
 class EmpiricalBernstein(Bound):
@@ -59,3 +59,12 @@ class EmpiricalBernstein(Bound):
         deviations = np.maximum(evidence.weighted_mean_square - evidence.weighted_mean**2, 0.0)
         spread = np.sqrt(2 * deviations / (m - 1))  # 2 V / m, V = m / (m - 1) times the mean deviation
         return spread, 7 * evidence.loss_bound / (3 * (m - 1) * evidence.smallest_p)
+
+
+SAYS = {
+    "bound.independent": gettext_noop(
+        "the bound '%(bound)s' is for the target 'population', where rows are independent, not for "
+        "'%(target)s'; use '%(use)s'"
+    ),
+}
+declare(SAYS)

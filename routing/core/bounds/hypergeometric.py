@@ -13,7 +13,7 @@ import numpy as np
 from routing.core.arrays import Bools, Floats, Ints
 from routing.core.bounds.base import Bound, Evidence, Risk, recommended
 from routing.core.bounds.tails import tail
-from routing.core.messages import Message, gettext_noop, say
+from routing.core.messages import Message, declare, gettext_noop, say
 
 SECTIONS = 32
 """Parts into which one step of a search cuts its interval: one call of `tail` costs little more for many."""
@@ -129,3 +129,11 @@ class Hypergeometric(Bound):
         """Least n with P[Hyp(N, E + 1, n) = 0] <= alpha, by bisection: the probability falls with n."""
         marked = floor(epsilon * pool_size) + 1
         return last_true(lambda asked: tail(pool_size, marked, asked, 0) > alpha, 0, pool_size) + 1
+
+
+SAYS = {
+    "bound.finite": gettext_noop(
+        "the bound '%(bound)s' is for a finite pool, not for 'population'; use '%(use)s'"
+    ),
+}
+declare(SAYS)

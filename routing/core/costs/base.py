@@ -7,19 +7,25 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
 
+from routing.core.messages import CoreError, Message, Term, declare, gettext_noop, say
+
 TOKENS_IN, TOKENS_OUT, SECONDS = "tokens_in", "tokens_out", "seconds"
-USAGE = (TOKENS_IN, TOKENS_OUT, SECONDS)
-"""What can be known about a call: tokens read, tokens generated (a count each), duration in seconds."""
+USAGE = {
+    TOKENS_IN: gettext_noop("tokens read"),
+    TOKENS_OUT: gettext_noop("tokens generated"),
+    SECONDS: gettext_noop("seconds"),
+}
+"""What can be known about a call, two counts and a duration, with its words."""
 
 MAGNITUDE = 12
 """A price has its first digit at most this many places before or after the point."""
 
 
-class CostError(ValueError):
+class CostError(CoreError):
     """A cost that cannot be computed; ``where`` names the price or the usage at fault."""
 
-    def __init__(self, message: str, where: str) -> None:
-        super().__init__(message)
+    def __init__(self, said: Message, where: str) -> None:
+        super().__init__(said)
         self.where = where
 
 
@@ -67,24 +73,29 @@ def price_of(price: Price, prices: Mapping[str, Decimal]) -> Decimal:
     """The price among ``prices``, or its default; raises `CostError` where there is none that can be used."""
     value = prices.get(price.name, price.default)
     if value is None:
-        raise CostError(f"the {price.title} is needed", price.name)
+        raise _refused(price, "cost.needed")
     if not value.is_finite() or value < 0:
-        raise CostError(f"the {price.title} must be a number of at least 0, not {value}", price.name)
+        raise _refused(price, "cost.negative", value)
     if value and not -MAGNITUDE <= value.adjusted() <= MAGNITUDE:
-        raise CostError(f"the {price.title} must be 0, or between 1e-12 and 1e12, not {value}", price.name)
+        raise _refused(price, "cost.magnitude", value)
     if price.above_zero and value == 0:
-        raise CostError(f"the {price.title} must be above 0", price.name)
+        raise _refused(price, "cost.above_zero")
     return value
+
+
+def _refused(price: Price, code: str, value: object = None) -> CostError:
+    said = say(code, price=Term(price.title), value=str(value))
+    return CostError(said, price.name)
 
 
 def used(name: str, usage: Mapping[str, Decimal]) -> Decimal:
     """What the call used of ``name``; raises `CostError` where that is not known."""
     value = usage.get(name)
-    words = {TOKENS_IN: "tokens read", TOKENS_OUT: "tokens generated", SECONDS: "seconds"}.get(name, name)
+    words = Term(USAGE.get(name, name))
     if value is None:
-        raise CostError(f"the number of {words} is not known", name)
+        raise CostError(say("cost.usage_unknown", usage=words), name)
     if not value.is_finite() or value < 0:
-        raise CostError(f"the number of {words} must be at least 0, not {value}", name)
+        raise CostError(say("cost.usage_negative", usage=words, value=str(value)), name)
     return value
 
 
@@ -98,18 +109,36 @@ def read_prices(cost: Cost, stored: Mapping[str, Any]) -> dict[str, Decimal]:
     read = {}
     for name, value in stored.items():
         if name not in known:
-            knows = f"it has {', '.join(known)}" if known else "it has none"
-            raise CostError(f"the cost function {cost.name!r} has no price {str(name)[:40]!r}; {knows}", name)
+            said = say(
+                "cost.price_unknown" if known else "cost.no_prices",
+                cost=repr(cost.name),
+                name=repr(str(name)[:40]),
+                known=", ".join(known),
+            )
+            raise CostError(said, name)
         if value is None or value == "":
             continue
         if isinstance(value, bool | float):
-            raise CostError(f"the {known[name].title} must be written as text, such as '0.002'", name)
+            raise _refused(known[name], "cost.not_text")
         try:
             read[name] = Decimal(str(value).strip())
         except InvalidOperation:
-            raise CostError(
-                f"the {known[name].title} must be a number such as 0.002, not {str(value)[:40]!r}", name
-            ) from None
+            raise _refused(known[name], "cost.no_number", repr(str(value)[:40])) from None
     for price in cost.prices:
         price_of(price, read)
     return read
+
+
+SAYS = {
+    "cost.needed": gettext_noop("the %(price)s is needed"),
+    "cost.negative": gettext_noop("the %(price)s must be a number of at least 0, not %(value)s"),
+    "cost.magnitude": gettext_noop("the %(price)s must be 0, or between 1e-12 and 1e12, not %(value)s"),
+    "cost.above_zero": gettext_noop("the %(price)s must be above 0"),
+    "cost.usage_unknown": gettext_noop("the number of %(usage)s is not known"),
+    "cost.usage_negative": gettext_noop("the number of %(usage)s must be at least 0, not %(value)s"),
+    "cost.price_unknown": gettext_noop("the cost function %(cost)s has no price %(name)s; it has %(known)s"),
+    "cost.no_prices": gettext_noop("the cost function %(cost)s has no price %(name)s; it has none"),
+    "cost.not_text": gettext_noop("the %(price)s must be written as text, such as '0.002'"),
+    "cost.no_number": gettext_noop("the %(price)s must be a number such as 0.002, not %(value)s"),
+}
+declare(SAYS)

@@ -14,6 +14,7 @@ from routing.core.arrays import Bools, Floats
 from routing.core.experiment.columns import Columns, open_columns
 from routing.core.experiment.table import Table, TableError
 from routing.core.losses import Loss, LossError, losses_of, make_loss
+from routing.core.losses.base import IN_ROW
 
 MOST_MODELS = 99
 PER_MODEL = ("pred", "loss", "conf", "u", "cost")
@@ -200,8 +201,9 @@ def _name_row(
         try:
             losses_of(function, [label], [answer])
         except LossError as reason:
-            text = str(reason).removeprefix("row 0: ")
-            return TableError(f"{cells.where(same[0], 'y_true')}, with pred{number}: {text}")
+            said = reason.said
+            why = said.params["error"] if said.code == IN_ROW else said  # there is but one row
+            return TableError(f"{cells.where(same[0], 'y_true')}, with pred{number}: {why}")
     return TableError(f"{cells.name}: pred{number}: {error}")
 
 

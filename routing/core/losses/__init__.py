@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from routing.core.arrays import Floats
-from routing.core.losses.base import BatchLoss, Loss, LossError, LossKind, LossUnavailableError
+from routing.core.losses.base import (
+    IN_ROW,
+    BatchLoss,
+    Loss,
+    LossError,
+    LossKind,
+    LossUnavailableError,
+    outside_range,
+)
 from routing.core.losses.cosine_distance import CosineDistanceKind
 from routing.core.losses.exact_match import ExactMatchKind
 from routing.core.losses.imports import is_path
@@ -19,6 +27,7 @@ from routing.core.losses.numeric import NumericKind
 from routing.core.losses.own import own_loss
 from routing.core.losses.sets import JaccardKind, SetEqualKind
 from routing.core.losses.zero_one import ZeroOneKind
+from routing.core.messages import declare, gettext_noop, say
 from routing.core.registry import Registry
 
 LOSSES: Registry[LossKind] = Registry(
@@ -74,13 +83,11 @@ def make_loss(name: str, params: Mapping[str, Any] | None = None, *, allow_impor
     """
     if not allow_import:
         for path in imported_paths(name, params):
-            raise LossError(
-                f"computing the loss {name!r} would run the code of {path!r}, which is not allowed"
-            )
+            raise LossError(say("loss.not_allowed", loss=repr(name), path=repr(path)))
     try:
         text = json.dumps(dict(params or {}), sort_keys=True, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise LossError(f"the parameters of the loss {name!r} are not plain JSON: {error}") from error
+        raise LossError(say("loss.not_json", loss=repr(name), error=str(error))) from error
     return _made(name, text)
 
 
@@ -99,7 +106,7 @@ def losses_of(loss: Loss, labels: Sequence[str], predictions: Sequence[str]) -> 
         The lengths differ, or a pair has no such loss; the message names its row, counted from 0.
     """
     if len(labels) != len(predictions):
-        raise LossError(f"{len(labels)} labels and {len(predictions)} predictions do not make pairs")
+        raise LossError(say("loss.no_pairs", labels=len(labels), predictions=len(predictions)))
     if isinstance(loss, BatchLoss):
         values = loss.many(labels, predictions)
     else:
@@ -108,11 +115,19 @@ def losses_of(loss: Loss, labels: Sequence[str], predictions: Sequence[str]) -> 
             try:
                 values[row] = loss(*pair)
             except LossError as error:
-                raise LossError(f"row {row}: {error}") from error
+                raise LossError(say(IN_ROW, row=row, error=error.said)) from error
     outside = np.flatnonzero(~((values >= 0) & (values <= loss.bound)))  # NaN is outside as well
     if len(outside):
         row = int(outside[0])
-        raise LossError(
-            f"row {row}: the loss {loss.name!r} gave {values[row]}, outside its range [0, {loss.bound:g}]"
-        )
+        raise LossError(say(IN_ROW, row=row, error=outside_range(loss, values[row])))
     return values
+
+
+SAYS = {
+    "loss.not_allowed": gettext_noop(
+        "computing the loss %(loss)s would run the code of %(path)s, which is not allowed"
+    ),
+    "loss.not_json": gettext_noop("the parameters of the loss %(loss)s are not plain JSON: %(error)s"),
+    "loss.no_pairs": gettext_noop("%(labels)s labels and %(predictions)s predictions do not make pairs"),
+}
+declare(SAYS)

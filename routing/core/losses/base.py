@@ -7,13 +7,18 @@ from decimal import Decimal
 from typing import Any, Protocol, runtime_checkable
 
 from routing.core.arrays import Floats
-from routing.core.exact import to_decimal
+from routing.core.exact import NumberError, to_decimal
+from routing.core.messages import CoreError, Message, declare, gettext_noop, say
 
 SHOWN = 60
 """Characters of a label or prediction that an error message repeats."""
 
 
-class LossError(ValueError):
+IN_ROW = "loss.row"
+"""Code of a `LossError` of one of several pairs."""
+
+
+class LossError(CoreError):
     """A loss that cannot be made or computed; the message names the parameter or the value."""
 
 
@@ -81,15 +86,15 @@ def known_parameters(kind: LossKind, params: Mapping[str, Any]) -> None:
     for name in sorted(params):
         if name not in kind.parameters:
             known = ", ".join(kind.parameters)
-            advice = f"it knows: {known}" if known else "it takes none; leave it out"
-            raise LossError(f"the loss '{kind.name}' has no parameter {name!r}; {advice}")
+            code = "loss.parameter_unknown" if known else "loss.no_parameters"
+            raise LossError(say(code, loss=kind.name, name=repr(name), known=known))
 
 
 def flag(params: Mapping[str, Any], name: str, default: bool) -> bool:
     """A parameter that is true or false."""
     value = params.get(name, default)
     if not isinstance(value, bool):
-        raise LossError(f"the parameter {name!r} must be true or false, not {value!r}")
+        raise LossError(say("loss.flag", name=repr(name), value=repr(value)))
     return value
 
 
@@ -97,10 +102,10 @@ def amount(params: Mapping[str, Any], name: str, default: str) -> Decimal:
     """A parameter that is a number of at least 0, read exactly."""
     try:
         value = to_decimal(params.get(name, default))
-    except ValueError as error:
-        raise LossError(f"the parameter {name!r}: {error}") from error
+    except NumberError as error:
+        raise LossError(say("loss.parameter", name=repr(name), error=error.said)) from error
     if value < 0:
-        raise LossError(f"the parameter {name!r} must be at least 0, not {value}")
+        raise LossError(say("loss.amount", name=repr(name), value=str(value)))
     return value
 
 
@@ -108,12 +113,34 @@ def whole_number(params: Mapping[str, Any], name: str, default: int, least: int,
     """A parameter that is a whole number from ``least`` to ``most``."""
     value = params.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise LossError(
-            f"the parameter {name!r} must be a whole number from {least} to {most}, not {value!r}"
-        )
+        raise LossError(say("loss.whole_number", name=repr(name), least=least, most=most, value=repr(value)))
     return value
+
+
+def outside_range(loss: Loss, value: float) -> Message:
+    """That a loss gave ``value``, which is none of those that it declares."""
+    return say("loss.outside", loss=repr(loss.name), value=str(value), bound=f"{loss.bound:g}")
 
 
 def short(text: str) -> str:
     """``text`` for an error message, quoted and cut."""
     return repr(text if len(text) <= SHOWN else text[:SHOWN] + "...")
+
+
+SAYS = {
+    "loss.parameter_unknown": gettext_noop(
+        "the loss '%(loss)s' has no parameter %(name)s; it knows: %(known)s"
+    ),
+    "loss.no_parameters": gettext_noop(
+        "the loss '%(loss)s' has no parameter %(name)s; it takes none; leave it out"
+    ),
+    "loss.flag": gettext_noop("the parameter %(name)s must be true or false, not %(value)s"),
+    "loss.parameter": gettext_noop("the parameter %(name)s: %(error)s"),
+    "loss.amount": gettext_noop("the parameter %(name)s must be at least 0, not %(value)s"),
+    "loss.whole_number": gettext_noop(
+        "the parameter %(name)s must be a whole number from %(least)s to %(most)s, not %(value)s"
+    ),
+    "loss.row": gettext_noop("row %(row)s: %(error)s"),
+    "loss.outside": gettext_noop("the loss %(loss)s gave %(value)s, outside its range [0, %(bound)s]"),
+}
+declare(SAYS)

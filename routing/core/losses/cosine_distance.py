@@ -14,7 +14,7 @@ import numpy as np
 from routing.core.arrays import Floats
 from routing.core.losses.base import Loss, LossError, LossUnavailableError, known_parameters, short
 from routing.core.losses.imports import load
-from routing.core.messages import gettext_noop
+from routing.core.messages import declare, gettext_noop, say
 
 BATCH = 256
 """Most texts that an embedder is given at once, and pairs that are compared at once."""
@@ -70,7 +70,7 @@ class CosineDistance:
             batch = missing[start : start + BATCH]
             found.update(zip(batch, self._embed(batch), strict=True))
         if len({len(vector) for vector in found.values()}) > 1:
-            raise LossError(f"the embedder {self.path!r} gave vectors of different lengths")
+            raise LossError(say("cosine_distance.lengths", path=repr(self.path)))
         for text in wanted:
             self._kept[text] = found[text]
             self._kept.move_to_end(text)
@@ -84,17 +84,21 @@ class CosineDistance:
             vectors = np.asarray(self.embedder(texts), dtype=np.float64)
         except Exception as error:  # a model of somebody else's can fail in any way
             raise LossUnavailableError(
-                f"the embedder {self.path!r} failed: {type(error).__name__}: {error}"
+                say("cosine_distance.failed", path=repr(self.path), error=f"{type(error).__name__}: {error}")
             ) from error
         if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1]:
             raise LossError(
-                f"the embedder {self.path!r} gave an array of shape {vectors.shape} for {len(texts)} texts; "
-                f"it must give one vector per text, shape ({len(texts)}, d)"
+                say(
+                    "cosine_distance.shape",
+                    path=repr(self.path),
+                    shape=str(vectors.shape),
+                    texts=len(texts),
+                )
             )
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
             text = texts[int(np.flatnonzero(~finite)[0])]
-            raise LossError(f"the embedder {self.path!r} gave NaN or infinity for the text {short(text)}")
+            raise LossError(say("cosine_distance.infinite", path=repr(self.path), text=short(text)))
         # Divided by the largest entry first, so that no square is too large or too small for a float.
         largest = np.abs(vectors).max(axis=1, keepdims=True)
         scaled = np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0)
@@ -127,14 +131,33 @@ class CosineDistanceKind:
         known_parameters(self, params)
         path = params.get("embedder")
         if not isinstance(path, str):
-            raise LossError(
-                "the loss 'cosine_distance' needs the parameter 'embedder': the name of a function from a "
-                "list of texts to one vector per text, written as 'package.module:function'"
-            )
+            raise LossError(say("cosine_distance.no_embedder"))
         embedder = load(path)
         if not callable(embedder):
-            raise LossError(f"the embedder {path!r} cannot be called with a list of texts")
+            raise LossError(say("cosine_distance.not_callable", path=repr(path)))
         model = params.get("model")
         if model is not None and not isinstance(model, str):
-            raise LossError(f"the parameter 'model' must be the name of a model, not {model!r}")
+            raise LossError(say("cosine_distance.model", model=repr(model)))
         return CosineDistance(embedder if model is None else partial(embedder, model=model), path)
+
+
+SAYS = {
+    "cosine_distance.lengths": gettext_noop("the embedder %(path)s gave vectors of different lengths"),
+    "cosine_distance.failed": gettext_noop("the embedder %(path)s failed: %(error)s"),
+    "cosine_distance.shape": gettext_noop(
+        "the embedder %(path)s gave an array of shape %(shape)s for %(texts)s texts; it must give one "
+        "vector per text, shape (%(texts)s, d)"
+    ),
+    "cosine_distance.infinite": gettext_noop(
+        "the embedder %(path)s gave NaN or infinity for the text %(text)s"
+    ),
+    "cosine_distance.no_embedder": gettext_noop(
+        "the loss 'cosine_distance' needs the parameter 'embedder': the name of a function from a list "
+        "of texts to one vector per text, written as 'package.module:function'"
+    ),
+    "cosine_distance.not_callable": gettext_noop(
+        "the embedder %(path)s cannot be called with a list of texts"
+    ),
+    "cosine_distance.model": gettext_noop("the parameter 'model' must be the name of a model, not %(model)s"),
+}
+declare(SAYS)

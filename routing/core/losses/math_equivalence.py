@@ -22,7 +22,7 @@ from threading import Event, Lock, Timer
 from typing import Any
 
 from routing.core.losses.base import Loss, LossError, flag, known_parameters, short, whole_number
-from routing.core.messages import gettext_noop
+from routing.core.messages import declare, gettext_noop, say
 
 SCRIPT = Path(__file__).with_name("math_worker.py")
 ATTEMPTS = 2
@@ -71,10 +71,7 @@ class _Worker:
         )
         if not self._exchange(None, START_SECONDS)[0]:
             self._end()
-            raise LossError(
-                "the loss 'math_equivalence' could not load math-verify; see what "
-                f"'{sys.executable} -c \"import math_verify\"' says"
-            )
+            raise LossError(say("math_equivalence.not_loaded", python=sys.executable))
 
     def _exchange(self, line: str | None, seconds: float) -> tuple[str, bool]:
         """Send a line and read one, '' where the process ended; and whether the time was up."""
@@ -138,9 +135,7 @@ def _equal(label: str, prediction: str, decimals: int, strict: bool, seconds: in
     if answer is None:
         return False
     if answer.get("unreadable"):
-        raise LossError(
-            f"no formula is found in the label {short(label)}; correct it, or choose the loss 'exact_match'"
-        )
+        raise LossError(say("math_equivalence.no_formula", label=short(label)))
     return answer["equal"]
 
 
@@ -188,9 +183,24 @@ class MathEquivalenceKind:
     def make(self, params: Mapping[str, Any]) -> Loss:
         known_parameters(self, params)
         if find_spec("math_verify") is None:
-            raise LossError("the loss 'math_equivalence' needs the package math-verify; install it with pip")
+            raise LossError(say("math_equivalence.not_installed"))
         return MathEquivalence(
             decimals=whole_number(params, "decimals", 6, 0, 30),
             strict=flag(params, "strict", True),
             seconds=whole_number(params, "seconds", 10, 1, 600),
         )
+
+
+SAYS = {
+    "math_equivalence.not_loaded": gettext_noop(
+        "the loss 'math_equivalence' could not load math-verify; see what '%(python)s -c \"import "
+        "math_verify\"' says"
+    ),
+    "math_equivalence.no_formula": gettext_noop(
+        "no formula is found in the label %(label)s; correct it, or choose the loss 'exact_match'"
+    ),
+    "math_equivalence.not_installed": gettext_noop(
+        "the loss 'math_equivalence' needs the package math-verify; install it with pip"
+    ),
+}
+declare(SAYS)

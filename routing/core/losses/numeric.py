@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from routing.core.losses.base import Loss, LossError, amount, known_parameters, short
-from routing.core.messages import gettext_noop
+from routing.core.messages import declare, gettext_noop, say
 
 NUMBER = re.compile(
     r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
@@ -52,9 +52,7 @@ class Numeric:
     def __call__(self, label: str, prediction: str) -> float:
         truth = read_number(label)
         if truth is None:
-            raise LossError(
-                f"the label {short(label)} is not a number; correct it, or choose the loss 'exact_match'"
-            )
+            raise LossError(say("numeric.no_number", label=short(label)))
         value = read_number(prediction)
         if value is None:
             return 1.0
@@ -82,3 +80,11 @@ class NumericKind:
     def make(self, params: Mapping[str, Any]) -> Loss:
         known_parameters(self, params)
         return Numeric(amount(params, "absolute", "0"), amount(params, "relative", "0"))
+
+
+SAYS = {
+    "numeric.no_number": gettext_noop(
+        "the label %(label)s is not a number; correct it, or choose the loss 'exact_match'"
+    ),
+}
+declare(SAYS)

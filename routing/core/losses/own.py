@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from routing.core.arrays import Floats
-from routing.core.losses.base import Loss, LossError, short
+from routing.core.losses.base import IN_ROW, Loss, LossError, short
 from routing.core.losses.imports import load
+from routing.core.messages import Message, declare, gettext_noop, say
 
 
 @dataclass(frozen=True)
@@ -24,24 +25,22 @@ class OwnLoss:
     function: Callable[[str, str], Any]
 
     def __call__(self, label: str, prediction: str) -> float:
-        pair = f"on the label {short(label)} and the prediction {short(prediction)}"
+        pair = {"loss": repr(self.name), "label": short(label), "prediction": short(prediction)}
         try:
             value = float(self.function(label, prediction))
         except Exception as error:  # whatever somebody else's code raises
-            raise LossError(
-                f"the loss {self.name!r} failed {pair}: {type(error).__name__}: {error}"
-            ) from error
+            raise LossError(say("own.failed_on", error=f"{type(error).__name__}: {error}", **pair)) from error
         wrong = self._wrong(value)
         if wrong:
-            raise LossError(f"the loss {self.name!r} gave {value} {pair}: {wrong}")
+            raise LossError(say("own.gave_on", value=str(value), wrong=wrong, **pair))
         return value
 
-    def _wrong(self, value: float) -> str:
+    def _wrong(self, value: float) -> Message | None:
         if not 0 <= value <= self.bound:  # true of NaN as well
-            return f"it declares values from 0 to {self.bound:g}"
+            return say("own.outside", bound=f"{self.bound:g}")
         if self.binary and value not in (0, 1):
-            return "it declares to be binary, 0 or 1 only"
-        return ""
+            return say("own.not_binary")
+        return None
 
 
 @dataclass(frozen=True)
@@ -55,13 +54,18 @@ class OwnBatchLoss(OwnLoss):
         try:
             values = np.asarray(self.batch(labels, predictions), dtype=np.float64)
         except Exception as error:  # whatever somebody else's code raises
-            raise LossError(f"the loss {self.name!r} failed: {type(error).__name__}: {error}") from error
+            raise LossError(
+                say("own.failed", loss=repr(self.name), error=f"{type(error).__name__}: {error}")
+            ) from error
         if values.shape != (len(labels),):
-            raise LossError(f"the loss {self.name!r} gave {values.shape} values for {len(labels)} pairs")
+            raise LossError(
+                say("own.shape", loss=repr(self.name), shape=str(values.shape), pairs=len(labels))
+            )
         for row, value in enumerate(values.tolist()):
             wrong = self._wrong(value)
             if wrong:
-                raise LossError(f"row {row}: the loss {self.name!r} gave {value}: {wrong}")
+                said = say("own.gave", loss=repr(self.name), value=str(value), wrong=wrong)
+                raise LossError(say(IN_ROW, row=row, error=said))
         return values
 
 
@@ -80,28 +84,53 @@ def own_loss(path: str, params: Mapping[str, Any]) -> Loss:
             found = found(**params)
         except Exception as error:  # whatever somebody else's code raises
             raise LossError(
-                f"{path!r} cannot be made with the parameters {sorted(params)}: "
-                f"{type(error).__name__}: {error}"
+                say(
+                    "own.not_made",
+                    path=repr(path),
+                    params=str(sorted(params)),
+                    error=f"{type(error).__name__}: {error}",
+                )
             ) from error
     elif params:
-        raise LossError(f"{path!r} is an object and takes no parameter {sorted(params)[0]!r}; name its class")
+        raise LossError(say("own.object", path=repr(path), name=repr(sorted(params)[0])))
     bound, binary = getattr(found, "bound", None), getattr(found, "binary", None)
     if isinstance(bound, bool) or not isinstance(bound, int | float) or not isfinite(bound) or bound <= 0:
-        raise LossError(
-            f"{path!r} must declare 'bound', the largest value it can take, as a number above 0, "
-            f"not {bound!r}"
-        )
+        raise LossError(say("own.bound", path=repr(path), bound=repr(bound)))
     if not isinstance(binary, bool):
-        raise LossError(
-            f"{path!r} must declare 'binary', whether it gives 0 and 1 only, as true or false, not {binary!r}"
-        )
+        raise LossError(say("own.binary", path=repr(path), binary=repr(binary)))
     if binary and bound != 1:
-        raise LossError(
-            f"{path!r} declares to be binary with the bound {bound:g}; a binary loss has the bound 1"
-        )
+        raise LossError(say("own.binary_bound", path=repr(path), bound=f"{bound:g}"))
     if not callable(found):
-        raise LossError(f"{path!r} cannot be called with a label and a prediction")
+        raise LossError(say("own.not_callable", path=repr(path)))
     batch = getattr(found, "many", None)
     if callable(batch):
         return OwnBatchLoss(path, float(bound), binary, found, batch)
     return OwnLoss(path, float(bound), binary, found)
+
+
+SAYS = {
+    "own.failed_on": gettext_noop(
+        "the loss %(loss)s failed on the label %(label)s and the prediction %(prediction)s: %(error)s"
+    ),
+    "own.gave_on": gettext_noop(
+        "the loss %(loss)s gave %(value)s on the label %(label)s and the prediction %(prediction)s: %(wrong)s"
+    ),
+    "own.gave": gettext_noop("the loss %(loss)s gave %(value)s: %(wrong)s"),
+    "own.outside": gettext_noop("it declares values from 0 to %(bound)s"),
+    "own.not_binary": gettext_noop("it declares to be binary, 0 or 1 only"),
+    "own.failed": gettext_noop("the loss %(loss)s failed: %(error)s"),
+    "own.shape": gettext_noop("the loss %(loss)s gave %(shape)s values for %(pairs)s pairs"),
+    "own.not_made": gettext_noop("%(path)s cannot be made with the parameters %(params)s: %(error)s"),
+    "own.object": gettext_noop("%(path)s is an object and takes no parameter %(name)s; name its class"),
+    "own.bound": gettext_noop(
+        "%(path)s must declare 'bound', the largest value it can take, as a number above 0, not %(bound)s"
+    ),
+    "own.binary": gettext_noop(
+        "%(path)s must declare 'binary', whether it gives 0 and 1 only, as true or false, not %(binary)s"
+    ),
+    "own.binary_bound": gettext_noop(
+        "%(path)s declares to be binary with the bound %(bound)s; a binary loss has the bound 1"
+    ),
+    "own.not_callable": gettext_noop("%(path)s cannot be called with a label and a prediction"),
+}
+declare(SAYS)

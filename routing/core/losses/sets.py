@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routing.core.losses.base import Loss, LossError, known_parameters, short
-from routing.core.messages import gettext_noop
+from routing.core.messages import declare, gettext_noop, say
 
 SEPARATOR: Mapping[str, str] = {
     "separator": gettext_noop(
@@ -38,10 +38,7 @@ def read_set(text: str, separator: str | None = None) -> frozenset[str] | None:
 def _both(label: str, prediction: str, separator: str | None) -> tuple[frozenset[str], frozenset[str] | None]:
     truth = read_set(label, separator)
     if truth is None:
-        raise LossError(
-            f'the label {short(label)} is not a JSON list of labels such as ["cat","dog"]; correct it, or '
-            "give the parameter 'separator' where labels are plain text"
-        )
+        raise LossError(say("sets.no_list", label=short(label)))
     return truth, read_set(prediction, separator)
 
 
@@ -79,7 +76,7 @@ class Jaccard:
 def _separator(params: Mapping[str, Any]) -> str | None:
     value = params.get("separator")
     if value is not None and (not isinstance(value, str) or not value):
-        raise LossError(f"the parameter 'separator' must be a text of at least one sign, not {value!r}")
+        raise LossError(say("sets.separator", value=repr(value)))
     return value
 
 
@@ -111,3 +108,15 @@ class JaccardKind:
     def make(self, params: Mapping[str, Any]) -> Loss:
         known_parameters(self, params)
         return Jaccard(_separator(params))
+
+
+SAYS = {
+    "sets.no_list": gettext_noop(
+        'the label %(label)s is not a JSON list of labels such as ["cat","dog"]; correct it, or give the '
+        "parameter 'separator' where labels are plain text"
+    ),
+    "sets.separator": gettext_noop(
+        "the parameter 'separator' must be a text of at least one sign, not %(value)s"
+    ),
+}
+declare(SAYS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from routing.core.messages import Message, say
+from routing.core.messages import Message, declare, gettext_noop, say
 
 
 @dataclass(frozen=True)
@@ -36,3 +36,16 @@ class Rule:
         if self.constant_p_only and not constant_p:
             return say("rule.constant_p", rule=self.name)
         return None
+
+
+SAYS = {
+    "rule.comparison": gettext_noop(
+        "the rule '%(rule)s' does not hold its stated level and is offered as a comparison only; use "
+        "'fixed_sequence'"
+    ),
+    "rule.constant_p": gettext_noop(
+        "the rule '%(rule)s' needs one probability of asking for all items, so that the rest of the asked "
+        "items is a simple random sample; use 'fixed_sequence'"
+    ),
+}
+declare(SAYS)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any, Protocol, runtime_checkable
 
+from routing.core.messages import CoreError, declare, gettext_noop, say
 from routing.core.reasons import CUT_OFF, NO_ANSWER, Reason, score_missing
 
 ROUNDING = 1e-6
@@ -29,7 +30,7 @@ class ItemScore:
         return not self.reason
 
 
-class ScoreError(ValueError):
+class ScoreError(CoreError):
     """Parameters of a score that cannot be used; the message names the one at fault."""
 
 
@@ -159,8 +160,8 @@ def spelled(prediction: Mapping[str, object], text: object) -> str:
 def refuse_unknown(kind: str, params: Mapping[str, Any], known: Mapping[str, str]) -> None:
     """Raise `ScoreError` where ``params`` holds something that the score does not know."""
     if unknown := sorted(set(params) - set(known)):
-        knows = f"it knows {', '.join(known)}" if known else "it takes none"
-        raise ScoreError(f"the score {kind!r} has no parameter {unknown[0]!r}; {knows}")
+        code = "score.parameter_unknown" if known else "score.no_parameters"
+        raise ScoreError(say(code, score=repr(kind), name=repr(unknown[0]), known=", ".join(known)))
 
 
 def score_key(name: str, params: Mapping[str, Any]) -> str:
@@ -184,3 +185,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     return value
+
+
+SAYS = {
+    "score.parameter_unknown": gettext_noop(
+        "the score %(score)s has no parameter %(name)s; it knows %(known)s"
+    ),
+    "score.no_parameters": gettext_noop("the score %(score)s has no parameter %(name)s; it takes none"),
+}
+declare(SAYS)

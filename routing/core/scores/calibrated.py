@@ -16,7 +16,8 @@ import scipy  # whose parts are read when they are used: `optimize` takes half a
 from scipy import special
 
 from routing.core.arrays import Bools, Floats, Ints
-from routing.core.messages import gettext_noop
+from routing.core.losses.base import LossError
+from routing.core.messages import declare, gettext_noop, say
 from routing.core.scores.base import (
     Example,
     Examples,
@@ -92,7 +93,7 @@ class Calibrated:
     def make(self, params: Mapping[str, Any]) -> Score:
         scores = self._scores(params)
         if "fitted" not in params:
-            raise ScoreError("the score 'calibrated' has not been fitted on labelled items yet ('fitted')")
+            raise ScoreError(say("calibrated.not_fitted"))
         fit = read_fit(params["fitted"], len(scores))
 
         def score(prediction: Mapping[str, object]) -> ItemScore:
@@ -115,17 +116,20 @@ class Calibrated:
         if "fitted" in params:
             read_fit(params["fitted"], len(scores))
             return dict(params)
-        known = examples()
+        try:
+            known = examples()
+        except LossError as error:
+            raise ScoreError(say("calibrated.no_loss", error=error.said)) from error
         listed = all(example.prediction.get("allowed", True) is not None for example in known)
         by_label = params.get("by_label", listed)
         if by_label and not listed:
-            raise ScoreError("by_label is for answers that are labels of a list: leave it out")
+            raise ScoreError(say("calibrated.no_list"))
         return {**params, "fitted": fit_examples(scores, known, by_label=by_label).as_params()}
 
     def _scores(self, params: Mapping[str, Any]) -> list[tuple[str, Score]]:
         refuse_unknown(self.name, params, self.parameters)
         if not isinstance(params.get("by_label", True), bool):
-            raise ScoreError(f"by_label must be true or false, not {params['by_label']!r}")
+            raise ScoreError(say("calibrated.by_label", value=repr(params["by_label"])))
         return [(name, self.make_part(name, own)) for name, own in self.parts(params)]
 
 
@@ -139,16 +143,9 @@ def fit_examples(scores: list[tuple[str, Score]], examples: Sequence[Example], *
             labels.append(str(example.prediction.get("label")))
             wrong.append(example.wrong)
     if len(rows) < LEAST_EXAMPLES:
-        raise ScoreError(
-            f"the score 'calibrated' needs {LEAST_EXAMPLES} labelled items outside the run's pool that the "
-            f"model has answered with usable scores; there are {len(rows)}"
-        )
+        raise ScoreError(say("calibrated.too_few", least=LEAST_EXAMPLES, there=len(rows)))
     if len(set(wrong)) < 2:
-        outcome = "wrong" if wrong[0] else "right"
-        raise ScoreError(
-            f"the score 'calibrated' needs right and wrong answers to learn from; all {len(rows)} answers "
-            f"to labelled items outside the run's pool are {outcome}"
-        )
+        raise ScoreError(say("calibrated.all_wrong" if wrong[0] else "calibrated.all_right", there=len(rows)))
     names = sorted(set(labels)) if by_label else []
     places = {name: place for place, name in enumerate(names)}
     where = np.array([places[label] for label in labels] if by_label else [], dtype=np.int64)
@@ -197,11 +194,11 @@ def read_fit(value: Any, parts: int) -> Fit:
             int(value["examples"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ScoreError(f"fitted cannot be read ({type(error).__name__}: {error})") from None
+        raise ScoreError(say("calibrated.unreadable", error=f"{type(error).__name__}: {error}")) from None
     if len(fit.coefficients) != parts:
-        raise ScoreError(f"fitted has {len(fit.coefficients)} coefficients for {parts} scores")
+        raise ScoreError(say("calibrated.coefficients", there=len(fit.coefficients), scores=parts))
     if not all(map(isfinite, (fit.intercept, *fit.coefficients, *fit.offsets.values()))):
-        raise ScoreError("fitted holds a number that is not finite")
+        raise ScoreError(say("calibrated.infinite"))
     return fit
 
 
@@ -214,3 +211,29 @@ def _features(scores: list[tuple[str, Score]], prediction: Mapping[str, object])
             return [], f"{name}: {result.reason}"
         row.append(float(special.logit(min(max(result.u, MARGIN), 1.0 - MARGIN))))
     return row, ""
+
+
+SAYS = {
+    "calibrated.no_loss": gettext_noop("what it is learnt from has no loss: %(error)s"),
+    "calibrated.not_fitted": gettext_noop(
+        "the score 'calibrated' has not been fitted on labelled items yet ('fitted')"
+    ),
+    "calibrated.no_list": gettext_noop("by_label is for answers that are labels of a list: leave it out"),
+    "calibrated.by_label": gettext_noop("by_label must be true or false, not %(value)s"),
+    "calibrated.too_few": gettext_noop(
+        "the score 'calibrated' needs %(least)s labelled items outside the run's pool that the model has "
+        "answered with usable scores; there are %(there)s"
+    ),
+    "calibrated.all_wrong": gettext_noop(
+        "the score 'calibrated' needs right and wrong answers to learn from; all %(there)s answers to "
+        "labelled items outside the run's pool are wrong"
+    ),
+    "calibrated.all_right": gettext_noop(
+        "the score 'calibrated' needs right and wrong answers to learn from; all %(there)s answers to "
+        "labelled items outside the run's pool are right"
+    ),
+    "calibrated.unreadable": gettext_noop("fitted cannot be read (%(error)s)"),
+    "calibrated.coefficients": gettext_noop("fitted has %(there)s coefficients for %(scores)s scores"),
+    "calibrated.infinite": gettext_noop("fitted holds a number that is not finite"),
+}
+declare(SAYS)

@@ -9,7 +9,7 @@ from math import fsum, log
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from routing.core.messages import gettext_noop
+from routing.core.messages import declare, gettext_noop, say
 from routing.core.reasons import MISSING
 from routing.core.scores.base import (
     ItemScore,
@@ -71,7 +71,7 @@ class Ensemble:
         name = params.get("measure", "answer")
         measure = MEASURES.get(name) if isinstance(name, str) else None
         if measure is None:
-            raise ScoreError(f"measure must be one of {', '.join(MEASURES)}, not {str(name)[:40]!r}")
+            raise ScoreError(say("ensemble.measure", known=", ".join(MEASURES), name=repr(str(name)[:40])))
 
         def score(prediction: Mapping[str, object]) -> ItemScore:
             label = prediction.get("label")
@@ -84,3 +84,9 @@ class Ensemble:
             return ItemScore(measure(samples, str(label)))
 
         return score
+
+
+SAYS = {
+    "ensemble.measure": gettext_noop("measure must be one of %(known)s, not %(name)s"),
+}
+declare(SAYS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any, ClassVar
 
-from routing.core.messages import gettext_noop
+from routing.core.messages import declare, gettext_noop, say
 from routing.core.scores.base import Examples, ItemScore, Part, Score, ScoreError, refuse_unknown, unusable
 from routing.core.scores.composite import read_parts
 
@@ -65,5 +65,13 @@ class Hybrid:
 def _weight(entry: Any, place: int) -> float:
     weight = entry.get("weight", 1) if isinstance(entry, Mapping) else 1
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight <= 1e6:
-        raise ScoreError(f"the weight of entry {place} of scores must be a number above 0, not {weight!r}")
+        raise ScoreError(say("hybrid.weight", place=place, value=repr(weight)))
     return float(weight)
+
+
+SAYS = {
+    "hybrid.weight": gettext_noop(
+        "the weight of entry %(place)s of scores must be a number above 0, not %(value)s"
+    ),
+}
+declare(SAYS)

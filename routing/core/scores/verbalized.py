@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any, ClassVar
 
-from routing.core.messages import gettext_noop
+from routing.core.messages import declare, gettext_noop, say
 from routing.core.reasons import score_missing
 from routing.core.scores.base import (
     ItemScore,
@@ -99,7 +99,7 @@ class Verbalized:
         refuse_unknown(self.name, params, self.parameters)
         least = params.get("least_replies", 1)
         if isinstance(least, bool) or not isinstance(least, int) or least < 1:
-            raise ScoreError(f"least_replies must be a whole number of at least 1, not {least!r}")
+            raise ScoreError(say("verbalized.least_replies", value=repr(least)))
 
         def score(prediction: Mapping[str, object]) -> ItemScore:
             return verbalized(prediction, least)
@@ -120,3 +120,11 @@ def verbalized(prediction: Mapping[str, object], least_replies: int = 1) -> Item
         wanted = f"{len(values)} of {len(replies)} replies can be read, {least_replies} are needed"
         return unusable(f"{wanted}; {reason}" if reason else wanted)
     return ItemScore(max(0.0, 1.0 - fsum(values) / len(values)))
+
+
+SAYS = {
+    "verbalized.least_replies": gettext_noop(
+        "least_replies must be a whole number of at least 1, not %(value)s"
+    ),
+}
+declare(SAYS)

@@ -13,7 +13,7 @@ import numpy as np
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence
 from routing.core.bounds.hypergeometric import Hypergeometric, largest_count, largest_self_consistent
-from routing.core.messages import Message, gettext_noop, say
+from routing.core.messages import Message, declare, gettext_noop, say
 from routing.core.rules.fixed_sequence import Verdict, prefix
 from routing.core.targets.base import Guarantee, LearningSplit, Target
 
@@ -142,3 +142,47 @@ class DataSet(Target):
             said.append(say("dataset.labelled_before", before=guarantee.labelled_before))
         said.append(say("dataset.through_pool" if guarantee.through_pool else "dataset.people_are_right"))
         return said
+
+
+SAYS = {
+    "dataset.differ": gettext_noop(
+        "At most %(share)s of the labels in the delivered data set differ from the label that a person "
+        "gave or would have given (epsilon = %(epsilon)s), with probability at least %(odds)s over the "
+        "random draw (alpha = %(alpha)s)."
+    ),
+    "dataset.differ_of": gettext_noop(
+        "At most %(share)s of the labels in the delivered data set of %(size)s items differ from the label "
+        "that a person gave or would have given (epsilon = %(epsilon)s), with probability at least "
+        "%(odds)s over the random draw (alpha = %(alpha)s)."
+    ),
+    "dataset.loss": gettext_noop(
+        "At most %(share)s of the labels in the delivered data set differ, by the loss '%(loss)s', from "
+        "the label that a person gave or would have given (epsilon = %(epsilon)s), with probability at "
+        "least %(odds)s over the random draw (alpha = %(alpha)s)."
+    ),
+    "dataset.loss_of": gettext_noop(
+        "At most %(share)s of the labels in the delivered data set of %(size)s items differ, by the loss "
+        "'%(loss)s', from the label that a person gave or would have given (epsilon = %(epsilon)s), with "
+        "probability at least %(odds)s over the random draw (alpha = %(alpha)s)."
+    ),
+    "dataset.mean": gettext_noop(
+        "The mean loss '%(loss)s' against the label that a person gave or would have given of the labels "
+        "in the delivered data set is at most %(epsilon)s (epsilon), with probability at least %(odds)s "
+        "over the random draw (alpha = %(alpha)s)."
+    ),
+    "dataset.mean_of": gettext_noop(
+        "The mean loss '%(loss)s' against the label that a person gave or would have given of the labels "
+        "in the delivered data set of %(size)s items is at most %(epsilon)s (epsilon), with probability at "
+        "least %(odds)s over the random draw (alpha = %(alpha)s)."
+    ),
+    "dataset.labelled_before": gettext_noop("People had labelled %(before)s of these items before the run."),
+    "dataset.through_pool": gettext_noop(
+        "This holds for the whole pool, also if the labels that people gave to the calibration set were "
+        "left out."
+    ),
+    "dataset.people_are_right": gettext_noop(
+        "Labels that people gave count as right; the part that no person labelled may exceed this share on "
+        "its own."
+    ),
+}
+declare(SAYS)

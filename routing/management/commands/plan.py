@@ -14,7 +14,7 @@ from routing.management.runs import run_content
 from routing.runs.plan import Outlook, outlook
 from routing.runs.pool import has_new_items
 from routing.runs.start import start_run
-from routing.sources.usability_api import usability_content
+from routing.sources.api import usability_content
 from routing.sources.warnings import in_words
 
 NUMBERS = ("epsilon", "alpha", "p", "split_share", "budget")

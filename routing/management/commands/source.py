@@ -13,10 +13,10 @@ from django.core.management.base import CommandError
 from annotation.management.scripts import ScriptCommand, add_project, decimal_of
 from routing.core.costs import COSTS
 from routing.models import Source
+from routing.sources.api import usability_content
 from routing.sources.backends import Prompt
 from routing.sources.manage import backend_names, save_source
 from routing.sources.usability import look_at_one
-from routing.sources.usability_api import usability_content
 from routing.sources.warnings import in_words, warnings_of
 
 SECRETS = frozenset({"api_key", "apikey", "authorization", "key", "password", "secret", "token"})

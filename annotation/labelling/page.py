@@ -1,0 +1,274 @@
+"""The page on which people label: reading what it sent, and showing the whole of it, the part that changes,
+or one item.
+"""
+
+import secrets
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Exists, OuterRef
+from django.http import Http404, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.translation import gettext as _, ngettext
+
+from annotation.common.access import ProjectRequest
+from annotation.common.converters import whole_number
+from annotation.errors import InputError
+from annotation.labelling import queue
+from annotation.labelling.label_queries import in_words
+from annotation.labelling.limits import first_labels, room_of
+from annotation.labelling.queries import annotator_pace, waiting_for
+from annotation.labelling.queue import LeasedItem
+from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
+from annotation.ports import routing_port
+from annotation.task_types import TASK_TYPES, TaskType
+
+# A page that was open for longer measured something else than the time somebody looked at an item.
+LONGEST_LEAD_TIME_MS = 24 * 3600 * 1000
+MOST_HELD = 50
+"""Items of which one request can say that the page holds them: far more than it ever does."""
+
+
+def answer_of(request: ProjectRequest) -> dict[str, Any]:
+    lead_time = request.POST.get("lead_time_ms", "")
+    measured = int(lead_time) if lead_time.isascii() and lead_time.isdigit() and len(lead_time) < 12 else None
+    if problem := TASK_TYPES[request.access.project.task_type].form_problem(request.POST):
+        raise InputError(problem, where="value")
+    return {
+        "value": value_of(request),
+        "idempotency_key": request.POST.get("idempotency_key", ""),
+        "lead_time_ms": min(measured, LONGEST_LEAD_TIME_MS) if measured is not None else None,
+        "comment": request.POST.get("comment", "").strip(),
+    }
+
+
+def value_of(request: ProjectRequest) -> Any:
+    """The answer as it was sent."""
+    return TASK_TYPES[request.access.project.task_type].from_form(request.POST)
+
+
+def holding(request: ProjectRequest) -> set[int] | None:
+    """The work items that the page has; None where it has none and wants to be shown what is next."""
+    if (data := request.POST.get("holding")) is None:
+        return None
+    return {whole_number(part) for part in data.split(",")[:MOST_HELD] if part}
+
+
+def held_ahead(request: ProjectRequest) -> list[tuple[int, str]]:
+    """Work items behind the one that is shown, each with the token of its lease."""
+    parts = (part.partition(":") for part in request.POST.get("ahead", "").split(",")[:MOST_HELD] if part)
+    return [(whole_number(number), token) for number, _colon, token in parts]
+
+
+def work_item_id(request: ProjectRequest) -> int:
+    """The work item that the form names, if it is one of this project."""
+    number = whole_number(request.POST.get("work_item", ""))
+    if not request.access.project.work_batches.filter(work_items=number).exists():
+        raise Http404("no such work item in this project")
+    return number
+
+
+def own_label(request: ProjectRequest, number: str) -> Label:
+    label = _own_labels(request).filter(pk=whole_number(number)).first()
+    if label is None:
+        raise Http404("no such label of this person, or a newer version of it")
+    return label
+
+
+def newest_label(request: ProjectRequest, work_item: int) -> Label | None:
+    """What the person has answered to a work item so far."""
+    return _own_labels(request).filter(work_item=work_item).first()
+
+
+def _own_labels(request: ProjectRequest) -> Any:
+    return Label.objects.select_related("work_item__batch", "item__image", "item__project").filter(
+        annotator=request.user, item__project=request.access.project, superseded_by__isnull=True
+    )
+
+
+# --- Shown ---
+SHOWN = 60
+"""Characters of an answer that a message repeats."""
+MANY_CHOICES = 12
+"""From more labels than this on, there is a field that finds them."""
+
+
+@dataclass(frozen=True)
+class Flash:
+    """What the person is told about what they just did: `trouble` where it did not go as meant."""
+
+    text: str
+    trouble: bool = False
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def show(
+    request: ProjectRequest,
+    task: LeasedItem | None,
+    said: Flash | None = None,
+    *,
+    typed: dict[str, Any] | None = None,
+) -> HttpResponse:
+    """The page, or for htmx the part of it that changes. `typed` (value, comment) is what was refused."""
+    project, user = request.access.project, request.user
+    if said and not request.htmx:
+        (messages.warning if said.trouble else messages.success)(request, said.text)
+    choices = list(project.choices.all())
+    names = {choice.key: choice.name for choice in choices}
+    before = (task.correcting.value if task.correcting else task.draft_value) if task else None
+    comment = task.correcting.comment if task and task.correcting else ""
+    context: dict[str, Any] = {
+        "task": task,
+        "task_type": TASK_TYPES[project.task_type],
+        "said": said if request.htmx else None,
+        "choices": choices,
+        "many_choices": len(choices) > MANY_CHOICES,
+        "typed": typed is not None,
+        "given": typed["value"] if typed else before,
+        "given_comment": typed["comment"] if typed else comment,
+        "note": _note(task, _short(in_words(before, names))) if task else "",
+        "idempotency_key": secrets.token_hex(16),
+        "skip_reasons": _skip_reasons(TASK_TYPES[project.task_type]),
+        "pace": annotator_pace(project=project, user=user),
+        "waiting": waiting_for(project=project, user=user) if task else 0,
+        "objection": "" if task else why_not_mine(project, user),
+        "missing": "" if task else _missing(request),
+        "over": not task and _is_over(project),
+    }
+    template = "annotation/labelling/_task.html" if request.htmx else "annotation/labelling/annotate.html"
+    return render(request, template, context)
+
+
+def _missing(request: ProjectRequest) -> str:
+    """What has to be done before anybody can label here; "" once there was something to label."""
+    if request.access.project.work_batches.filter(imported_by__isnull=True).exists():
+        return ""
+    step = routing_port().next_step(access=request.access)
+    return step[0] if step else ""
+
+
+def _is_over(project: Project) -> bool:
+    """Whether people were asked, and every item has ended."""
+    work = WorkItem.objects.filter(batch__project=project, batch__imported_by__isnull=True)
+    return work.exists() and not work.filter(state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)).exists()
+
+
+def redirected(request: ProjectRequest, task: LeasedItem | None, said: Flash) -> HttpResponseBase:
+    """To the page, with a message; where a label is to be corrected, to that."""
+    (messages.warning if said.trouble else messages.success)(request, said.text)
+    address = reverse("annotate", args=[request.access.project.slug])
+    return redirect(f"{address}?correct={task.correcting.pk}" if task and task.correcting else address)
+
+
+def cards(request: ProjectRequest) -> list[dict[str, Any]]:
+    """Items that the person labels next and that the page does not hold yet: nothing but what it shows."""
+    project = request.access.project
+    tasks = queue.claim_ahead(project=project, user=request.user, holding=holding(request) or set())
+    drafts = any(task.draft_value is not None for task in tasks)
+    names = dict(project.choices.values_list("key", "name")) if drafts else {}
+    return [
+        {
+            "work_item": task.work_item.pk,
+            "token": task.token,
+            "html": render_to_string(
+                "components/_item_content.html",
+                {"item": task.item, "slug": project.slug, "text_format": project.text_format},
+            ).strip(),
+            "given": task.draft_value,
+            "note": _note(task, _short(in_words(task.draft_value, names))),
+        }
+        for task in tasks
+    ]
+
+
+def counts(request: ProjectRequest) -> dict[str, Any]:
+    project, user = request.access.project, request.user
+    return asdict(annotator_pace(project=project, user=user)) | {
+        "waiting": waiting_for(project=project, user=user)
+    }
+
+
+def to_correct(label: Label) -> LeasedItem:
+    return LeasedItem(
+        work_item=label.work_item,
+        item=label.item,
+        token="",
+        expires_at=None,
+        draft_value=None,
+        correcting=label,
+    )
+
+
+def name_of(project: Project, label: Label) -> str:
+    names = dict(project.choices.values_list("key", "name"))
+    return _short(in_words(label.value, names))
+
+
+def _note(task: LeasedItem, label: str) -> str:
+    """What the person has to know about their earlier answer to the item; "" where they gave none."""
+    if task.correcting:
+        words = _(
+            "You are correcting your answer “%(label)s”. Give the right one, or go on without a change."
+        )
+    elif task.draft_value is not None:
+        words = _(
+            "Your earlier answer “%(label)s” came too late to count. The item is yours again: give the "
+            "answer once more."
+        )
+    else:
+        return ""
+    return words % {"label": label}
+
+
+def _skip_reasons(task_type: TaskType) -> list[tuple[str, Any]]:
+    """Only where labels are chosen may none of them fit."""
+    return [
+        (reason, words)
+        for reason, words in Skip.Reason.choices
+        if reason != Skip.Reason.NO_LABEL_FITS or task_type.has_choices
+    ]
+
+
+def _short(text: str) -> str:
+    """What fits into a message of one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
+
+
+def why_not_mine(project: Project, user: User) -> str:
+    """Why items that wait for a label are not given to this person, in words; "" where none are kept back."""
+    membership = Membership.objects.filter(project=project, user=user).first()
+    if membership is not None and (reached := limit_reached(membership)):
+        return reached
+    waiting = WorkItem.objects.filter(
+        batch=OuterRef("pk"), state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)
+    )
+    blind = WorkBatch.objects.filter(
+        Exists(waiting), project=project, blind=True, locked_at__isnull=True, withdrawn_at__isnull=True
+    )
+    return routing_port().blind_objection(project=project, user=user) if blind.exists() else ""
+
+
+def limit_reached(membership: Membership) -> str:
+    """Why this member may label no further item, in words; "" where they may."""
+    if room_of(membership, most=1):
+        return ""
+    labels = first_labels(membership.project, membership.user)
+    if membership.max_labels is not None and labels.count() >= membership.max_labels:
+        return ngettext(
+            "You have labelled %(n)s item, as many as you may in this project.",
+            "You have labelled %(n)s items, as many as you may in this project.",
+            membership.max_labels,
+        ) % {"n": f"{membership.max_labels:,}"}
+    return ngettext(
+        "You have labelled %(n)s item today, as many as you may in a day. You can go on tomorrow.",
+        "You have labelled %(n)s items today, as many as you may in a day. You can go on tomorrow.",
+        membership.max_per_day or 0,
+    ) % {"n": f"{membership.max_per_day or 0:,}"}

@@ -1,0 +1,219 @@
+"""What is delivered for some items, column by column: a few queries, whatever their number."""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.db.models import Q
+
+from annotation.common.ranges import of_items
+from annotation.common.value_reader import Value
+from annotation.labelling.label_queries import imported_batches
+from annotation.labelling.labels_of_record import RecordRow, record_rows
+from annotation.models import Item, Label, Settlement, WorkItem
+from routing.core.exact import plain
+from routing.labels.page import ADDED
+from routing.models import DrawItem, Route, Run, RunSource
+from routing.runs.usable_answers import usable_values
+from routing.visibility import hidden_batches, in_open_calibration
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The run, its sources, the names of the choices, and which batches count."""
+
+    run: Run
+    run_sources: Sequence[RunSource]
+    names: Mapping[str, str]
+    hidden: set[int]
+    anew: Q
+    runs_of_batches: Mapping[int, int]
+    certificate_id: str
+    imported: Set[int] = frozenset()
+
+    @classmethod
+    def of(cls, run: Run) -> "Frame":
+        runs_of_batches: dict[int, int] = {}
+        batches = run.project.runs.values_list("number", "calibration_batch", "routed_batch")
+        for number, calibration, routed in batches:
+            runs_of_batches |= {batch: number for batch in (calibration, routed) if batch is not None}
+        return cls(
+            run=run,
+            run_sources=list(run.run_sources.select_related("source").order_by("position")),
+            names=dict(run.project.choices.values_list("key", "name")),
+            hidden=hidden_batches(run.project),
+            anew=in_open_calibration(run.project, "pk"),
+            runs_of_batches=runs_of_batches,
+            certificate_id=run.certificate.sha256,
+            imported=frozenset(imported_batches(run.project)),
+        )
+
+    @cached_property
+    def own_batches(self) -> set[int]:
+        """Batches of the run, whose labels go before others."""
+        batches = (self.run.calibration_batch_id, self.run.routed_batch_id)
+        return {pk for pk in batches if pk is not None}
+
+    def in_open_calibration(self, ids: Collection[int]) -> set[int]:
+        """Of these items those that an open run asks about again: nothing that people said of them counts,
+        also where a correction has settled it meanwhile.
+        """
+        among = Item.objects.filter(of_items("pk", list(ids)))
+        return set(among.filter(self.anew).values_list("pk", flat=True)).intersection(ids)
+
+    def name_of(self, value: Value) -> Value | None:
+        """Of choices their names as they are now; None where the label is no choice."""
+        if isinstance(value, list):
+            return [self.names.get(key, key) for key in value]
+        return self.names.get(value)
+
+
+State = WorkItem.State
+PERSON = "person"
+IMPORTED = "imported"
+Columns = dict[str, list[Any]]
+
+
+def columns_of(frame: Frame, ids: Sequence[int], external_ids: Sequence[str]) -> Columns:
+    """The columns of `routing.labels.page.Row`, of the items with these keys."""
+    run = frame.run
+    pool = dict(run.pool_items.filter(of_items("item", ids)).values_list("item_id", "u"))
+    routes = dict(Route.objects.filter(of_items("item", ids), run=run).values_list("item_id", "position"))
+    columns: Columns = {name: [None] * len(ids) for name in ADDED}
+    columns["external_id"] = list(external_ids)
+    columns["uncertainty"] = list(map(pool.get, ids))
+    columns["certificate_id"] = [frame.certificate_id if pk in pool else None for pk in ids]
+    places = {pk: place for place, pk in enumerate(ids)}
+    _draw(columns, run, ids, places)
+    records = record_rows(run.project, ids, hidden=frame.hidden, before_others=frame.own_batches)
+    for pk in frame.in_open_calibration(records):
+        del records[pk]
+    _by_people(columns, frame, places, records)
+    left = [(place, pk) for pk, place in places.items() if pk not in records]
+    _outside(columns, run, [(place, pk) for place, pk in left if pk not in pool])
+    _by_models(columns, frame, ids, [(place, pk) for place, pk in left if pk in pool], routes)
+    return columns
+
+
+def _draw(columns: Columns, run: Run, ids: Sequence[int], places: Mapping[int, int]) -> None:
+    drawn = DrawItem.objects.filter(of_items("item", ids), draw__run=run)
+    columns["asked"] = [False] * len(ids)
+    for pk, probability, asked in drawn.values_list("item_id", "probability", "asked"):
+        if (place := places.get(pk)) is not None:
+            columns["p_i"][place], columns["asked"][place] = plain(probability), asked
+
+
+def _by_people(
+    columns: Columns, frame: Frame, places: Mapping[int, int], records: Mapping[int, RecordRow]
+) -> None:
+    untouched = _untouched(frame, records)
+    for pk, record in records.items():
+        place = places[pk]
+        columns["label"][place] = record.value
+        columns["label_name"][place] = frame.name_of(record.value)
+        columns["source"][place] = PERSON
+        columns["annotator"][place] = record.annotators
+        columns["settled_by"][place] = IMPORTED if pk in untouched else record.method
+        columns["run"][place] = frame.runs_of_batches.get(record.batch_id)
+
+
+def _untouched(frame: Frame, records: Mapping[int, RecordRow]) -> set[int]:
+    """Items whose label came with them, and that nobody here has corrected or decided about."""
+    as_it_came = (None, Settlement.Method.MAJORITY)
+    came = {
+        pk
+        for pk, record in records.items()
+        if record.batch_id in frame.imported and record.method in as_it_came
+    }
+    corrected = Label.objects.filter(
+        of_items("item", list(came)),
+        work_item__batch__in=frame.imported,
+        superseded_by__isnull=True,
+        version__gt=1,
+    )
+    return came.difference(corrected.values_list("item_id", flat=True)) if came else came
+
+
+def _outside(columns: Columns, run: Run, items: Sequence[tuple[int, int]]) -> None:
+    """Items that are not in the run's pool, and that nobody has labelled."""
+    if not items:
+        return
+    among = of_items("pk", [pk for _, pk in items])
+    later = set(Item.objects.filter(among, created_at__gt=run.created_at).values_list("pk", flat=True))
+    for place, pk in items:
+        why = "it came after" if pk in later else "an earlier run had used it before"
+        columns["reason"][place] = f"not covered by run {run.number}: {why} the pool was frozen"
+
+
+def _by_models(
+    columns: Columns,
+    frame: Frame,
+    ids: Sequence[int],
+    items: Sequence[tuple[int, int]],
+    routes: Mapping[int, int],
+) -> None:
+    """The answer of the source that an item was sent to, or of the first after it that has one."""
+    run, read = frame.run, _Labels(frame)
+    answers = [dict(usable_values(run_source, ids)) for run_source in frame.run_sources]
+    sources = [run_source.source.name for run_source in frame.run_sources]
+    from_position = [list(zip(sources, answers, strict=True))[first:] for first in range(len(sources) + 1)]
+    states_of = _states_of_work(frame, ids)
+    labels, names, given_by = columns["label"], columns["label_name"], columns["source"]
+    reasons, runs, number = columns["reason"], columns["run"], run.number
+    for place, pk in items:
+        runs[place] = number
+        states = states_of.get(pk, ())
+        differ = bool(states) and _people_differ(run, states)
+        position = routes.get(pk)
+        if position is not None and not differ:
+            for source, given in from_position[position - 1]:
+                if (text := given.get(pk)) is not None:
+                    labels[place], names[place] = read[text]
+                    given_by[place] = source
+                    break
+            else:
+                reasons[place] = _reason(states, differ=False)
+        else:
+            reasons[place] = _reason(states, differ=differ)
+
+
+def _states_of_work(frame: Frame, ids: Sequence[int]) -> Mapping[int, list[str]]:
+    """Of the items that people were asked about in this run."""
+    found: dict[int, list[str]] = defaultdict(list)
+    work = WorkItem.objects.filter(of_items("item", ids), batch__in=frame.own_batches)
+    for pk, state in work.values_list("item_id", "state"):
+        found[pk].append(state)
+    return found
+
+
+class _Labels(dict[str, tuple[Value | None, Value | None]]):
+    """JSON text of an answer -> the label and its name. Most are one of a few, each read once a page."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    def __missing__(self, text: str) -> tuple[Value | None, Value | None]:
+        value = json.loads(text)
+        read = self[text] = value, self._frame.name_of(value)
+        return read
+
+
+def _people_differ(run: Run, states: Collection[str]) -> bool:
+    """Whether all whom an item without a label of record was put to have answered."""
+    if State.DONE not in states or {State.OPEN, State.LEASED, State.UNLABELABLE}.intersection(states):
+        return False
+    return State.WITHDRAWN not in states or run.state != Run.State.CANCELLED
+
+
+def _reason(states: Collection[str], *, differ: bool) -> str:
+    """Why an item of the pool has no label. `states` are those of the item's work."""
+    if differ:
+        return "people differ about it, and nobody has decided"
+    if State.UNLABELABLE in states:
+        return "nobody could label it"
+    if State.WITHDRAWN in states:
+        return "the run was cancelled before a person labelled it"
+    return "it waits for a person"

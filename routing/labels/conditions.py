@@ -1,0 +1,116 @@
+"""Which label a delivery would hold now, as conditions on items.
+
+What `routing.labels.all_items` and `record_values` (`annotation.labelling.labels_of_record`) say of a page of
+items, said to the database of all of them; a test compares both.
+"""
+
+from typing import Any
+
+from django.db.models import (
+    Case,
+    Exists,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value as Constant,
+    When,
+)
+from django.db.models.lookups import IsNull
+
+from annotation.labelling.label_queries import with_choice
+from annotation.labelling.labels_of_record import batches_with_overlap, has_record
+from annotation.models import Settlement, WorkItem
+from routing.models import Prediction, Route, RunSource
+from routing.runs.usable_answers import reaches, usable
+from routing.visibility import ViewPermission, in_pools
+
+
+def by_person(permission: ViewPermission) -> Q:
+    """Whether the label that is delivered is a person's, or settled from several people's."""
+    condition = has_record(permission.project, item="pk", hidden=permission.hidden or None)
+    return condition & ~in_pools(permission.anew, "pk") if permission.anew else condition
+
+
+def by_model(permission: ViewPermission, run_source: RunSource) -> Q:
+    """Whether the source's answer is delivered where there is no label of record."""
+    if not permission.delivers:
+        return Q(pk__in=[])
+    return Q(Exists(_routes_to(permission, run_source)))
+
+
+def delivered_as(permission: ViewPermission, key: str) -> Q:
+    """Whether the label that is delivered is this one, or has this choice."""
+    condition = _recorded_as(permission, key)
+    if not permission.delivers:
+        return condition
+    models = Q(pk__in=[])
+    for run_source in permission.run_sources:
+        answers = Prediction.objects.filter(
+            item=OuterRef("item_id"), source=run_source.source_id, fingerprint=run_source.fingerprint
+        )
+        answers = with_choice(answers, permission.project, key)
+        models |= _found(_routes_to(permission, run_source).filter(_found(answers)))
+    return _somebody_said(permission, key) & (condition | (models & ~by_person(permission)))
+
+
+def _somebody_said(permission: ViewPermission, key: str) -> Q:
+    """What every item has that is delivered with this label; it is quickly seen of most others that they have
+    not.
+    """
+    settled = permission.settlements().filter(item=OuterRef("pk"), value__isnull=False)
+    found = _found(with_choice(permission.labels().filter(item=OuterRef("pk")), permission.project, key))
+    found |= _found(with_choice(settled, permission.project, key))
+    for run_source in permission.run_sources:
+        answers = Prediction.objects.filter(
+            item=OuterRef("pk"), source=run_source.source_id, fingerprint=run_source.fingerprint
+        )
+        found |= _found(with_choice(answers, permission.project, key))
+    return found
+
+
+def own_batches(permission: ViewPermission) -> list[int]:
+    """Batches whose labels go before others: those of the run that delivers."""
+    if permission.run is None or not permission.delivers:
+        return []
+    return [batch for batch in (permission.run.calibration_batch_id, permission.run.routed_batch_id) if batch]
+
+
+def _routes_to(permission: ViewPermission, run_source: RunSource) -> QuerySet[Route]:
+    routes = Route.objects.filter(run=permission.run, item=OuterRef("pk"))
+    return routes.filter(reaches(permission.run_sources, run_source.position), usable(run_source))
+
+
+def _recorded_as(permission: ViewPermission, key: str) -> Q:
+    """Whether the label of record is this one: of the batch that goes before others, else of the one with the
+    newest answer.
+    """
+    own = own_batches(permission)
+    rank = Case(
+        *([When(work_item__batch__in=own, then=Constant(1))] if own else []),
+        default=Constant(0),
+        output_field=IntegerField(),
+    )
+    several = batches_with_overlap(permission.project)
+    answers = permission.labels().alias(rank=rank)
+    same = {"batch": OuterRef("work_item__batch"), "item": OuterRef("item")}
+    standing = Settlement.objects.filter(**same, superseded_by__isnull=True, value__isnull=False)
+    others = WorkItem.objects.filter(**same, slot__gte=1, batch__in=several)
+    if several:
+        answers = answers.filter(~Exists(others) | Exists(standing))
+    later = answers.filter(item=OuterRef("item_id")).filter(
+        Q(rank__gt=OuterRef("rank")) | Q(rank=OuterRef("rank"), pk__gt=OuterRef("pk"))
+    )
+    last = answers.filter(item=OuterRef("pk")).exclude(Exists(later))
+    if not several:
+        return _found(with_choice(last, permission.project, key))
+    alone = with_choice(last.exclude(Exists(others)), permission.project, key)
+    return _found(alone) | _found(last.filter(Exists(with_choice(standing, permission.project, key))))
+
+
+def _found(rows: QuerySet[Any]) -> Q:
+    """As EXISTS, but looked up row by row: beside an OR PostgreSQL would read whole tables into memory for
+    each EXISTS, where a page needs some fifty rows.
+    """
+    return Q(IsNull(Subquery(rows.order_by().values("pk")[:1]), False))

@@ -1,0 +1,152 @@
+"""Who may see model output: one rule for tables, pages and the API."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models.lookups import IsNull
+
+from annotation.labelling.labels_of_record import batches_with_overlap
+from annotation.models import Comment, Label, Project, Settlement, Skip, WorkItem
+from annotation.permissions import Access
+from routing.common.states import OPEN, ROUTED
+from routing.models import Certificate, PoolItem, Run, RunSource
+
+Row = TypeVar("Row", bound=Model)
+
+
+@dataclass(frozen=True)
+class ViewPermission:
+    """What one person may see of a project's items at this moment. All that pages and the API tell of items,
+    and all filters and orders of them, go through it.
+
+    Attributes
+    ----------
+    output
+        Whether answers, scores and routes may be shown.
+    hidden
+        Ids of batches of which nothing may be shown: not their items, labels, skips or comments.
+    batches
+        Ids of all other batches of the project.
+    anew
+        Ids of runs: of what people said about items of their pools nothing may be shown (`runs_asking_anew`).
+    run
+        The run whose scores and routes are shown; None without `output`, or where none has been analysed.
+    """
+
+    project: Project
+    output: bool
+    hidden: frozenset[int]
+    batches: Sequence[int]
+    anew: Sequence[int]
+    run: Run | None
+    run_sources: Sequence[RunSource]
+
+    @property
+    def delivers(self) -> bool:
+        """Whether answers of the run's models are delivered as labels."""
+        return self.run is not None and self.run.state in ROUTED
+
+    def labels(self) -> QuerySet[Label]:
+        """Labels that count now: the newest version of each."""
+        # Not by superseded_by__isnull: PostgreSQL takes the join that it makes for one that leaves one row.
+        newer = Label.objects.filter(supersedes=OuterRef("pk"))
+        return self._seen(Label.objects.filter(~Exists(newer)))
+
+    def every_label(self) -> QuerySet[Label]:
+        return self._seen(Label.objects.all())
+
+    def settlements(self) -> QuerySet[Settlement]:
+        return Settlement.objects.exclude(batch__in=self.hidden).exclude(in_pools(self.anew, "item"))
+
+    def skips(self) -> QuerySet[Skip]:
+        return self._seen(Skip.objects.all())
+
+    def work(self) -> QuerySet[WorkItem]:
+        # Named one by one, and not by what they are not: the index of the queue begins with the batch.
+        return WorkItem.objects.filter(batch__in=self.batches)
+
+    def comments(self) -> QuerySet[Comment]:
+        rows = Comment.objects.all()
+        if self.hidden:
+            rows = rows.filter(Q(work_item__isnull=True) | ~Q(work_item__batch__in=self.hidden))
+        return rows.exclude(in_pools(self.anew, "work_item__item"))
+
+    def in_open_calibration(self, ids: Sequence[int]) -> QuerySet[PoolItem, int]:
+        """Of these items those of which nothing may be shown that people said."""
+        asked = PoolItem.objects.filter(run__in=self.anew, item__in=ids)
+        return asked.values_list("item_id", flat=True)
+
+    def _seen(self, rows: QuerySet[Row]) -> QuerySet[Row]:
+        rows = rows.exclude(work_item__batch__in=self.hidden) if self.hidden else rows
+        return rows.exclude(in_pools(self.anew, "work_item__item"))
+
+
+def view_permission(project: Project, access: Access, *, run: int | None = None) -> ViewPermission:
+    """`run` is the number of the run whose scores and routes are to be shown: else, or where it has no
+    certificate, the newest one that has been routed, or without one the newest that has been analysed.
+    """
+    output = may_see_model_output(project, access)
+    hidden = frozenset(hidden_batches(project))
+    shown = shown_run(project, run) if output else None
+    sources = shown.run_sources.select_related("source", "run").order_by("position") if shown else ()
+    batches = project.work_batches.exclude(pk__in=hidden).values_list("pk", flat=True)
+    anew = runs_asking_anew(project)
+    return ViewPermission(project, output, hidden, tuple(batches), anew, shown, tuple(sources))
+
+
+def hidden_batches(project: Project) -> set[int]:
+    """The calibration set of a run that is not analysed yet: not even which items are in it may be seen."""
+    runs = project.runs.filter(state__in=OPEN, calibration_batch__isnull=False)
+    return set(runs.values_list("calibration_batch", flat=True))
+
+
+def runs_asking_anew(project: Project) -> tuple[int, ...]:
+    """Open runs whose pool may have items that some of several people have answered about already, for
+    another batch: for one of a cancelled run, say. No label of record came of that, so that these items are
+    asked about again, blind. Of the whole pool, and not of what is asked: that would tell what was drawn.
+    """
+    runs = dict(project.runs.filter(state__in=OPEN).values_list("pk", "calibration_batch"))
+    if not runs or not set(batches_with_overlap(project)).difference(runs.values()):
+        return ()
+    return tuple(runs)
+
+
+def in_open_calibration(project: Project, item: str) -> Q:
+    """Of rows that lead to an item by `item` those about one of such a pool."""
+    return in_pools(runs_asking_anew(project), item)
+
+
+def in_pools(runs: Sequence[int], item: str) -> Q:
+    """Of rows that lead to an item by `item` those about one of the pools of these runs."""
+    if not runs:
+        return Q(pk__in=[])
+    # Not by EXISTS: PostgreSQL makes a join of that, and reads and sorts all labels for each page of them.
+    found = PoolItem.objects.filter(run__in=runs, item=OuterRef(item)).order_by()
+    return Q(IsNull(Subquery(found.values("pk")[:1]), False))
+
+
+def shown_run(project: Project, number: int | None = None) -> Run | None:
+    analysed = list(
+        project.runs.filter(certificate__isnull=False)
+        .select_related("certificate", "project")
+        .order_by("-number")
+    )
+    asked = [run for run in analysed if run.number == number]
+    routed = [run for run in analysed if run.state in ROUTED]
+    return next(iter([*asked, *routed, *analysed]), None)
+
+
+def may_see_model_output(project: Project, access: Access) -> bool:
+    """Whether predictions, scores and routes may be shown to this person now.
+
+    Not before a run has been analysed, not while another one is open, and never to people who label blind.
+    """
+    return access.allows("predictions.view") and output_is_open(project)
+
+
+def output_is_open(project: Project) -> bool:
+    if project.runs.filter(state__in=OPEN).exists():
+        return False
+    return Certificate.objects.filter(run__project=project).exists()
