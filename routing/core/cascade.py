@@ -52,11 +52,19 @@ class Decision:
         Each with a source among ``models``.
     pilot : bool
         Whether the models ran on the pilot.
+    asked_calls : (n, len(models)), or None
+        The asked items that each model ran on; None: all of them.
     """
 
     models: tuple[int, ...]
     stages: tuple[Stage, ...]
     pilot: bool = False
+    asked_calls: Bools | None = None
+
+    @property
+    def looked_at(self) -> frozenset[int]:
+        """The models that run on every drawn item, because their scores decide."""
+        return frozenset(stage.score for stage in self.stages if stage.score is not None)
 
     @classmethod
     def of_thresholds(cls, thresholds: Thresholds, *, pilot: bool = False) -> Decision:
@@ -66,6 +74,14 @@ class Decision:
             for k, limit in enumerate(thresholds)
         )
         return cls(tuple(range(len(thresholds))), stages, pilot)
+
+    def route(self, u: Floats, v: Ints, usable: Bools) -> tuple[Ints, Bools]:
+        """`apply` with tie-breaks (n, K) of each model's scores; only those of the first ever split ties.
+
+        ``usable`` (n, K) is not looked at: whoever is sent an item passes it on where he cannot label it.
+        """
+        del usable
+        return self.apply(u, v[:, 0])
 
     def apply(self, u: Floats, v: Ints) -> tuple[Ints, Bools]:
         """Who labels, and who had to be run for its score.
