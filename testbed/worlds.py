@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Q
 
 from annotation.common.files import open_file
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
 from annotation.jobs import running as jobs
 from annotation.labelling import queue
 from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem

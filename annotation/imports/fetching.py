@@ -74,7 +74,7 @@ def fetch(
 
 
 def whole_key(connection: Connection, key: str) -> str:
-    from annotation.outside.buckets.requests import checked_key
+    from annotation.outside.buckets import checked_key
 
     return checked_key(connection.prefix + key.lstrip("/"))
 

@@ -12,6 +12,10 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.task_types.base import (
+    MISSING,
+    SEPARATORS,
+    Choices,
+    Labels,
     Read,
     Reading,
     TaskType,
@@ -20,8 +24,8 @@ from annotation.task_types.base import (
     short,
     shown,
     text_of,
+    unknown_label,
 )
-from annotation.task_types.labels import SEPARATORS, Choices, Labels
 from annotation.task_types.parsing.label_names import (
     Names,
     as_text,
@@ -32,7 +36,6 @@ from annotation.task_types.parsing.label_names import (
 )
 from annotation.task_types.parsing.label_sentence import mentioned
 from annotation.task_types.parsing.markers import LABEL, NO_JSON, after_mark, boxed, from_json
-from annotation.task_types.reasons import MISSING, unknown_label
 
 _MAX_PIECES = 2_000
 """Of a list, separators counted; more than the labels of any project."""

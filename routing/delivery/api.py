@@ -15,8 +15,8 @@ from annotation.common.api.base import KeysetPages, ProjectView
 from annotation.common.api.schema import PageQuery, RegisteredField, page_of
 from annotation.common.api.streams import AnyType
 from annotation.errors import InputError
-from annotation.jobs.background import JobBody, accepted
-from annotation.labelling.content import MAX_ID
+from annotation.jobs.serializers import JobBody, accepted
+from annotation.labelling.serializers import MAX_ID
 from annotation.models import Connection, User
 from routing.delivery.deliver import deliver
 from routing.delivery.downloads import archive_response, file_response

@@ -12,9 +12,9 @@ from django.db.models import CharField, Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Cast
 from django.utils.translation import gettext as _
 
-from annotation.common.values import Value, as_text, reader_of
+from annotation.common.value_reader import Value, as_text, reader_of
 from annotation.errors import InputError
-from annotation.labelling.label_values import with_choice
+from annotation.labelling.label_queries import with_choice
 from annotation.labelling.labels_of_record import unsettled
 from annotation.labelling.queue import stuck_items
 from annotation.models import Item, WorkItem

@@ -12,8 +12,8 @@ from django.db.models import Count
 from django.db.models.functions import Substr
 
 from annotation.common.query_timeout import TookTooLongError, at_most
-from annotation.common.values import Value
-from annotation.labelling.label_values import in_words
+from annotation.common.value_reader import Value
+from annotation.labelling.label_queries import in_words
 from annotation.labelling.labels_of_record import record_values
 from annotation.models import Item, Project
 from annotation.permissions import Access
@@ -270,7 +270,7 @@ def _delivered(permission: ViewPermission, items: list[Any]) -> dict[int, dict[s
 
 
 def _by_people(permission: ViewPermission, ids: list[int]) -> dict[int, dict[str, Any]]:
-    anew = set(permission.in_open_calibration(ids))  # settled by a correction since
+    unsettled = set(permission.in_open_calibration(ids))  # settled by a correction since
     return {
         item: {
             "label": record.value,
@@ -278,5 +278,5 @@ def _by_people(permission: ViewPermission, ids: list[int]) -> dict[int, dict[str
             "annotator": ", ".join(label.annotator.get_username() for label in record.labels),
         }
         for item, record in record_values(permission.project, ids, hidden=permission.hidden).items()
-        if item not in anew
+        if item not in unsettled
     }

@@ -5,7 +5,7 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.items.data_out import places_of
-from annotation.labelling.label_values import imported_batches
+from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.labels_of_record import has_record
 from annotation.models import Item, Project, WorkItem
 from routing.core.choices import DEFAULT_TARGET

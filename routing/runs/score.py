@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef, Subquery
 from django.utils.translation import gettext as _
 
 from annotation.common.bulk import copy_rows
-from annotation.common.values import ValueReader, as_text, reader_of
+from annotation.common.value_reader import ValueReader, as_text, reader_of
 from annotation.errors import InputError
 from annotation.jobs.running import JobContext
 from annotation.labelling.labels_of_record import batches_with_overlap, record_values

@@ -18,8 +18,8 @@ from annotation.common.api.schema import PageQuery, page_of
 from annotation.common.api.streams import NDJSON, NdjsonRenderer, ndjson
 from annotation.common.api.uploads import TakesStream, received
 from annotation.errors import NotAllowedError
-from annotation.jobs.background import JobBody, accepted
-from annotation.labelling.content import MAX_ID
+from annotation.jobs.serializers import JobBody, accepted
+from annotation.labelling.serializers import MAX_ID
 from annotation.models import Project, User
 from annotation.permissions import Access
 from routing.core.exact import plain

@@ -19,7 +19,7 @@ from annotation.common import audit
 from annotation.common.bulk import copy_rows
 from annotation.common.files import MODEL_OUTPUT, open_file, store_file
 from annotation.common.ranges import of_items
-from annotation.common.values import reader_of
+from annotation.common.value_reader import reader_of
 from annotation.errors import ConflictError, InputError
 from annotation.imports.budget import Budget
 from annotation.imports.formats.lines import text_lines

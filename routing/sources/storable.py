@@ -5,7 +5,7 @@ import math
 import re
 from typing import Any
 
-from annotation.common.values import Reason
+from annotation.common.value_reader import Reason
 from routing.core.reasons import Reason as ReasonOfCore
 
 MAX_COUNT = 2**31 - 1

@@ -11,9 +11,8 @@ from routing.core.every_score.chain import FIRST_SCORE, ScoreChain
 from routing.core.every_score.forecast import START_FORECAST, START_PATH
 from routing.core.keys import pack_thresholds
 from routing.core.pilot import PilotData
-from routing.core.pilot_losses import disagreement, final_answers, pass_on_costs
+from routing.core.pilot_losses import disagreement, final_answers, isotonic, pass_on_costs
 from routing.core.plan import Plan
-from routing.core.predict import isotonic
 
 
 def first_score_chain(plan: Plan, slices: Bins, pilot: PilotData | None, *, start: bool) -> ScoreChain:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from routing.core.arrays import Floats
-from routing.core.predict import isotonic
+from routing.core.pilot_losses import isotonic
 
 RANKS = 200
 POLICIES = 201

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from annotation.common.ranges import of_items
-from annotation.common.values import as_text
+from annotation.common.value_reader import as_text
 from annotation.errors import InputError
 from routing.delivery.deliver import deliver
 from routing.delivery.formats import FORMATS
