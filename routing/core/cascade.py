@@ -6,7 +6,7 @@ The threshold policies of the paper are cascades in which all stages look at the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -52,14 +52,18 @@ class Decision:
         Each with a source among ``models``.
     pilot : bool
         Whether the models ran on the pilot.
-    asked_calls : (n, len(models)), or None
-        The asked items that each model ran on; None: all of them.
+    labelled : (n,) or None
+        Of a method that chooses by itself what people label: the items that it asked about.  None: those of
+        the calibration set.
+    asked_calls : (n, len(models)) or None
+        The items among those that each model ran on.  None: all of them.
     """
 
     models: tuple[int, ...]
     stages: tuple[Stage, ...]
     pilot: bool = False
-    asked_calls: Bools | None = None
+    labelled: Ints | None = field(default=None, compare=False)
+    asked_calls: Bools | None = field(default=None, compare=False)
 
     @property
     def looked_at(self) -> frozenset[int]:

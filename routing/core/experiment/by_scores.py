@@ -34,6 +34,7 @@ class ScoreDecision:
     pilot: bool
     asked_calls: Bools | None
 
+    labelled = None
     looked_at = frozenset({0})
 
     @property

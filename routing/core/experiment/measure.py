@@ -33,7 +33,7 @@ class Measured:
         The paper's cost saving, over the items not asked for calibration, and 1 - everything really paid / N
         c_h.
     human_labels : int
-        Labels that people gave, calibration included, each item once.
+        Labels that people gave, those behind the decision included, each item once.
     """
 
     error: float
@@ -52,6 +52,9 @@ class Decides(Protocol):
 
     @property
     def pilot(self) -> bool: ...
+
+    @property
+    def labelled(self) -> Ints | None: ...
 
     @property
     def asked_calls(self) -> Bools | None: ...
@@ -85,15 +88,15 @@ def measure(split: Split, decision: Decides, terms: Terms) -> Measured:
     nominal, ran = decision.route(split.table.u, split.ties, split.table.usable)
     rows = np.arange(table.size)
     loss = table.final_loss[rows, nominal]
-    asked = split.asked_items
+    asked = split.asked_items if decision.labelled is None else decision.labelled
     total = float(loss.sum())
     if terms.target == "dataset":
         total -= float(loss[asked].sum())
-    outside = split.outside
     mask = np.zeros(table.size, dtype=np.bool_)
     mask[asked] = True
+    outside = split.outside if decision.labelled is None else ~mask
     needed = _tried(table, nominal, ran)
-    _calibrated(needed, split, decision)
+    _calibrated(needed, asked, decision)
     if decision.pilot:
         needed[split.pilot_items(terms.target, terms.pilot_size), :-1] = True
     people = table.costs[:, -1]
@@ -120,9 +123,11 @@ def measure_deployment(split: Split, decision: Decides, deployment: Deployment, 
     total = float(table.final_loss[rows, nominal].sum())
     needed = _tried(table, nominal, ran)
     before = np.zeros((own.size, own.models + 1), dtype=np.bool_)
+    asked = split.asked_items if decision.labelled is None else decision.labelled
+    scored = split.drawn if decision.labelled is None else slice(None)
     for place, model in enumerate(decision.models):
-        before[split.drawn, place] = model in decision.looked_at
-    _calibrated(before, split, decision)
+        before[scored, place] = model in decision.looked_at
+    _calibrated(before, asked, decision)
     if decision.pilot:
         before[split.pilot_items(terms.target, terms.pilot_size), :-1] = True
     people = table.costs[:, -1]
@@ -137,9 +142,8 @@ def measure_deployment(split: Split, decision: Decides, deployment: Deployment, 
     )
 
 
-def _calibrated(needed: Bools, split: Split, decision: Decides) -> None:
-    """Mark in ``needed`` (N, K + 1) what was asked of people and models about the asked items."""
-    asked = split.asked_items
+def _calibrated(needed: Bools, asked: Ints, decision: Decides) -> None:
+    """Mark in ``needed`` (N, K + 1) what was asked of people and models about the items ``asked``."""
     needed[asked, -1] = True
     needed[asked, :-1] |= True if decision.asked_calls is None else decision.asked_calls
 
