@@ -11,7 +11,7 @@ from annotation.task_types.long_text import LongText
 from annotation.task_types.math import Math
 from annotation.task_types.multiple_choice import MultipleChoice
 from annotation.task_types.number import Number
-from annotation.task_types.reasons import MISSING, Reason
+from annotation.task_types.reasons import MISSING, ValueReason
 from annotation.task_types.short_text import ShortText
 from annotation.task_types.single_choice import SingleChoice
 
@@ -22,9 +22,9 @@ __all__ = [
     "Labels",
     "Read",
     "Reading",
-    "Reason",
     "TaskType",
     "Value",
+    "ValueReason",
     "as_text",
     "task_type_titles",
 ]

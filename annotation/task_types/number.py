@@ -31,7 +31,7 @@ from annotation.task_types.parsing.number_signs import (
     UNSURE,
     plain_signs,
 )
-from annotation.task_types.reasons import Reason
+from annotation.task_types.reasons import ValueReason
 
 MAX_CHARACTERS = 200
 """Written without an exponent."""
@@ -110,7 +110,7 @@ def read_number(text: str) -> Read:
         return None, f"a number of more than {most} characters"
     plain = plain.translate(_ASCII)
     if not _NUMBER.fullmatch(plain):
-        return None, Reason(f"{short(text)} is not a number", "not_a_number", text)
+        return None, ValueReason(f"{short(text)} is not a number", "not_a_number", text)
     number = format(Decimal(plain.replace(",", "")), "f")
     if "." in number:
         number = number.rstrip("0").rstrip(".")

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import IO, Any
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
-from annotation.errors import JobFailedError
+from annotation import failures
 from routing.labels.row import Page
 
 TOLD = ("label", "source", "certificate_id")
@@ -43,6 +43,15 @@ def digests_of(page: Page) -> list[bytes]:
 
 def records(page: Page, digests: list[bytes]) -> bytes:
     return b"".join(map(RECORD.pack, page.keys, digests))
+
+
+RECORD_DAMAGED = failures.register(
+    "delivery_record_damaged",
+    gettext_noop(
+        "What is kept of the other delivery, to tell what is new since then, is damaged. Make a whole "
+        "delivery."
+    ),
+)
 
 
 class Base:
@@ -85,9 +94,4 @@ class Base:
             rest = block[whole:]
             yield from RECORD.iter_unpack(block[:whole])
         if sha256.hexdigest() != self._sha256:
-            raise JobFailedError(
-                _(
-                    "What is kept of the other delivery, to tell what is new since then, is damaged. Make a "
-                    "whole delivery."
-                )
-            )
+            raise RECORD_DAMAGED.error()

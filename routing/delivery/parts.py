@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from django.db.models import Q, QuerySet
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
+from annotation import failures
 from annotation.common.files import open_file
-from annotation.errors import InputError, JobFailedError, NotAllowedError
+from annotation.errors import InputError, NotAllowedError
 from annotation.models import Project, User
 from annotation.permissions import access_to
 from routing.delivery.given import Base, digests_of, records
@@ -85,6 +86,18 @@ def checked_part(run: Run, *, user: User | None, since: Delivery | None, filters
     return part
 
 
+OTHER_GONE = failures.register(
+    "other_delivery_gone", gettext_noop("The other delivery was deleted meanwhile.")
+)
+RECORD_GONE = failures.register(
+    "delivery_record_gone",
+    gettext_noop(
+        "What is kept of the other delivery, to tell what is new since then, is no longer in the storage. "
+        "Deliver all items."
+    ),
+)
+
+
 def part_of(run: Run, *, user: User | None, params: Mapping[str, Any]) -> Part:
     """What a job has kept."""
     since = None
@@ -92,7 +105,7 @@ def part_of(run: Run, *, user: User | None, params: Mapping[str, Any]) -> Part:
         rows = Delivery.objects.select_related("run", "given")
         since = rows.filter(run__project=run.project_id, pk=params["since"]).first()
         if since is None:
-            raise JobFailedError(_("The other delivery was deleted meanwhile."))
+            raise OTHER_GONE.error()
     return Part(since, params.get("filters", {}), user)
 
 
@@ -166,12 +179,7 @@ def picking(part: Part, given: IO[bytes]) -> Iterator[Picking]:
             try:
                 content = stack.enter_context(open_file(stored))
             except InputError as error:
-                raise JobFailedError(
-                    _(
-                        "What is kept of the other delivery, to tell what is new since then, is no longer in "
-                        "the storage. Deliver all items."
-                    )
-                ) from error
+                raise RECORD_GONE.error() from error
             base = Base(content, sha256=stored.sha256)
         picked = Picking(given, base)
         yield picked

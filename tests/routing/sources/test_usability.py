@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation.common.values import Reason, reader_of
+from annotation.common.values import ValueReason, reader_of
 from annotation.jobs import running as jobs
 from annotation.models import AuditEvent, Job, Project, WorkItem
 from routing.core.scores import make_score
@@ -259,7 +259,7 @@ def test_the_reasons_that_answers_are_stored_with_are_known_by_their_kind() -> N
     number = reader_of(make_project(task_type="number", choices=[]))
     assert kind_of(number("ten")[1], labels) == ("not_a_number", "ten")
     assert kind_of("unknown label 'Cat '", labels) == ("other", "unknown label 'Cat '")
-    assert kind_of(Reason("the dog ate it", "of a later version"), labels) == ("other", "the dog ate it")
+    assert kind_of(ValueReason("the dog ate it", "of a later version"), labels) == ("other", "the dog ate it")
     scored = make_score("recorded")
     assert kind_of(scored({"confidence": ""}).reason, labels)[0] == "score_missing"
     assert kind_of(scored({"confidence": "1.5"}).reason, labels) == ("score_outside", "1.5")
