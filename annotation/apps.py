@@ -16,7 +16,7 @@ class AnnotationConfig(AppConfig):
         from annotation.imports.job import run_import
         from annotation.imports.undo import undo_import
         from annotation.jobs import running as jobs
-        from annotation.labelling import withdrawal
+        from annotation.labelling import batches
         from annotation.projects import removal as project_removal
 
         converters.register()
@@ -27,6 +27,6 @@ class AnnotationConfig(AppConfig):
         jobs.register(
             project_removal.KIND, project_removal.remove_project, title=gettext_noop("Removal of a project")
         )
-        jobs.register(withdrawal.KIND, withdrawal.withdraw_work, title=gettext_noop("Withdrawal of work"))
+        jobs.register(batches.KIND, batches.withdraw_work, title=gettext_noop("Withdrawal of work"))
         pre_migrate.connect(checks.refuse_too_old, sender=self)
         post_migrate.connect(append_only.install, sender=self)

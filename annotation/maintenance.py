@@ -1,6 +1,7 @@
 """What is looked after every few seconds: by a worker whom beat asks, or by `manage.py serve`."""
 
-from annotation.common import attempts, idempotency
+from annotation.common import attempts
+from annotation.common.api import idempotency
 from annotation.jobs import running as jobs
 from annotation.outside.webhooks import sending
 from annotation.people import tokens

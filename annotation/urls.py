@@ -4,22 +4,15 @@ from django.urls import path
 
 from annotation.imports import views as imports
 from annotation.items import images_views as images
-from annotation.labelling import decisions_views as work, views as annotate
+from annotation.labelling import views as annotate
 from annotation.outside.webhooks import views as webhooks
 from annotation.people import (
     accounts_views as accounts,
     invitations_views as invitations,
     members_views as members,
-    own_invitations_views as own_invitations,
     tokens_views as tokens,
 )
-from annotation.projects import (
-    audit_views as audit,
-    connections_views as connections,
-    jobs_views as jobs,
-    life_views as project_life,
-    views as projects,
-)
+from annotation.projects import connections_views as connections, jobs_views as jobs, views as projects
 from annotation.review import views as review
 
 urlpatterns = [
@@ -31,12 +24,10 @@ urlpatterns = [
     path("password/<str:uidb64>/<str:token>/", accounts.reset, name="password_reset"),
     path("join/", invitations.join, name="join"),
     path("join/<str:token>/", invitations.join_link, name="join_link"),
-    path(
-        "invitations/<row:invitation_id>/accept/", own_invitations.invitation_accept, name="invitation_accept"
-    ),
+    path("invitations/<row:invitation_id>/accept/", invitations.invitation_accept, name="invitation_accept"),
     path(
         "invitations/<row:invitation_id>/decline/",
-        own_invitations.invitation_decline,
+        invitations.invitation_decline,
         name="invitation_decline",
     ),
     path("healthz", accounts.health, name="health"),
@@ -45,11 +36,11 @@ urlpatterns = [
     path(
         "projects/<slug:slug>/settings/config.xml", projects.project_label_config, name="project_label_config"
     ),
-    path("projects/<slug:slug>/manage/", project_life.manage, name="project_manage"),
-    path("projects/<slug:slug>/archive/", project_life.archive, name="project_archive"),
-    path("projects/<slug:slug>/unarchive/", project_life.unarchive, name="project_unarchive"),
-    path("projects/<slug:slug>/duplicate/", project_life.duplicate, name="project_duplicate"),
-    path("projects/<slug:slug>/delete/", project_life.delete, name="project_delete"),
+    path("projects/<slug:slug>/manage/", projects.manage, name="project_manage"),
+    path("projects/<slug:slug>/archive/", projects.archive, name="project_archive"),
+    path("projects/<slug:slug>/unarchive/", projects.unarchive, name="project_unarchive"),
+    path("projects/<slug:slug>/duplicate/", projects.duplicate, name="project_duplicate"),
+    path("projects/<slug:slug>/delete/", projects.delete, name="project_delete"),
     path("projects/<slug:slug>/import/", imports.import_upload, name="import_upload"),
     path("projects/<slug:slug>/import/<row:file_id>/", imports.import_mapping, name="import_mapping"),
     path("projects/<slug:slug>/jobs/<row:job_id>/undo/", imports.import_undo, name="import_undo"),
@@ -64,7 +55,7 @@ urlpatterns = [
     path("projects/<slug:slug>/annotate/flag/", annotate.flag, name="annotate_flag"),
     path("projects/<slug:slug>/annotate/shortcuts/", annotate.shortcuts, name="annotate_shortcuts"),
     path("projects/<slug:slug>/annotate/release/", annotate.release, name="annotate_release"),
-    path("projects/<slug:slug>/work/<row:work_item_id>/", work.work_decide, name="work_decide"),
+    path("projects/<slug:slug>/work/<row:work_item_id>/", annotate.work_decide, name="work_decide"),
     path("projects/<slug:slug>/agreement/", review.agreement_page, name="agreement"),
     path("projects/<slug:slug>/review/", review.review, name="review"),
     path("projects/<slug:slug>/review/decide/", review.review_decide, name="review_decide"),
@@ -94,7 +85,7 @@ urlpatterns = [
     path("projects/<slug:slug>/jobs/<row:job_id>/resume/", jobs.job_resume, name="job_resume"),
     path("projects/<slug:slug>/jobs/<row:job_id>/retry/", jobs.job_retry, name="job_retry"),
     path("projects/<slug:slug>/jobs/<row:job_id>/try-now/", jobs.job_try_now, name="job_try_now"),
-    path("projects/<slug:slug>/audit/", audit.audit, name="audit"),
+    path("projects/<slug:slug>/audit/", projects.audit, name="audit"),
     *tokens.urlpatterns,
     *webhooks.urlpatterns,
     *connections.urlpatterns,

@@ -134,7 +134,7 @@ def table_pages(project: Any, access: Any) -> Iterator[tuple[str, Steps]]:
     from routing.items.counts import table_total
     from routing.items.sorts import NAMES, SORTS, cursor_of, place_of
     from routing.items.table import table_page
-    from routing.sources.visibility import view_permission
+    from routing.visibility import view_permission
 
     annotator = str(project.memberships.filter(role="annotator").first().user_id)
 

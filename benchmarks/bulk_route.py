@@ -125,17 +125,16 @@ def stages_of_jobs(size: int) -> Iterator[None]:
 
 
 def remove(size: int, run: Any, world: Any, work: Callable[[str], None]) -> None:
-    from annotation.labelling import withdrawal
-    from annotation.projects.deletion import delete_project
-    from annotation.projects.life import archive_project
+    from annotation.labelling import batches
+    from annotation.projects.life import archive_project, delete_project
     from routing.runs.cancel import cancel_run
     from testbed.factories import remove_deleted
 
     project, manager = world.project, world.manager
     with stage("run cancelled (in the request)", size):
         cancel_run(run=run, user=manager)
-    if project.jobs.filter(kind=withdrawal.KIND).exists():
-        work(withdrawal.KIND)
+    if project.jobs.filter(kind=batches.KIND).exists():
+        work(batches.KIND)
     with stage("project archived (in the request)", size):
         archive_project(project=project, actor=manager)
     with stage("project deleted (in the request)", size):

@@ -85,7 +85,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "annotation.context.waiting_work",
+                "annotation.context_processors.waiting_work",
             ],
         },
     },
@@ -321,10 +321,10 @@ if HYPAC_BEHIND_PROXY:
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "annotation.people.token_authentication.TokenAuthentication",
-        "annotation.people.token_authentication.SessionAuthentication",
+        "annotation.people.authentication.TokenAuthentication",
+        "annotation.people.authentication.SessionAuthentication",
     ],
-    "DEFAULT_THROTTLE_CLASSES": ["annotation.common.api.limits.ApiLimit"],
+    "DEFAULT_THROTTLE_CLASSES": ["annotation.common.api.throttling.ApiLimit"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["annotation.common.api.parsing.ShallowJSONParser"],

@@ -28,8 +28,9 @@ from routing.overview.next_step import next_step_of
 from routing.runs.certify import mark_invalid
 from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
 from routing.runs.plan_options import needs_of
+from routing.sources.hidden_columns import columns_hidden_now, hidden_columns
 from routing.sources.prompt_versions import source_asked_otherwise
-from routing.sources.visibility import columns_hidden_now, hidden_batches, hidden_columns, in_open_calibration
+from routing.visibility import hidden_batches, in_open_calibration
 
 # Each of these permissions opens a page of the administration that shows model output of single items.
 SHOWN_IN_THE_ADMINISTRATION = tuple(

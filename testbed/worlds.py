@@ -10,13 +10,13 @@ from typing import Any
 from django.db.models import Q
 
 from annotation.common.files import open_file
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
 from annotation.jobs import running as jobs
 from annotation.labelling import queue
 from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
 from routing.delivery.formats import Row
-from routing.labels.rows import delivery_of
+from routing.labels.all_items import delivery_of
 from routing.models import Delivery, Run, Spend
 from routing.runs.certify import analyse
 from routing.runs.route import route

@@ -35,7 +35,7 @@ from routing.core.verify import main as verify
 from routing.delivery.deliver import deliver
 from routing.delivery.formats import FORMATS
 from routing.delivery.formats.base import Files, RowWriter
-from routing.labels.row import About, Page
+from routing.labels.page import About, Page
 from routing.models import Delivery
 from testbed.factories import make_project
 from testbed.worlds import files_of, make_world

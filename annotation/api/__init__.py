@@ -6,14 +6,13 @@
 from django.urls import path
 
 from annotation.api import root, urls
-from annotation.api.docs import api_docs
 from annotation.people import tokens_api as tokens
 
 urlpatterns = [
     path("", root.Root.as_view(), name="api_root"),
     path("tokens/", tokens.TokenList.as_view(), name="api_tokens"),
     path("tokens/<row:token_id>/", tokens.TokenDetail.as_view(), name="api_token"),
-    path("docs/", api_docs, name="api_docs"),
+    path("docs/", root.api_docs, name="api_docs"),
     path("schema/", root.Schema.as_view(), name="api_schema"),
     *urls.urlpatterns,
 ]

@@ -1,7 +1,12 @@
-"""The addresses of the API that are about itself."""
+"""The addresses of the API that are about itself, and the page that shows it: Swagger UI, from files of this
+server alone.
+"""
 
 from typing import Any, ClassVar
 
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 from django.utils.translation import get_language, gettext as _
 from drf_spectacular.generators import SchemaGenerator
@@ -13,6 +18,7 @@ from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from annotation.common.access import public
 from annotation.common.api.base import ApiView
 from annotation.common.api.problems import problem_response
 
@@ -98,3 +104,8 @@ def _with_or_without_slash(path: str) -> str:
     except Resolver404:
         return ""
     return "" if getattr(found, "cls", None) is NothingHere else other
+
+
+@public("GET")
+def api_docs(request: HttpRequest) -> HttpResponseBase:
+    return render(request, "api_docs.html")

@@ -3,29 +3,25 @@
 from django.urls import path
 
 from annotation.imports import api as imports
-from annotation.items import api as items, images_views as images, labels_api as labels
-from annotation.labelling import api as queue, decisions_api as work
-from annotation.people import (
-    invitations_api as invitations,
-    members_api as members,
-    own_invitations_api as own_invitations,
-)
-from annotation.projects import api as projects, audit_api as audit, jobs_api as jobs
-from annotation.review import agreement_api as agreement, api as reviews
+from annotation.items import api as items, images_views as images
+from annotation.labelling import api as queue
+from annotation.people import invitations_api as invitations, members_api as members
+from annotation.projects import api as projects, jobs_api as jobs
+from annotation.review import api as reviews
 
 P = "projects/<slug:slug>/"
 JOB = f"{P}jobs/<row:job_id>/"
 
 urlpatterns = [
-    path("invitations/", own_invitations.OwnInvitationList.as_view(), name="api_own_invitations"),
+    path("invitations/", invitations.OwnInvitationList.as_view(), name="api_own_invitations"),
     path(
         "invitations/<row:invitation_id>/accept/",
-        own_invitations.OwnInvitationAccept.as_view(),
+        invitations.OwnInvitationAccept.as_view(),
         name="api_own_invitation_accept",
     ),
     path(
         "invitations/<row:invitation_id>/decline/",
-        own_invitations.OwnInvitationDecline.as_view(),
+        invitations.OwnInvitationDecline.as_view(),
         name="api_own_invitation_decline",
     ),
     path("projects/", projects.ProjectList.as_view(), name="api_projects"),
@@ -46,8 +42,8 @@ urlpatterns = [
     path(f"{P}items/", items.ItemList.as_view(), name="api_items"),
     path(f"{P}items.ndjson", items.ItemLines.as_view(), name="api_item_lines"),
     path(f"{P}images/<str:sha256>/", images.ItemImage.as_view(), name="api_image"),
-    path(f"{P}labels/", labels.LabelList.as_view(), name="api_labels"),
-    path(f"{P}labels.ndjson", labels.LabelLines.as_view(), name="api_label_lines"),
+    path(f"{P}labels/", items.LabelList.as_view(), name="api_labels"),
+    path(f"{P}labels.ndjson", items.LabelLines.as_view(), name="api_label_lines"),
     path(f"{P}jobs/", jobs.JobList.as_view(), name="api_jobs"),
     path(JOB, jobs.JobDetail.as_view(), name="api_job"),
     path(f"{JOB}problems/", jobs.JobProblems.as_view(), name="api_job_problems"),
@@ -66,11 +62,11 @@ urlpatterns = [
     path(f"{P}queue/release/", queue.Release.as_view(), name="api_queue_release"),
     path(f"{P}queue/undo/", queue.Undo.as_view(), name="api_queue_undo"),
     path(f"{P}queue/correct/", queue.Correct.as_view(), name="api_queue_correct"),
-    path(f"{P}work/", work.StuckList.as_view(), name="api_work"),
-    path(f"{P}work/<row:work_item_id>/decide/", work.WorkDecide.as_view(), name="api_work_decide"),
+    path(f"{P}work/", queue.StuckList.as_view(), name="api_work"),
+    path(f"{P}work/<row:work_item_id>/decide/", queue.WorkDecide.as_view(), name="api_work_decide"),
     path(f"{P}reviews/", reviews.ReviewList.as_view(), name="api_reviews"),
     path(f"{P}flags/", reviews.FlagList.as_view(), name="api_flags"),
     path(f"{P}flags/<row:comment_id>/resolve/", reviews.FlagResolve.as_view(), name="api_flag_resolve"),
-    path(f"{P}agreement/", agreement.AgreementDetail.as_view(), name="api_agreement"),
-    path(f"{P}audit/", audit.AuditList.as_view(), name="api_audit"),
+    path(f"{P}agreement/", reviews.AgreementDetail.as_view(), name="api_agreement"),
+    path(f"{P}audit/", projects.AuditList.as_view(), name="api_audit"),
 ]

@@ -1,5 +1,8 @@
-"""What parts of addresses may be; the application registers them before any address is read."""
+"""What parts of addresses may be; the application registers them before any address is read; and numbers
+in their queries.
+"""
 
+from django.http import Http404
 from django.urls import register_converter
 from django.urls.converters import IntConverter, StringConverter
 
@@ -28,3 +31,10 @@ class Anything(StringConverter):
 def register() -> None:
     register_converter(RowNumber, "row")
     register_converter(Anything, "anything")
+
+
+def whole_number(text: str | None) -> int:
+    """A number in a query or a form of a page; anything else is not found."""
+    if not text or not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise Http404("not a number")
+    return int(text)

@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from annotation.common.announcing import announce
+from annotation.common.workers import announce_webhooks
 from annotation.models import Job, Label, Project, Webhook, WebhookDelivery
 from annotation.ports import routing_port
 
@@ -91,7 +91,7 @@ def store(
         ),
         ignore_conflicts=bool(key),
     )
-    transaction.on_commit(lambda: announce(ids))
+    transaction.on_commit(lambda: announce_webhooks(ids))
 
 
 def _still_wanting(webhooks: list[Webhook], event: str) -> list[int]:

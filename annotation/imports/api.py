@@ -18,8 +18,8 @@ from annotation.common.files import store_file
 from annotation.errors import InputError
 from annotation.imports.fetching import fetch
 from annotation.imports.upload import Mapping, Preview, preview, start_import
-from annotation.jobs.background import JobBody, JobProblemBody, accepted
-from annotation.labelling.content import MAX_ID
+from annotation.jobs.serializers import JobBody, JobProblemBody, accepted
+from annotation.labelling.serializers import MAX_ID
 from annotation.models import Project, StoredFile
 from annotation.ports import routing_port
 

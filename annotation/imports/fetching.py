@@ -81,7 +81,7 @@ OTHER_SIZE = failures.register(
 
 
 def whole_key(connection: Connection, key: str) -> str:
-    from annotation.outside.buckets.requests import checked_key
+    from annotation.outside.buckets import checked_key
 
     return checked_key(connection.prefix + key.lstrip("/"))
 

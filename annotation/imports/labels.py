@@ -19,11 +19,11 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 
 from annotation.common.bulk import copy_rows
-from annotation.common.values import Value, reader_of
+from annotation.common.value_reader import Value, reader_of
 from annotation.imports.formats.base import GivenLabel
 from annotation.jobs.places import within
 from annotation.labelling import queue
-from annotation.labelling.values import usable_lead_time
+from annotation.labelling.validation import usable_lead_time
 from annotation.models import Item, Job, Label, Project, Settlement, User, WorkBatch, WorkItem
 
 MAX_NAME = User._meta.get_field("username").max_length or 150

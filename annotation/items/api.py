@@ -1,4 +1,5 @@
-"""The items of a project: what there is, and more of them.
+"""The items of a project: what there is, and more of them; and the labels that people gave that
+count now.
 
 No answer of a model is ever among it: of the imported columns, which are left out unless asked for, those
 that a source or a run reads are missing at all times.
@@ -15,16 +16,17 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation.common.api.base import KeysetPages, ProjectView
+from annotation.common.api.base import KeysetPages, OldestFirst, ProjectView
 from annotation.common.api.schema import PageQuery, page_of
 from annotation.common.api.streams import NDJSON, NdjsonRenderer, ndjson
 from annotation.common.api.uploads import TakesStream, received, stored_lines
 from annotation.imports.api import Columns, mapping_of
 from annotation.imports.upload import start_import
-from annotation.items.data_out import in_pages, items_of
-from annotation.jobs.background import JobBody, accepted
-from annotation.labelling.content import MAX_ID, ItemBody, item_content
-from annotation.models import Item, Project
+from annotation.items.data_out import in_pages, items_of, labels_for
+from annotation.jobs.serializers import JobBody, accepted
+from annotation.labelling.serializers import MAX_ID, ItemBody, LabelBody, item_content, label_content
+from annotation.models import Item, Label, Project
+from annotation.permissions import Access
 from annotation.ports import routing_port
 
 JSONL = "jsonl"
@@ -140,3 +142,77 @@ def _asked(view: ProjectView, asked: dict[str, Any]) -> tuple[Any, Callable[[Ite
 
 def _content(item: Item, project: Project) -> dict[str, Any]:
     return {**item_content(item, project.slug), "external_id": item.external_id}
+
+
+# --- Labels -------------------------------------------------------------------------------------------------
+
+
+class LabelFilters(serializers.Serializer[Any]):
+    annotator = serializers.CharField(required=False, max_length=150, help_text="A username.")
+    external_id = serializers.CharField(required=False, max_length=255, trim_whitespace=False)
+    since = serializers.DateTimeField(required=False, help_text="Given, or corrected, from then on.")
+
+
+class LabelQuery(PageQuery, LabelFilters):
+    pass
+
+
+class ListedLabel(LabelBody):
+    external_id = serializers.CharField(
+        allow_null=True, help_text="Null for whoever does not see what items are called."
+    )
+    annotator = serializers.CharField()
+    lead_time_ms = serializers.IntegerField(allow_null=True)
+    supersedes = serializers.IntegerField(allow_null=True, help_text="Id of the label that it corrects.")
+
+
+class LabelPages(OldestFirst):
+    long = ("value",)
+
+
+class LabelList(ProjectView):
+    # Which of them each role sees, `labels_for` says.
+    actions = {"GET": "project.view"}
+
+    @extend_schema(parameters=[LabelQuery], responses=page_of(ListedLabel))
+    def get(self, request: Request, slug: str) -> Response:
+        """The newest version of each label, in the order in which they came: those of items that people label
+        for a run appear once it is analysed. An annotator sees their own.
+        """
+        asked = self.query(LabelQuery)
+        wanted = {name: asked[name] for name in ("annotator", "external_id", "since") if name in asked}
+        found = labels_for(self.access, **wanted)
+        return self.paged(LabelPages(), found, _told_to(self.access))
+
+
+class LabelLines(ProjectView):
+    actions = {"GET": "project.view"}
+    renderer_classes = [NdjsonRenderer, JSONRenderer]
+
+    @extend_schema(parameters=[LabelFilters], responses={(200, NDJSON): OpenApiTypes.STR})
+    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
+        """All of them, an object on each line, as they stood at one moment."""
+        asked = self.query(LabelFilters)
+        labels_for(self.access, **asked)  # what cannot be asked for is refused before the answer begins
+
+        def pages() -> Iterator[Sequence[dict[str, Any]]]:
+            # Asked again inside: what is hidden has to be of the same moment as the labels.
+            found = labels_for(self.access, **asked)
+            yield from in_pages(found, "id", _told_to(self.access), long=LabelPages.long)
+
+        return ndjson(pages, name=f"{slug}-labels.ndjson")
+
+
+def _told_to(access: Access) -> Callable[[Label], dict[str, Any]]:
+    names_items = access.allows("items.view")
+
+    def content(label: Label) -> dict[str, Any]:
+        return {
+            **label_content(label),
+            "external_id": label.item.external_id if names_items else None,
+            "annotator": label.annotator.get_username(),
+            "lead_time_ms": label.lead_time_ms,
+            "supersedes": label.supersedes_id,
+        }
+
+    return content

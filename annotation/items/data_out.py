@@ -11,7 +11,7 @@ from annotation.common import limits
 from annotation.errors import InputError
 from annotation.imports.job import Counts
 from annotation.imports.upload import IMPORT
-from annotation.labelling.label_values import labels_of
+from annotation.labelling.label_queries import labels_of
 from annotation.models import Item, Job, Label, Project
 from annotation.permissions import Access
 from annotation.ports import routing_port

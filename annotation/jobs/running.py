@@ -16,10 +16,10 @@ from django.utils.translation import gettext as _
 from annotation import failures
 from annotation.common import events
 from annotation.common.clock import seconds_ago
-from annotation.common.closed_projects import refuse_closed
 from annotation.common.log_context import logged
 from annotation.common.workers import RUN_JOB, message_workers
 from annotation.errors import ConflictError, HypacError, UnderWayError
+from annotation.jobs.closed_projects import refuse_closed
 from annotation.jobs.context import (
     RENUDGE_SECONDS as RENUDGE_SECONDS,
     JobContext as JobContext,

@@ -8,9 +8,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import events
+from annotation.common.clock import database_time
 from annotation.errors import ConflictError, InputError, NotAllowedError
-from annotation.labelling.clock import queue_time
-from annotation.labelling.lease_tokens import was_given
 from annotation.labelling.leases import (
     NO_LEASE,
     LeasedItem,
@@ -19,11 +18,17 @@ from annotation.labelling.leases import (
     load_item,
     lock_membership,
     release_all,
+    was_given,
     why_gone,
 )
 from annotation.labelling.next_item import free
 from annotation.labelling.settlement import lock_settling, settle_after
-from annotation.labelling.values import check_comment, check_idempotency_key, usable_lead_time, validate_value
+from annotation.labelling.validation import (
+    check_comment,
+    check_idempotency_key,
+    usable_lead_time,
+    validate_value,
+)
 from annotation.models import Draft, Label, Project, Skip, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
 
@@ -241,7 +246,7 @@ def _take_back(project: Project, user: User, skip: Skip) -> LeasedItem:
     available = WorkItem.objects.none()
     if batch.locked_at is None and batch.withdrawn_at is None:
         available = free(batch, user).filter(pk=skip.work_item_id)
-    now = queue_time()
+    now = database_time()
     until = now + timedelta(seconds=project.lease_seconds)
     work_item_id = lease(available.filter(state=WorkItem.State.OPEN), user, until) or lease(
         available.filter(state=WorkItem.State.LEASED, lease_expires_at__lte=now), user, until

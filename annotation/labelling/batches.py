@@ -1,10 +1,14 @@
-"""Asking for labels: making batches, watching them, ending them."""
+"""Asking for labels: making batches, watching them, ending them.
+
+Nobody is asked any more as soon as a batch ends; of a large one, a job writes that to its work items.
+"""
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Count, Max, Q, QuerySet
@@ -13,10 +17,12 @@ from django.utils.translation import gettext as _
 
 from annotation.common.bulk import copy_rows
 from annotation.errors import ConflictError, InputError
+from annotation.jobs import running as jobs
+from annotation.jobs.running import JobContext
 from annotation.labelling.decisions import may_be_stuck, stuck_in
 from annotation.labelling.labels_of_record import unsettled
 from annotation.labelling.leases import NO_LEASE
-from annotation.models import Item, Label, Project, WorkBatch, WorkItem
+from annotation.models import Item, Label, Project, User, WorkBatch, WorkItem
 
 State = WorkItem.State
 UNFINISHED = (State.OPEN, State.LEASED)
@@ -24,6 +30,10 @@ AT_ONCE = 2_000
 """Open work items that are withdrawn in a request."""
 CHUNK = 50_000
 """Items that are read before they are written: whoever gives them may read them from the database."""
+KIND = "withdraw_work"
+"""The job that withdraws what is left of large batches."""
+WITHDRAWN_AT_ONCE = 5_000
+"""Work items that it withdraws in one transaction."""
 
 
 @dataclass(frozen=True)
@@ -235,3 +245,21 @@ def _chunks(item_ids: Iterable[int]) -> Iterator[list[int]]:
     rest = iter(item_ids)
     while chunk := list(islice(rest, CHUNK)):
         yield chunk
+
+
+def withdraw(*, project: Project, batches: Sequence[WorkBatch], user: User | None) -> None:
+    """Ask no longer for what has no label yet: of a large batch, a job writes that to its work items."""
+    left = [batch.pk for batch in batches if not stop_asking(batch=batch)]
+    if left:
+        jobs.enqueue(project=project, kind_name=KIND, params={"batches": left}, user=user)
+
+
+def withdraw_work(context: JobContext) -> dict[str, Any]:
+    """Handler of the kind "withdraw_work"."""
+    done = context.job.done
+    for batch in WorkBatch.objects.filter(pk__in=context.params["batches"], project=context.job.project_id):
+        while work_items := left_to_withdraw(batch, WITHDRAWN_AT_ONCE):
+            done += len(work_items)
+            with context.chunk(done=done):
+                withdraw_some(batch, work_items)
+    return {"withdrawn": done}

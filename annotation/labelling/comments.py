@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from annotation.common import audit, limits
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.leases import has_seen
-from annotation.labelling.values import check_comment
+from annotation.labelling.validation import check_comment
 from annotation.models import Comment, Item, User, WorkItem
 
 

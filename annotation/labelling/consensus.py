@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 from scipy import sparse
 
-from annotation.common.values import Value, as_text
+from annotation.common.value_reader import Value, as_text
 from annotation.errors import InputError
 
 Floats = NDArray[np.float64]

@@ -6,8 +6,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
+from annotation.common.clock import database_time
 from annotation.errors import ConflictError, InputError
-from annotation.labelling.clock import queue_time
 from annotation.labelling.leases import NO_LEASE
 from annotation.labelling.settlement import lock_settling, settle_item
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
@@ -126,7 +126,7 @@ DECISIONS = {"give_up": give_up, "ask_again": ask_again, "ask_no_more": ask_no_m
 def _end(work_item: WorkItem, state: str) -> None:
     """End every open work item of an item in its batch. Raises ConflictError where somebody is at one."""
     same = WorkItem.objects.filter(batch=work_item.batch_id, item=work_item.item_id)
-    nobody_at_it = Q(state=State.OPEN) | Q(state=State.LEASED, lease_expires_at__lte=queue_time())
+    nobody_at_it = Q(state=State.OPEN) | Q(state=State.LEASED, lease_expires_at__lte=database_time())
     ended = same.filter(nobody_at_it).order_by().update(state=state, finished_at=timezone.now(), **NO_LEASE)
     if not ended or same.filter(state__in=(State.OPEN, State.LEASED)).exists():
         raise ConflictError(_("Somebody has this item open, or it has been dealt with. Load the page again."))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from annotation.common.ranges import of_items
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
 from annotation.models import Item, Label, Project, Settlement, User, WorkBatch, WorkItem
 from annotation.models.projects import LONG_COLUMNS
 from annotation.ports import routing_port

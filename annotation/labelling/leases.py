@@ -1,18 +1,20 @@
 """Handing out items and taking them back."""
 
+import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import OuterRef, QuerySet, Subquery
+from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.translation import gettext as _
 
+from annotation.common.clock import database_time
 from annotation.errors import ConflictError, NotAllowedError
-from annotation.labelling.clock import queue_time
-from annotation.labelling.lease_tokens import new_token, was_given
 from annotation.labelling.limits import room_of
 from annotation.labelling.next_item import batches_of, places
 from annotation.models import Draft, Item, Label, Membership, Project, Skip, User, WorkItem
@@ -99,7 +101,7 @@ def heartbeat(*, user: User, work_item_id: int, token: str) -> datetime:
     seconds = (
         Project.objects.filter(work_batches__work_items=work_item_id).values_list("lease_seconds", flat=True)
     ).first()
-    expires_at = queue_time() + timedelta(seconds=seconds or 0)
+    expires_at = database_time() + timedelta(seconds=seconds or 0)
     if not held(user, work_item_id, token).update(lease_expires_at=expires_at):
         raise ConflictError(why_gone(user=user, work_item_id=work_item_id, token=token))
     return expires_at
@@ -216,7 +218,7 @@ def _hold(project: Project, user: User, count: int) -> list[int]:
         try:
             with transaction.atomic():
                 membership = lock_membership(project, user)
-                now = queue_time()
+                now = database_time()
                 objection = _Objection(project, user)
                 ids = _renew_own(project, user, now, objection)
                 most = min(count, room_of(membership, most=count)) if len(ids) < count else 0
@@ -287,3 +289,28 @@ def _take_next(
             if work_item_id := lease(candidates, user, until):
                 return work_item_id
     return None
+
+
+# --- Tokens: they tell who was given an item when the lease has long passed to others -----------------------
+
+HALF = 16
+"""Characters of the random half, and of the seal behind it."""
+
+
+def new_token(work_item_id: int, user_id: int) -> str:
+    nonce = secrets.token_hex(HALF // 2)
+    return nonce + _seal(nonce, work_item_id, user_id, settings.SECRET_KEY)
+
+
+def was_given(token: str, *, work_item_id: int, user_id: int) -> bool:
+    """Whether this person was given this item with this token, at whatever time."""
+    nonce, seal = token[:HALF], token[HALF:]
+    return any(
+        constant_time_compare(seal, _seal(nonce, work_item_id, user_id, key))
+        for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    )
+
+
+def _seal(nonce: str, work_item_id: int, user_id: int, key: str | bytes) -> str:
+    value = f"{nonce}:{work_item_id}:{user_id}"
+    return salted_hmac("annotation.queue.lease", value, secret=key, algorithm="sha256").hexdigest()[:HALF]

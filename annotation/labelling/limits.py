@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from annotation.labelling.label_values import imported_batches
+from annotation.labelling.label_queries import imported_batches
 from annotation.models import Label, Membership, Project, User
 
 

@@ -9,7 +9,7 @@ from statistics import median
 from django.core.cache import cache
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from annotation.labelling.clock import queue_time
+from annotation.common.clock import database_time
 from annotation.labelling.limits import first_labels, midnight, room_of
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
@@ -86,7 +86,7 @@ def waiting_for(project: Project, user: User) -> int:
 
 def _waiting(batches: list[int], user: User) -> int:
     work = WorkItem.objects.filter(batch__in=batches)
-    mine_or_expired = Q(leased_to=user) | Q(lease_expires_at__lte=queue_time())
+    mine_or_expired = Q(leased_to=user) | Q(lease_expires_at__lte=database_time())
     skipped = Skip.objects.filter(
         user=user, cleared_at__isnull=True, work_item__batch__in=batches, work_item__state=State.OPEN
     )
@@ -109,7 +109,7 @@ def _open(batches: list[int]) -> int:
 
 def _waiting_of_several(batches: list[int], user: User) -> int:
     """Items, however many of their labels are missing, that this person has neither labelled nor skipped."""
-    free = Q(state=State.OPEN) | Q(leased_to=user) | Q(lease_expires_at__lte=queue_time())
+    free = Q(state=State.OPEN) | Q(leased_to=user) | Q(lease_expires_at__lte=database_time())
     same = {"work_item__item": OuterRef("item"), "work_item__batch": OuterRef("batch")}
     work = WorkItem.objects.filter(
         free,

@@ -10,11 +10,8 @@ from annotation.labelling.batches import (
     BatchProgress,
     batch_progress,
     create_batch,
-    left_to_withdraw,
     lock_batch,
-    stop_asking,
     withdraw_batch,
-    withdraw_some,
 )
 from annotation.labelling.decisions import DECISIONS, ask_again, ask_no_more, decide, give_up, stuck_items
 from annotation.labelling.leases import (
@@ -29,7 +26,7 @@ from annotation.labelling.leases import (
     release_all,
 )
 from annotation.labelling.settlement import adjudicate, majority, settle_after, settle_batch_by_dawid_skene
-from annotation.labelling.values import validate_value
+from annotation.labelling.validation import validate_value
 
 __all__ = [
     "DECISIONS",
@@ -49,7 +46,6 @@ __all__ = [
     "has_seen",
     "heartbeat",
     "held_item",
-    "left_to_withdraw",
     "lock_batch",
     "majority",
     "release",
@@ -57,11 +53,9 @@ __all__ = [
     "settle_after",
     "settle_batch_by_dawid_skene",
     "skip",
-    "stop_asking",
     "stuck_items",
     "submit",
     "undo",
     "validate_value",
     "withdraw_batch",
-    "withdraw_some",
 ]

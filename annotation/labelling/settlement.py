@@ -14,11 +14,11 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling.consensus import dawid_skene
 from annotation.labelling.labels_of_record import answers_of, standing_of, unsettled
-from annotation.labelling.values import check_comment, validate_value
+from annotation.labelling.validation import check_comment, validate_value
 from annotation.models import Item, Label, Settlement, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
 from annotation.task_types import TASK_TYPES

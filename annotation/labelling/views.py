@@ -14,24 +14,30 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
-from django.utils.translation import gettext as _
+from django.shortcuts import get_object_or_404, redirect
+from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common.access import ProjectRequest, needs
-from annotation.common.numbers import whole_number
+from annotation.common.converters import whole_number
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling import queue
 from annotation.labelling.comments import flag_own_work
-from annotation.labelling.page_answers import (
+from annotation.labelling.page import (
+    Flash,
     answer_of,
+    cards,
+    counts,
     held_ahead,
     holding,
+    name_of,
     newest_label,
     own_label,
+    redirected,
+    show,
+    to_correct,
     value_of,
     work_item_id,
 )
-from annotation.labelling.page_shown import Flash, cards, counts, name_of, redirected, show, to_correct
 from annotation.models import Label, WorkItem
 
 View = Callable[..., HttpResponseBase]
@@ -242,3 +248,30 @@ def _refused(request: ProjectRequest, error: InputError, work_item: int, token: 
 
 def _typed(request: ProjectRequest) -> dict[str, Any]:
     return {"value": value_of(request), "comment": request.POST.get("comment", "")}
+
+
+# --- Items that everybody skipped ---------------------------------------------------------------------------
+
+DECIDED = {
+    "give_up": gettext_lazy("Decided: this item cannot be labelled."),
+    "ask_again": gettext_lazy("Everybody is asked again."),
+    "ask_no_more": gettext_lazy("Decided: the answers given are enough."),
+}
+
+
+@needs("work.decide", "POST")
+def work_decide(request: ProjectRequest, work_item_id: int) -> HttpResponseBase:
+    project = request.access.project
+    work_item = get_object_or_404(
+        WorkItem.objects.select_related("batch__project"), pk=work_item_id, batch__project=project
+    )
+    decision = request.POST.get("decision", "")
+    try:
+        queue.decide(work_item=work_item, actor=request.user, decision=decision)
+    except InputError as error:
+        messages.error(request, error.message)
+    except ConflictError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, DECIDED[decision])
+    return redirect("overview", project.slug)

@@ -19,14 +19,13 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from annotation.common import audit, limits
 from annotation.common.access import PageRequest, public, signed_in
-from annotation.common.throttle import throttled
 from annotation.models import User
 from annotation.models.projects import LONG_COLUMNS
 from annotation.people import attempt_limits as attempts
+from annotation.people.attempt_limits import throttled
 from annotation.people.forms import AccountDetailsForm, ChangePasswordForm, ResetPasswordForm
-from annotation.people.invitations_views import IN_SESSION
+from annotation.people.invitations_views import IN_SESSION, invitations_shown
 from annotation.people.members import name_of
-from annotation.people.own_invitations_views import invitations_shown
 from annotation.people.password_links import tokens
 
 

@@ -16,8 +16,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from ipaddress import IPv6Address
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
@@ -25,8 +26,10 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.crypto import constant_time_compare
+from rest_framework.throttling import SimpleRateThrottle
 
 from annotation.common import attempts
+from annotation.common.access import View
 from annotation.common.addresses import network_of, network_or_none
 from annotation.common.attempts import Limit, ServerBusyError, TooManyAttemptsError
 from annotation.models import User
@@ -207,3 +210,32 @@ class _Refusals:
 
 
 _refusals = _Refusals()
+
+
+# --- Pages that are open to everybody -----------------------------------------------------------------------
+
+
+class LinkThrottle(SimpleRateThrottle):
+    """By the address that the server sees: a header that the asker writes would be no limit."""
+
+    scope = "link"
+    # A class that joins at once may sit behind one address.
+    rate = "300/min"
+
+    def get_cache_key(self, request: Any, view: Any) -> str:
+        return self.cache_format % {"scope": self.scope, "ident": network_of(request)}
+
+
+def throttled(view: View) -> View:
+    """Answer 429 to an address that asks for such pages too often, whatever it asks for."""
+
+    @wraps(view)
+    def checked(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
+        throttle = LinkThrottle()
+        if throttle.allow_request(cast(Any, request), cast(Any, view)):
+            return view(request, **kwargs)
+        response = render(request, "registration/slow_down.html", status=429)
+        response.headers["Retry-After"] = str(int(throttle.wait() or 60))
+        return response
+
+    return checked

@@ -1,6 +1,8 @@
-"""Links that let people join a project: making them, and what whoever opens one sees."""
+"""Invitations: links that let people join a project, what whoever opens one sees, and the answers of those
+who are invited by name.
+"""
 
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.contrib import messages
@@ -12,16 +14,18 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 
-from annotation.common.access import ProjectRequest, needs, public, refusals_as_messages
+from annotation.common.access import ProjectRequest, needs, public, refusals_as_messages, signed_in
 from annotation.common.forms import add_error
-from annotation.common.throttle import throttled
 from annotation.errors import HypacError
-from annotation.models import Invitation, Membership
+from annotation.models import Invitation, Membership, User
 from annotation.people import attempt_limits as attempts, invitations as service
+from annotation.people.account_invitations import decline, invitations_to
+from annotation.people.attempt_limits import throttled
 from annotation.people.forms import InvitationForm, JoinForm
+from annotation.people.invitations import accept, of_projects
 from annotation.people.members_views import ROLES_IN_WORDS, members_page
-from annotation.people.own_invitations_views import password_first
 from annotation.people.own_passwords import OwnPasswordError
+from annotation.permissions import Role
 
 IN_SESSION = "invitation"
 
@@ -149,3 +153,60 @@ def _page(
     # the check of the form's token refuses.
     response.headers["Referrer-Policy"] = "strict-origin"
     return response
+
+
+# --- Invitations by name: what the reader is shown, and their answers ---------------------------------------
+
+# A page shows so many; once they are answered, the next ones follow.
+SHOWN = 10
+
+
+def invitations_shown(user: User) -> dict[str, Any]:
+    """For templates that include annotation/projects/_own_invitations.html."""
+    waiting = invitations_to(user)
+    shown = list(waiting[: SHOWN + 1])
+    words = dict(ROLES_IN_WORDS)
+    return {
+        "own_invitations": [(invitation, words[Role(invitation.role)]) for invitation in shown[:SHOWN]],
+        "more_invitations": waiting.count() - SHOWN if len(shown) > SHOWN else 0,
+    }
+
+
+@signed_in("POST")
+def invitation_accept(request: HttpRequest, invitation_id: int) -> HttpResponseBase:
+    invitation = _own(request, invitation_id)
+    try:
+        accept(invitation=invitation, user=cast(User, request.user))
+    except OwnPasswordError:
+        return password_first(request, invitation)
+    except HypacError as error:
+        messages.error(request, error.message)
+        return redirect("project_list")
+    messages.success(request, _("You take part in %(name)s now.") % {"name": invitation.project.name})
+    return redirect("overview", invitation.project.slug)
+
+
+@signed_in("POST")
+def invitation_decline(request: HttpRequest, invitation_id: int) -> HttpResponseBase:
+    invitation = _own(request, invitation_id)
+    try:
+        decline(invitation=invitation, user=cast(User, request.user))
+    except HypacError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, _("The invitation is declined. Whoever sent it sees that."))
+    return redirect("project_list")
+
+
+def password_first(request: HttpRequest, invitation: Invitation) -> HttpResponseBase:
+    """To the form for a new password, from which one comes back to the invitation."""
+    words = _(
+        "Somebody else made your account and may know its password. Choose a new one here. The page that "
+        "follows has the invitation to %(name)s again, and you can accept it."
+    )
+    messages.warning(request, words % {"name": invitation.project.name})
+    return redirect("password")
+
+
+def _own(request: HttpRequest, invitation_id: int) -> Invitation:
+    return get_object_or_404(of_projects(), pk=invitation_id, user=cast(User, request.user))

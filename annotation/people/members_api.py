@@ -17,7 +17,7 @@ from annotation.people import members as service
 from annotation.people.account_invitations import invite_person
 from annotation.people.invitations_api import InvitationBody, invitation_content
 from annotation.people.queries import Work, person
-from annotation.review.agreement_api import AnnotatorAgreementBody
+from annotation.review.api import AnnotatorAgreementBody
 
 
 class MemberQuery(PageQuery):

@@ -13,7 +13,7 @@ from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.attempts import TooManyAttemptsError
 from annotation.common.forms import add_error
 from annotation.errors import HypacError
-from annotation.labelling.label_values import in_words
+from annotation.labelling.label_queries import in_words
 from annotation.models import Membership, User
 from annotation.people import attempt_limits as attempts, members as service
 from annotation.people.account_invitations import invite_person

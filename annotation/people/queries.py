@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import Aggregate, Count, Exists, F, FloatField, Max, OuterRef, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber, TruncDate
 
-from annotation.labelling.label_values import labels_of
+from annotation.labelling.label_queries import labels_of
 from annotation.labelling.limits import midnight
 from annotation.models import Comment, Label, Membership, Project, Skip, User
 from annotation.ports import routing_port

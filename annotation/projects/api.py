@@ -1,4 +1,4 @@
-"""Projects: what they are, their labels, and what becomes of them."""
+"""Projects: what they are, their labels, what becomes of them, and who did what in them."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -20,12 +20,11 @@ from annotation.common.api.base import ApiView, NewestFirst, ProjectView
 from annotation.common.api.problems import PROBLEM, Problem
 from annotation.common.api.schema import Nothing, PageQuery, RegisteredField, page_of
 from annotation.errors import NotAllowedError
-from annotation.models import MAX_OVERLAP, Membership, Project, User
+from annotation.models import MAX_OVERLAP, AuditEvent, Membership, Project, User
 from annotation.permissions import Access
 from annotation.ports import task_type_lacks
 from annotation.projects.choices import MAX_CHOICES
-from annotation.projects.deletion import delete_project
-from annotation.projects.life import archive_project, duplicate_project, unarchive_project
+from annotation.projects.life import archive_project, delete_project, duplicate_project, unarchive_project
 from annotation.projects.manage import ChoiceSpec, create_project, set_choices, update_project
 from annotation.projects.queries import projects_of
 from annotation.task_types import task_type_titles
@@ -314,4 +313,53 @@ def _summary(project: Project, role: str) -> dict[str, Any]:
         "created_at": project.created_at,
         "archived_at": project.archived_at,
         "role": role,
+    }
+
+
+# --- The audit trail ----------------------------------------------------------------------------------------
+
+
+class AuditQuery(PageQuery):
+    # No choices: the trail is never changed, and holds what earlier versions called it.
+    action = serializers.CharField(
+        required=False, max_length=60, help_text="For example run.started; there is no list of them."
+    )
+    actor = serializers.CharField(required=False, max_length=150, help_text="A username.")
+    since = serializers.DateTimeField(required=False)
+
+
+class AuditBody(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    action = serializers.CharField()
+    target = serializers.CharField(allow_blank=True, help_text="For example run:3.")
+    actor = serializers.CharField(allow_null=True)
+    data = serializers.JSONField()  # type: ignore[assignment]
+    created_at = serializers.DateTimeField()
+
+
+class AuditPages(NewestFirst):
+    long = ("data",)
+
+
+class AuditList(ProjectView):
+    actions = {"GET": "audit.view"}
+
+    @extend_schema(parameters=[AuditQuery], responses=page_of(AuditBody))
+    def get(self, request: Request, slug: str) -> Response:
+        """Every change in the project, newest first."""
+        asked = self.query(AuditQuery)
+        conditions = {"action": "action", "actor": "actor__username", "since": "created_at__gte"}
+        wanted = {conditions[name]: asked[name] for name in conditions if name in asked}
+        events = self.access.project.audit_events.filter(**wanted).select_related("actor")
+        return self.paged(AuditPages(), events, _content)
+
+
+def _content(event: AuditEvent) -> dict[str, Any]:
+    return {
+        "id": event.pk,
+        "action": event.action,
+        "target": event.target,
+        "actor": event.actor.get_username() if event.actor else None,
+        "data": event.data,
+        "created_at": event.created_at,
     }

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from annotation.common.api.base import ProjectView
 from annotation.common.api.schema import Nothing, list_of
 from annotation.imports.fetching import fetch
-from annotation.jobs.background import JobBody, accepted
+from annotation.jobs.serializers import JobBody, accepted
 from annotation.models import Connection
 from annotation.outside import connections as service
 

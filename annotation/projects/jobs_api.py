@@ -11,8 +11,8 @@ from annotation.common.api.schema import Nothing, PageQuery, page_of
 from annotation.errors import HypacError
 from annotation.imports.undo import start_undo
 from annotation.jobs import running as jobs
-from annotation.jobs.background import JobBody, JobProblemBody, accepted, job_content
-from annotation.jobs.pauses import cancel_job, pause_job, resume_job, retry_job, try_job_now
+from annotation.jobs.manage import cancel_job, pause_job, resume_job, retry_job, try_job_now
+from annotation.jobs.serializers import JobBody, JobProblemBody, accepted, job_content
 from annotation.models import Job
 
 MAX_PROBLEMS_SHOWN = 100

@@ -17,7 +17,7 @@ from annotation.common.spreadsheets import as_text
 from annotation.imports.undo import undo_objection
 from annotation.jobs import running as service
 from annotation.jobs.context import MAX_PROBLEMS
-from annotation.jobs.pauses import cancel_job, pause_job, resume_job, retry_job, try_job_now
+from annotation.jobs.manage import cancel_job, pause_job, resume_job, retry_job, try_job_now
 from annotation.jobs.progress import job_progress
 from annotation.models import Job
 from annotation.ports import routing_port

@@ -13,13 +13,13 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit
 from annotation.errors import ConflictError, InputError, NotAllowedError
-from annotation.labelling.label_values import with_choice
+from annotation.labelling.label_queries import with_choice
 from annotation.models import MAX_OVERLAP, Choice, Label, Membership, Project, User
 from annotation.people.own_passwords import note_belonging, require_chosen
 from annotation.ports import routing_port
 from annotation.projects.choices import MAX_CHOICES, ChoiceSpec, complete
 from annotation.projects.guidelines import RENDERED, prepare_guidelines
-from annotation.projects.label_studio_config.reading import read_config
+from annotation.projects.label_studio_config import read_config
 from annotation.task_types import DEFAULT, TASK_TYPES
 
 __all__ = ["ChoiceSpec", "create_project", "may_make_projects", "set_choices", "update_project"]

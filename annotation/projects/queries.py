@@ -7,7 +7,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, 
 from django.utils.translation import gettext as _
 
 from annotation.common.query_timeout import TookTooLongError, at_most
-from annotation.labelling.label_values import labels_of
+from annotation.labelling.label_queries import labels_of
 from annotation.labelling.queries import waiting_for
 from annotation.models import Item, Job, Label, Project, Skip, StoredFile, User, WorkBatch, WorkItem
 from annotation.models.projects import LONG_COLUMNS

@@ -12,12 +12,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
-from annotation.common.numbers import whole_number
+from annotation.common.converters import whole_number
 from annotation.errors import ConflictError, InputError
 from annotation.labelling.comments import resolve_flag
-from annotation.labelling.label_values import in_words
+from annotation.labelling.label_queries import in_words
 from annotation.labelling.labels_of_record import disagreements
-from annotation.labelling.page_answers import value_of
+from annotation.labelling.page import value_of
 from annotation.models import Choice, Comment, Label, WorkItem
 from annotation.review import queries as selectors
 from annotation.review.agreement_queries import MAX_PEOPLE, agreement

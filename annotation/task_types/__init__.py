@@ -4,14 +4,12 @@ Everything that depends on it asks the task type: forms and pages, imports and d
 agreement. A task type speaks of values only, and nothing here needs a database.
 """
 
-from annotation.task_types.base import Read, Reading, TaskType, Value, as_text
+from annotation.task_types.base import MISSING, Labels, Read, Reading, TaskType, Value, ValueReason, as_text
 from annotation.task_types.code import Code
-from annotation.task_types.labels import Labels
 from annotation.task_types.long_text import LongText
 from annotation.task_types.math import Math
 from annotation.task_types.multiple_choice import MultipleChoice
 from annotation.task_types.number import Number
-from annotation.task_types.reasons import MISSING, ValueReason
 from annotation.task_types.short_text import ShortText
 from annotation.task_types.single_choice import SingleChoice
 

@@ -1,17 +1,82 @@
 """What a task type is: one kind of value, with all that the rest of the program asks about it."""
 
 import json
+import re
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from django.http import QueryDict
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
-from annotation.task_types.labels import Choices, Labels
-from annotation.task_types.reasons import MISSING
+# --- Why a value cannot be used -----------------------------------------------------------------------------
+
+
+class ValueReason(str):
+    """In words; `code` names the kind of reason, and `quotes` is what was given, where they repeat it."""
+
+    __slots__ = ("code", "quotes")
+
+    code: str
+    quotes: str
+
+    def __new__(cls, words: str, code: str = "", quotes: str = "") -> "ValueReason":
+        reason = super().__new__(cls, words)
+        reason.code, reason.quotes = code, quotes
+        return reason
+
+
+MISSING = ValueReason("no answer", "no_answer")
+
+
+def unknown_label(shown: str, given: str) -> ValueReason:
+    return ValueReason(f"unknown label {shown}", "unknown_label", given)
+
+
+# --- The choices of a project, as what people, models and columns write may name them -----------------------
+
+Choices = tuple[tuple[str, str], ...]
+"""(key, name) in their order."""
+
+SEPARATORS = re.compile(r"[;,|\n]")
+# Repetitions and white space in a list of labels, which may be there beside every spelling of each.
+SPARE_CHARACTERS, SPARE_LABELS = 1_000, 20
+# Of a character of JSON outside ASCII, and the marks around an entry: "\\u00e4", ...
+_ESCAPED, _AROUND = 6, 4
+
+
+@dataclass(frozen=True)
+class Labels:
+    """`keys` has every spelling of a choice with its key, and is empty where there are no choices."""
+
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+    def key(self, text: str) -> str | None:
+        return self.keys.get(text) or self.keys.get(text.strip())
+
+    @cached_property
+    def beginnings(self) -> frozenset[str]:
+        """Of the labels with separators in them: up to each of these, included."""
+        return frozenset(
+            spelling[: match.end()].lstrip()
+            for spelling in self.keys
+            for match in SEPARATORS.finditer(spelling)
+        )
+
+    @cached_property
+    def longest(self) -> int:
+        """Characters of a list of all spellings, however it is written."""
+        return SPARE_CHARACTERS + sum(_ESCAPED * len(spelling) + _AROUND for spelling in self.keys)
+
+    @property
+    def most_labels(self) -> int:
+        return SPARE_LABELS + 2 * len(self.keys)
+
+
+# --- Task types ---------------------------------------------------------------------------------------------
 
 Value = str | list[str]
 Read = tuple[Value | None, str]

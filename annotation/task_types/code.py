@@ -4,8 +4,7 @@ import re
 
 from django.utils.translation import gettext_lazy
 
-from annotation.task_types.base import Reading
-from annotation.task_types.labels import Choices
+from annotation.task_types.base import Choices, Reading
 from annotation.task_types.text import Text
 
 _FENCE = re.compile(r"^[ \t]{0,3}(?:```|~~~)", re.MULTILINE)

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from django.utils.translation import gettext_lazy
 
-from annotation.task_types.base import Reading
-from annotation.task_types.labels import Choices
+from annotation.task_types.base import Choices, Reading
 from annotation.task_types.text import LONG_ROWS, Prose, lines_of
 
 

@@ -5,8 +5,7 @@ from collections.abc import Hashable
 
 from django.utils.translation import gettext as _, gettext_lazy
 
-from annotation.task_types.base import Reading, Value
-from annotation.task_types.labels import Choices
+from annotation.task_types.base import Choices, Reading, Value
 from annotation.task_types.parsing.markers import bare, boxed, from_json, last_line, marked_places
 from annotation.task_types.text import Text
 

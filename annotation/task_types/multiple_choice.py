@@ -12,6 +12,10 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.task_types.base import (
+    MISSING,
+    SEPARATORS,
+    Choices,
+    Labels,
     Read,
     Reading,
     TaskType,
@@ -20,8 +24,8 @@ from annotation.task_types.base import (
     short,
     shown,
     text_of,
+    unknown_label,
 )
-from annotation.task_types.labels import SEPARATORS, Choices, Labels
 from annotation.task_types.parsing.label_names import (
     Names,
     as_text,
@@ -32,7 +36,6 @@ from annotation.task_types.parsing.label_names import (
 )
 from annotation.task_types.parsing.label_sentence import mentioned
 from annotation.task_types.parsing.markers import LABEL, NO_JSON, after_mark, boxed, from_json
-from annotation.task_types.reasons import MISSING, unknown_label
 
 _MAX_PIECES = 2_000
 """Of a list, separators counted; more than the labels of any project."""
@@ -195,7 +198,7 @@ def _parsed(text: str, choices: Choices) -> Reading:
 
 
 def _block(text: str, names: Names) -> Reading:
-    """The list with which a text begins: to the first empty line, or the next "Reason:"."""
+    """The list with which a text begins: to the first empty line, or the next "ValueReason:"."""
     lines: list[str] = []
     for line in text.strip().split("\n")[:_MAX_PIECES]:
         if lines and (not line.strip() or _FIELD.match(line)):

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 from django.utils.translation import gettext as _, gettext_lazy
 
-from annotation.task_types.base import Read, Reading, TaskType, short, shown
-from annotation.task_types.labels import Choices, Labels
+from annotation.task_types.base import Choices, Labels, Read, Reading, TaskType, ValueReason, short, shown
 from annotation.task_types.parsing.markers import NO_JSON, bare, boxed, from_json, marked_places
 from annotation.task_types.parsing.number_signs import (
     ASIDE,
@@ -31,7 +30,6 @@ from annotation.task_types.parsing.number_signs import (
     UNSURE,
     plain_signs,
 )
-from annotation.task_types.reasons import ValueReason
 
 MAX_CHARACTERS = 200
 """Written without an exponent."""

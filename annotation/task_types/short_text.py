@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 from django.utils.translation import gettext_lazy
 
-from annotation.task_types.base import Reading
-from annotation.task_types.labels import Choices
+from annotation.task_types.base import Choices, Reading
 from annotation.task_types.parsing.markers import (
     NO_JSON,
     bare,

@@ -6,8 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _, gettext_lazy
 
-from annotation.task_types.base import Read, Reading, TaskType, short, shown
-from annotation.task_types.labels import Choices, Labels
+from annotation.task_types.base import Choices, Labels, Read, Reading, TaskType, short, shown, unknown_label
 from annotation.task_types.parsing.label_names import Names, as_text, keys_of, names_of
 from annotation.task_types.parsing.label_sentence import in_sentence, mentioned
 from annotation.task_types.parsing.markers import (
@@ -18,7 +17,6 @@ from annotation.task_types.parsing.markers import (
     last_line,
     marked_places,
 )
-from annotation.task_types.reasons import unknown_label
 
 _MAX_LINES = 200
 """Of an answer that begins with its label; what follows is looked through."""

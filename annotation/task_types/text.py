@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from django.utils.translation import gettext as _, gettext_lazy
 
-from annotation.task_types.base import Read, Reading, TaskType, Value
-from annotation.task_types.labels import Labels
+from annotation.task_types.base import Labels, Read, Reading, TaskType, Value
 
 _NOT_STORED = re.compile("[\0\ud800-\udfff]")
 LONG_ROWS = 3

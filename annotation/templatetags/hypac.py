@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
 from annotation.common import limits
-from annotation.common.shown_text import shown_guidelines, shown_item
+from annotation.common.markdown import shown_guidelines, shown_item
 
 register = template.Library()
 

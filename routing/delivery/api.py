@@ -15,11 +15,11 @@ from annotation.common.api.base import KeysetPages, ProjectView
 from annotation.common.api.schema import PageQuery, RegisteredField, page_of
 from annotation.common.api.streams import AnyType
 from annotation.errors import InputError
-from annotation.jobs.background import JobBody, accepted
-from annotation.labelling.content import MAX_ID
+from annotation.jobs.serializers import JobBody, accepted
+from annotation.labelling.serializers import MAX_ID
 from annotation.models import Connection, User
-from routing.delivery.answers import archive_answer, file_answer
 from routing.delivery.deliver import deliver
+from routing.delivery.downloads import archive_response, file_response
 from routing.delivery.exports import export_delivery
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.parts import find_base
@@ -166,7 +166,7 @@ class DeliveryContent(DeliveryView):
         )
         if (found := file.first()) is None:
             raise Http404
-        return file_answer(request._request, found)
+        return file_response(request._request, found)
 
 
 class DeliveryArchive(DeliveryView):
@@ -175,7 +175,7 @@ class DeliveryArchive(DeliveryView):
     @extend_schema(responses={(200, "application/zip"): OpenApiTypes.BINARY, 304: None})
     def get(self, request: Request, slug: str, delivery_id: int) -> HttpResponseBase:
         """All files in one archive, made while it is sent."""
-        return archive_answer(request._request, self.find(delivery_id))
+        return archive_response(request._request, self.find(delivery_id))
 
 
 def _content(request: Request, report: DeliveryReport) -> dict[str, Any]:

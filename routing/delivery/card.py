@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _, override
 
 from routing.core.right import beside
 from routing.delivery.formats.base import Writer
-from routing.labels.row import Page
+from routing.labels.page import Page
 from routing.models import Delivery, Run
 
 

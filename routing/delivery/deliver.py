@@ -23,7 +23,7 @@ from routing.delivery.card import Counts, card
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.formats.base import File, Files
 from routing.delivery.parts import Part, checked_part, part_of, picking
-from routing.labels.rows import delivery_of
+from routing.labels.all_items import delivery_of
 from routing.models import Delivery, DeliveryFile, Run
 from routing.runs.events import delivery_made
 

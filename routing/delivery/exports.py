@@ -13,8 +13,7 @@ from annotation.errors import ConflictError, HypacError, InputError
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext
 from annotation.models import Connection, Job, User
-from annotation.outside.buckets import Bucket
-from annotation.outside.buckets.requests import checked_key
+from annotation.outside.buckets import Bucket, checked_key
 from annotation.outside.connections import bucket_of, folder
 from routing.models import Delivery, DeliveryFile
 

@@ -15,17 +15,16 @@ from annotation.jobs.progress import job_progress
 from annotation.jobs.running import UNFINISHED
 from annotation.models import Job
 from routing.common.states import ROUTED
-from routing.delivery.answers import archive_answer, file_answer
 from routing.delivery.deliver import deliver
+from routing.delivery.downloads import archive_response, file_response
 from routing.delivery.exports import export_delivery
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
-from routing.delivery.limits import format_limits
 from routing.delivery.parts import bases_of, find_base
-from routing.delivery.queries import DELIVER, deliveries_of, delivery_reports
+from routing.delivery.queries import DELIVER, deliveries_of, delivery_reports, format_limits
 from routing.items import table_query
 from routing.items.filters import FILTERS
 from routing.models import Delivery, DeliveryFile, Run
-from routing.sources.visibility import view_permission
+from routing.visibility import view_permission
 
 MOST_BASES = 50
 """Of so many deliveries one can be chosen on the page; the API knows all."""
@@ -142,7 +141,7 @@ def delivery_file(request: ProjectRequest, delivery_id: int, name: str) -> HttpR
         name=name,
     )
     try:
-        return file_answer(request, file)
+        return file_response(request, file)
     except HypacError as error:
         return _lost(request, error)
 
@@ -154,7 +153,7 @@ def delivery_zip(request: ProjectRequest, delivery_id: int) -> HttpResponseBase:
         Delivery.objects.select_related("run"), pk=delivery_id, run__project=request.access.project
     )
     try:
-        return archive_answer(request, delivery)
+        return archive_response(request, delivery)
     except HypacError as error:
         return _lost(request, error)
 

@@ -17,7 +17,7 @@ from django.db.models import Sum
 from sklearn.metrics import roc_auc_score
 
 from annotation.common.files import open_file
-from annotation.common.values import as_text
+from annotation.common.value_reader import as_text
 from annotation.models import Label
 from routing.core.experiment.reliability import reliability
 from routing.demo.scene import Pool, content_key

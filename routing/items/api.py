@@ -15,14 +15,14 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 from annotation.common.api.base import ProjectView
 from annotation.common.api.cursors import make_cursor, read_cursor
 from annotation.errors import InputError
-from annotation.jobs.background import JobBody, accepted
-from annotation.labelling.content import MAX_ID
-from annotation.labelling.values import MAX_COMMENT
+from annotation.jobs.serializers import JobBody, accepted
+from annotation.labelling.serializers import MAX_ID
+from annotation.labelling.validation import MAX_COMMENT
 from routing.items.changes import CHANGES, change_items, change_of, undo_change
 from routing.items.filters import FILTERS, MAX_TEXT
 from routing.items.sorts import DEFAULT, NAMES
 from routing.items.table import MAX_SIZE, ItemRow, table_page
-from routing.sources.visibility import view_permission
+from routing.visibility import view_permission
 
 
 class PlaceQuery(serializers.Serializer[Any]):

@@ -19,13 +19,13 @@ from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext
 from annotation.labelling import queue
 from annotation.labelling.comments import add_comment, resolve_flag
-from annotation.labelling.values import check_comment
+from annotation.labelling.validation import check_comment
 from annotation.models import Comment, Item, Job, Project, User, WorkBatch, WorkItem
 from annotation.permissions import Access, access_to
 from routing.core import sampling
 from routing.items.filters import filtered
-from routing.labels.delivered import by_person
-from routing.sources.visibility import ViewPermission, view_permission
+from routing.labels.conditions import by_person
+from routing.visibility import ViewPermission, view_permission
 
 KIND, UNDO = "change_items", "undo_change_items"
 CHUNK = 500

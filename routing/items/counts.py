@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from annotation.common.query_timeout import TookTooLongError, at_most
 from routing.items.filters import conditions
 from routing.items.sorts import DEFAULT, Sort, sort_of
-from routing.sources.visibility import ViewPermission
+from routing.visibility import ViewPermission
 
 # Above it nobody counts.
 COUNTED = 10_000

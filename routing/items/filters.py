@@ -12,15 +12,15 @@ from django.db.models import CharField, Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Cast
 from django.utils.translation import gettext as _
 
-from annotation.common.values import Value, as_text, reader_of
+from annotation.common.value_reader import Value, as_text, reader_of
 from annotation.errors import InputError
-from annotation.labelling.label_values import with_choice
+from annotation.labelling.label_queries import with_choice
 from annotation.labelling.labels_of_record import unsettled
 from annotation.labelling.queue import stuck_items
 from annotation.models import Item, WorkItem
-from routing.labels.delivered import by_model, by_person, delivered_as
+from routing.labels.conditions import by_model, by_person, delivered_as
 from routing.models import PoolItem, Prediction, Route, RunSource
-from routing.sources.visibility import ViewPermission
+from routing.visibility import ViewPermission
 
 MAX_TEXT = 200
 # Of a project's labels so many are named to somebody who asked for another one.

@@ -10,16 +10,17 @@ from typing import Any, TypeVar
 from django.db.models import Model, OuterRef, Q, QuerySet, Subquery
 
 from annotation.common import limits
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
 from annotation.imports.limits import MAX_COLUMNS
-from annotation.labelling.label_values import in_words
+from annotation.labelling.label_queries import in_words
 from annotation.models import AuditEvent, Comment, Item, Project, Settlement, Skip
 from annotation.permissions import Access
 from routing.core.scores import SCORES
 from routing.core_language import translated
 from routing.items.table import neighbours
 from routing.models import Delivery, ItemScore, Prediction, PromptVersion, Route, Run, RunSource
-from routing.sources.visibility import ViewPermission, hidden_columns, view_permission
+from routing.sources.hidden_columns import hidden_columns
+from routing.visibility import ViewPermission, view_permission
 
 Row = TypeVar("Row", bound=Model)
 

@@ -18,7 +18,7 @@ from annotation.errors import InputError
 from annotation.models import Item, Label
 from routing.items.filters import PERSON, HiddenError, score_in
 from routing.models import PoolItem
-from routing.sources.visibility import ViewPermission
+from routing.visibility import ViewPermission
 
 Key = tuple[Any, ...]
 DEFAULT = "position"

@@ -12,18 +12,19 @@ from django.db.models import Count
 from django.db.models.functions import Substr
 
 from annotation.common.query_timeout import TookTooLongError, at_most
-from annotation.common.values import Value
-from annotation.labelling.label_values import in_words
+from annotation.common.value_reader import Value
+from annotation.labelling.label_queries import in_words
 from annotation.labelling.labels_of_record import record_values
 from annotation.models import Item, Project
 from annotation.permissions import Access
 from routing.items.counts import Total, table_total
 from routing.items.filters import conditions
+from routing.items.keyset import find_rows
 from routing.items.sorts import DEFAULT, cursor_of, key_of, place_of
-from routing.items.walk import walk
-from routing.labels.rows import PERSON, Frame, rows_of
+from routing.labels.all_items import rows_of
+from routing.labels.columns import PERSON, Frame
 from routing.models import Route
-from routing.sources.visibility import ViewPermission, view_permission
+from routing.visibility import ViewPermission, view_permission
 
 MAX_SIZE = 200
 EXCERPT = 300
@@ -133,7 +134,7 @@ def table_page(
     place = key_of(sort, before)
     back = place is not None
     place = place or key_of(sort, after)
-    found = walk(permission, filters, sort, size=size, place=place, back=back)
+    found = find_rows(permission, filters, sort, size=size, place=place, back=back)
     rows = found.rows[::-1] if back else found.rows
     if back:
         more_back, more_on = found.more, True
@@ -167,7 +168,7 @@ def neighbours(
     if place is None:
         return None, None
     before, after = (
-        walk(permission, filters, sort, size=1, place=place, back=back, seconds=NEIGHBOUR_SECONDS).rows
+        find_rows(permission, filters, sort, size=1, place=place, back=back, seconds=NEIGHBOUR_SECONDS).rows
         for back in (True, False)
     )
     return before[0][0] if before else None, after[0][0] if after else None

@@ -13,7 +13,7 @@ from annotation.errors import InputError
 from annotation.task_types import TASK_TYPES
 from routing.items.filters import FILTERS, NOBODY, PERSON, HiddenError, conditions, names_of_sources
 from routing.items.sorts import DEFAULT, NAMES, SORTS
-from routing.sources.visibility import ViewPermission
+from routing.visibility import ViewPermission
 
 Options = list[tuple[str, str]]
 MAX_VALUE = 300

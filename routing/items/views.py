@@ -22,7 +22,7 @@ from routing.items.counts import table_total
 from routing.items.history import item_history
 from routing.items.sorts import SORTS, key_of
 from routing.items.table import MAX_SIZE, in_the_way, table_page
-from routing.sources.visibility import view_permission
+from routing.visibility import view_permission
 
 
 @needs("items.view", "GET")

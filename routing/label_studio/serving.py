@@ -8,16 +8,16 @@ from django.utils.translation import gettext as _
 from rest_framework.exceptions import NotFound
 
 from annotation.common.ranges import of_items
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
 from annotation.errors import ConflictError
 from annotation.models import Item, Project
 from annotation.permissions import Access
 from routing.common.states import ROUTED
-from routing.label_studio.asking import Asked
-from routing.labels.facts import PERSON
-from routing.labels.rows import Frame, rows_of
+from routing.label_studio.label_config import Asked
+from routing.labels.all_items import rows_of
+from routing.labels.columns import PERSON, Frame
 from routing.models import ItemScore, Prediction, Run, Source
-from routing.sources.visibility import may_see_model_output
+from routing.visibility import may_see_model_output
 
 
 @dataclass(frozen=True)

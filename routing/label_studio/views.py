@@ -12,11 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import ApiView, ProjectView
-from annotation.common.api.limits import WrongTokens
+from annotation.common.api.throttling import WrongTokens
 from annotation.errors import InputError
 from annotation.models import ApiToken, User
-from annotation.people.token_authentication import SessionAuthentication, TokenAuthentication
-from routing.label_studio.asking import read_asked
+from annotation.people.authentication import SessionAuthentication, TokenAuthentication
+from routing.label_studio.label_config import read_asked
 from routing.label_studio.matching import items_of
 from routing.label_studio.serving import Answers, answers_of, check_named, predictions
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from annotation.jobs.pauses import retry_job
+from annotation.jobs.manage import retry_job
 from annotation.labelling import queue
 from annotation.management.scripts import ScriptCommand, add_project, add_waiting
 from annotation.models import Job

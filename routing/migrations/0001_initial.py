@@ -566,7 +566,7 @@ class Migration(migrations.Migration):
                     "given",
                     models.ForeignKey(
                         blank=True,
-                        help_text="What was given out of each item (routing.delivery.given); null of earlier versions.",
+                        help_text="What was given out of each item (routing.delivery.parts); null of earlier versions.",
                         null=True,
                         on_delete=django.db.models.deletion.RESTRICT,
                         related_name="+",

@@ -1,9 +1,8 @@
 from routing.models.deliveries import Delivery, DeliveryFile
 from routing.models.draws import Certificate, Draw, DrawItem, PilotItem, Route
 from routing.models.predictions import ItemScore, Prediction, SentAnswer, SourceRevision
-from routing.models.prompts import PromptVersion
 from routing.models.runs import PoolItem, Run, RunSource
-from routing.models.sources import ModelPrice, Source, SourceTry
+from routing.models.sources import ModelPrice, PromptVersion, Source, SourceTry
 from routing.models.spend import Reservation, Spend
 
 __all__ = [

@@ -46,7 +46,7 @@ class Delivery(models.Model):
         blank=True,
         on_delete=models.RESTRICT,
         related_name="+",
-        help_text="What was given out of each item (routing.delivery.given); null of earlier versions.",
+        help_text="What was given out of each item (routing.delivery.parts); null of earlier versions.",
     )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from annotation.common.api.base import KeysetPages, ProjectView
 from annotation.common.api.schema import Nothing, PageQuery, page_of
 from annotation.common.api.streams import NDJSON, NdjsonRenderer
-from annotation.jobs.background import JobBody, accepted
+from annotation.jobs.serializers import JobBody, accepted
 from annotation.labelling.queue import BatchProgress
 from annotation.models import User
 from routing.common.api_bodies import MoneyBody, RunBody, RunDetails

@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit
 from annotation.jobs import running as jobs
-from annotation.labelling.withdrawal import withdraw
+from annotation.labelling.batches import withdraw
 from annotation.models import User
 from routing.common.states import CANCELLABLE, State, move
 from routing.models import Run
@@ -17,7 +17,7 @@ def cancel_run(*, run: Run, user: User | None) -> None:
     """End a run for good. Its draw is spent: alpha stays in the ledger, and labels stay with their items.
 
     A job at work on it stops at its next chunk, and nobody is asked any more; of a large run, a job goes on
-    to write that to each work item (annotation.labelling.withdrawal). Raises ConflictError where the run is
+    to write that to each work item (annotation.labelling.batches). Raises ConflictError where the run is
     complete or cancelled.
     """
     with transaction.atomic():

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.common import audit
-from annotation.common.values import Value, as_text
+from annotation.common.value_reader import Value, as_text
 from annotation.errors import ConflictError
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext

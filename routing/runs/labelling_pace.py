@@ -10,7 +10,7 @@ from statistics import median
 from django.db.models import Count, Min
 from django.utils import timezone
 
-from annotation.labelling.label_values import imported_batches
+from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.queue import BatchProgress
 from annotation.models import Label, Project, WorkBatch, WorkItem
 from routing.models import Run

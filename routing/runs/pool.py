@@ -5,12 +5,12 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.items.data_out import places_of
-from annotation.labelling.label_values import imported_batches
+from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.labels_of_record import has_record
 from annotation.models import Item, Project, WorkItem
 from routing.core.choices import DEFAULT_TARGET
 from routing.models import DrawItem, PilotItem, PoolItem, Run
-from routing.sources.visibility import hidden_batches
+from routing.visibility import hidden_batches
 
 
 def pool_of(project: Project, target: str) -> QuerySet[Item]:

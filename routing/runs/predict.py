@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from annotation import failures
 from annotation.common.ranges import of_items
-from annotation.common.values import reader_of
+from annotation.common.value_reader import reader_of
 from annotation.jobs.running import JobContext, JobPausedError
 from annotation.models import Item
 from routing.common.sql import analyse_tables

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_noop
 from annotation import failures
 from annotation.common.bulk import copy_rows
 from annotation.common.ranges import of_items
-from annotation.common.values import ValueReader
+from annotation.common.value_reader import ValueReader
 from annotation.errors import JobFailedError
 from annotation.models import Item
 from routing.core import reasons

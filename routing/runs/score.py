@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef, Subquery
 from django.utils.translation import gettext as _
 
 from annotation.common.bulk import copy_rows
-from annotation.common.values import ValueReader, as_text, reader_of
+from annotation.common.value_reader import ValueReader, as_text, reader_of
 from annotation.errors import InputError
 from annotation.jobs.running import JobContext
 from annotation.labelling.labels_of_record import batches_with_overlap, record_values
@@ -22,7 +22,7 @@ from routing.sources import storable
 from routing.sources.backend_for import backend_for
 from routing.sources.backends.base import shortened
 from routing.sources.score_fields import fields_of, lacking_for
-from routing.sources.visibility import hidden_batches
+from routing.visibility import hidden_batches
 
 # More than enough for a few coefficients, and quick enough for a page that says at once what is missing.
 MAX_EXAMPLES = 5_000

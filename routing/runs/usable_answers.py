@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from annotation import failures
 from annotation.common import audit
 from annotation.common.ranges import of_items
-from annotation.common.values import as_text, reader_of
+from annotation.common.value_reader import as_text, reader_of
 from annotation.errors import ConflictError, JobFailedError
 from annotation.jobs import running as jobs
 from annotation.models import Job, User
@@ -99,8 +99,8 @@ def passed_on(run_sources: Sequence[RunSource], start: int, position: int) -> Q:
 def table_of_answers(
     run: Run, run_sources: Sequence[RunSource], item_ids: Sequence[int]
 ) -> tuple[dict[int, list[str | None]], dict[int, list[float | None]]]:
-    """Usable answers as texts (annotation.common.values.as_text), and usable own scores, of every source:
-    item id -> one entry per source, None where there is none.
+    """Usable answers as texts (annotation.common.value_reader.as_text), and usable own scores, of every
+    source: item id -> one entry per source, None where there is none.
     """
     answers: dict[int, list[str | None]] = {item: [None] * len(run_sources) for item in item_ids}
     scores: dict[int, list[float | None]] = {item: [None] * len(run_sources) for item in item_ids}

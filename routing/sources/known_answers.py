@@ -12,7 +12,7 @@ from django.db.models import Max, QuerySet, Value
 from django.db.models.functions import Coalesce, Length
 
 from annotation.common import limits
-from annotation.common.values import reader_of
+from annotation.common.value_reader import reader_of
 from annotation.models import Item, Project
 from routing.common.sql import DataCell
 from routing.core.reasons import NO_ANSWER

@@ -18,8 +18,8 @@ from annotation.common.api.schema import PageQuery, page_of
 from annotation.common.api.streams import NDJSON, NdjsonRenderer, ndjson
 from annotation.common.api.uploads import TakesStream, received
 from annotation.errors import NotAllowedError
-from annotation.jobs.background import JobBody, accepted
-from annotation.labelling.content import MAX_ID
+from annotation.jobs.serializers import JobBody, accepted
+from annotation.labelling.serializers import MAX_ID
 from annotation.models import Project, User
 from annotation.permissions import Access
 from routing.core.exact import plain
@@ -27,7 +27,7 @@ from routing.models import Prediction
 from routing.sources.backends.uploaded.lines import FORMATS
 from routing.sources.prompts_api import SourceView
 from routing.sources.sent_answers import refuse_other_backends, send_answers, store_answers_file
-from routing.sources.visibility import output_is_open
+from routing.visibility import output_is_open
 
 PAGE = 1_000
 

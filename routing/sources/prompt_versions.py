@@ -12,8 +12,8 @@ from routing.common.states import BUSY, State
 from routing.models import PromptVersion, Run, RunSource, Source
 from routing.sources.backend_for import current_prompt, task_spec
 from routing.sources.backends import Prompt, backends_that
+from routing.sources.hidden_columns import columns_hidden_now
 from routing.sources.prompts import Messages, check_prompt, default_prompt, prompt_digest, render
-from routing.sources.visibility import columns_hidden_now
 
 HIDDEN = "[hidden until the run is analysed]"
 

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from annotation.common.api.base import ApiView, ProjectView
 from annotation.common.api.schema import Nothing, list_of
 from annotation.errors import InputError
-from annotation.jobs.background import JobBody, accepted
+from annotation.jobs.serializers import JobBody, accepted
 from annotation.models import User
 from routing.models import Source
 from routing.sources.backends import Example, Prompt

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _, gettext_lazy
 
-from annotation.common.values import ValueReader, as_text
+from annotation.common.value_reader import ValueReader, as_text
 from routing.core.scores import SCORES, ScoreKind
 from routing.models import Prediction, Source
 from routing.sources.backend_for import backend_for

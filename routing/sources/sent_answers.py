@@ -19,7 +19,7 @@ from annotation.common import audit
 from annotation.common.bulk import copy_rows
 from annotation.common.files import MODEL_OUTPUT, open_file, store_file
 from annotation.common.ranges import of_items
-from annotation.common.values import reader_of
+from annotation.common.value_reader import reader_of
 from annotation.errors import ConflictError, InputError
 from annotation.imports.budget import Budget
 from annotation.imports.formats.lines import text_lines
@@ -34,7 +34,7 @@ from routing.sources.backend_for import context_of, task_spec
 from routing.sources.backends import backends_that
 from routing.sources.backends.uploaded import Uploaded
 from routing.sources.backends.uploaded.lines import FORMATS, Line, fields_in, read_line
-from routing.sources.visibility import output_is_open
+from routing.visibility import output_is_open
 
 KIND = "predictions"
 CHUNK = 2_000

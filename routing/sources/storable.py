@@ -5,7 +5,7 @@ import math
 import re
 from typing import Any
 
-from annotation.common.values import ValueReason
+from annotation.common.value_reader import ValueReason
 from routing.core.reasons import ScoreReason
 
 MAX_COUNT = 2**31 - 1

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.common.values import reader_of
+from annotation.common.value_reader import reader_of
 from annotation.errors import InputError
 from annotation.models import Project, User
 from routing.common.states import OPEN

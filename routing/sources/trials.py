@@ -15,11 +15,11 @@ from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.common import audit
-from annotation.common.values import ValueReader, as_text, reader_of
+from annotation.common.value_reader import ValueReader, as_text, reader_of
 from annotation.errors import ConflictError
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext
-from annotation.labelling.label_values import in_words
+from annotation.labelling.label_queries import in_words
 from annotation.models import Item, Job, Label, Project, User
 from annotation.task_types import TASK_TYPES
 from routing.common.states import OPEN
@@ -34,7 +34,7 @@ from routing.sources.prompt_versions import prompt_in_force, prompted, shown_to_
 from routing.sources.prompts import prompt_digest
 from routing.sources.score_fields import score_fields
 from routing.sources.storable import stored_reason
-from routing.sources.visibility import hidden_batches
+from routing.visibility import hidden_batches
 
 KIND = "try_source"
 ITEMS = 5

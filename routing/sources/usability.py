@@ -16,7 +16,7 @@ from typing import Any
 from django.db.models import Max, Min, QuerySet
 from django.utils.translation import gettext as _
 
-from annotation.common.values import ValueReader, reader_of
+from annotation.common.value_reader import ValueReader, reader_of
 from annotation.models import Project
 from routing.common.states import OPEN
 from routing.core.scores import score_key
@@ -26,7 +26,7 @@ from routing.sources.backends import backend_class
 from routing.sources.known_answers import LOOKED_AT, Judged, known_answers
 from routing.sources.storable import REASON, reason_columns, stored_reason
 from routing.sources.trials import any_hidden, reasons_of_try, way_of_asking
-from routing.sources.visibility import output_is_open
+from routing.visibility import output_is_open
 
 EXAMPLES = 5
 SHOWN = 60

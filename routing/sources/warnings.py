@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from django.utils.translation import gettext as _, ngettext
 
-from annotation.common.values import reader_of
+from annotation.common.value_reader import reader_of
 from annotation.models import Project
 from routing.models import Source
 from routing.sources.backend_for import backend_for

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
 from annotation.models import Item, Label, Project
 from testbed.factories import make_image_items
 from testbed.scripted_server import ScriptedServer

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hypac_client import ChecksumError, Delivery, HypacError
-from routing.labels.row import ADDED
+from routing.labels.page import ADDED
 from tests.client.scripted import Reply, Script, scripted
 
 CONTENT = bytes(range(256)) * 40

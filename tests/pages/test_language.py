@@ -15,7 +15,7 @@ from django.utils import timezone, translation
 from annotation.errors import InputError
 from annotation.labelling import queue
 from annotation.labelling.queries import annotator_pace
-from annotation.labelling.values import validate_value
+from annotation.labelling.validation import validate_value
 from annotation.models import Job
 from hypac_site.middleware import ZONE_COOKIE, ReaderMiddleware
 from testbed.factories import make_items

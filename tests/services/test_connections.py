@@ -17,8 +17,7 @@ from annotation.imports.upload import Mapping
 from annotation.jobs import running as jobs
 from annotation.jobs.context import JobContext
 from annotation.models import AuditEvent, Connection, Job, Project, StoredFile
-from annotation.outside.buckets import Bucket as Client, Place
-from annotation.outside.buckets.client import PIECE
+from annotation.outside.buckets import PIECE, Bucket as Client, Place
 from annotation.outside.connections import (
     create_connection,
     delete_connection,
@@ -75,7 +74,7 @@ class TestClient:
         assert bucket.names() == {name}
 
     def test_large_ones_go_in_parts_and_come_in_pieces(self, bucket, monkeypatch):
-        monkeypatch.setattr("annotation.outside.buckets.client.PART", 5 * 1024**2)
+        monkeypatch.setattr("annotation.outside.buckets.PART", 5 * 1024**2)
         content = b"0123456789abcdef" * (PIECE // 16 + 5)
         digest = hashlib.sha256(content).hexdigest()
         told: list[int] = []
@@ -92,7 +91,7 @@ class TestClient:
         assert len(told) == 2
 
     def test_what_breaks_off_leaves_nothing(self, bucket, monkeypatch):
-        monkeypatch.setattr("annotation.outside.buckets.client.PART", 5 * 1024**2)
+        monkeypatch.setattr("annotation.outside.buckets.PART", 5 * 1024**2)
 
         def stop(sent: int) -> None:
             raise KeyboardInterrupt

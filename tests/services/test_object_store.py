@@ -21,14 +21,13 @@ from django.urls import reverse
 from django.utils import timezone
 from urllib3.exceptions import ProtocolError
 
-from annotation.common.files import open_file, put_content, store_file
+from annotation.common.files import clean_files, open_file, put_content, store_file
 from annotation.common.storage import StorageError
-from annotation.common.stored_files import clean_files
 from annotation.errors import InputError
 from annotation.jobs import running as jobs
 from annotation.models import Job, Project, StoredFile
 from annotation.outside.object_store import PART, PIECE, ObjectStore
-from annotation.projects.deletion import delete_project
+from annotation.projects.life import delete_project
 from hypac_site import environment
 from routing.delivery.deliver import deliver
 from routing.sources.backends.openai_batch.store import ResultStore
@@ -268,7 +267,7 @@ def test_what_killed_writers_left_is_found_and_removed(bucket, monkeypatch) -> N
     assert orphan in bucket.names()
 
     later = timezone.now() + timedelta(days=2)
-    monkeypatch.setattr("annotation.common.stored_files.timezone.now", lambda: later)
+    monkeypatch.setattr("annotation.common.files.timezone.now", lambda: later)
     bucket.client.create_multipart_upload(Bucket=bucket.name, Key="projects/1/ab/unfinished")
     cleaned = clean_files(older_than_hours=24, remove=True)
     assert (cleaned.files, cleaned.bytes, cleaned.leftovers) == (1, 29, 1)
@@ -279,7 +278,7 @@ def test_what_killed_writers_left_is_found_and_removed(bucket, monkeypatch) -> N
 def test_what_is_removed_while_it_is_cleaned_up_is_no_error(bucket, monkeypatch) -> None:
     orphan = put_content(project=make_project(), content=io.BytesIO(b"lost")).storage_name
     later = timezone.now() + timedelta(days=2)
-    monkeypatch.setattr("annotation.common.stored_files.timezone.now", lambda: later)
+    monkeypatch.setattr("annotation.common.files.timezone.now", lambda: later)
     size = ObjectStore.size
 
     def gone(self: ObjectStore, name: str) -> int:

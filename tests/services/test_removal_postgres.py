@@ -24,7 +24,7 @@ Job.objects.update(state="running", claim_token="of a worker")
 """
 DELETE = """
 from annotation.models import Project
-from annotation.projects.deletion import delete_project
+from annotation.projects.life import delete_project
 project = Project.objects.get()
 delete_project(project=project, actor=project.created_by, name="Reviews")
 """

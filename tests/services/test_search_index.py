@@ -9,7 +9,7 @@ from annotation.models import Item
 from testbed.factories import make_project
 project = make_project()
 from routing.items.filters import conditions
-from routing.sources.visibility import view_permission
+from routing.visibility import view_permission
 from annotation.permissions import access_to
 permission = view_permission(project, access_to(project.created_by, project.slug))
 with connection.cursor() as cursor:

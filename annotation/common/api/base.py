@@ -38,7 +38,7 @@ MAX_NAMED = 10
 class ApiView(APIView):
     """For everybody who is logged in; the view belongs to no project."""
 
-    # Which of annotation.common.api.limits counts here.
+    # Which of annotation.common.api.throttling counts here.
     limit = "user"
     # Methods for sessions alone, and those for which a token has to be one without a role and a project.
     by_session: ClassVar[frozenset[str]] = frozenset()

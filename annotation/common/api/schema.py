@@ -123,11 +123,11 @@ class HypacSchema(AutoSchema):
 
 
 class SessionScheme(BuiltInSessionScheme):
-    target_class = "annotation.people.token_authentication.SessionAuthentication"
+    target_class = "annotation.people.authentication.SessionAuthentication"
 
 
 class TokenScheme(OpenApiAuthenticationExtension):
-    target_class = "annotation.people.token_authentication.TokenAuthentication"
+    target_class = "annotation.people.authentication.TokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:

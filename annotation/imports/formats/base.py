@@ -24,10 +24,10 @@ class Image:
 class GivenLabel(NamedTuple):
     """A label that a person gave elsewhere, as a file says it.
 
-    `value` is anything that `annotation.common.values` reads: text, a number, a list of choices. `annotator`
-    is a username or an e-mail address where the file has one, else whatever tells people apart; "" where it
-    says nothing. `created_at` is the time as it stands in the file, ISO 8601, "" for none; `tool` names the
-    program that the label comes from. `problem` says why there is no value that can be read.
+    `value` is anything that `annotation.common.value_reader` reads: text, a number, a list of choices.
+    `annotator` is a username or an e-mail address where the file has one, else whatever tells people apart;
+    "" where it says nothing. `created_at` is the time as it stands in the file, ISO 8601, "" for none; `tool`
+    names the program that the label comes from. `problem` says why there is no value that can be read.
     """
 
     value: Any

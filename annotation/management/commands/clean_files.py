@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotation.common.stored_files import clean_files
+from annotation.common.files import clean_files
 from annotation.errors import HypacError
 
 

@@ -16,9 +16,8 @@ import httpcore
 import httpx
 from django.utils.translation import gettext as _
 
-from annotation.outside.net.errors import NetError
 from annotation.outside.net.streams import GuardedBackend, seconds_left, set_deadline, shorten_deadline
-from annotation.outside.net.urls import Target, parse
+from annotation.outside.net.urls import NetError, Target, parse
 
 # Shorter than the 5 s after which common model servers close an idle connection, so that no request is sent
 # on one that is just being closed.

@@ -11,9 +11,7 @@ import httpcore
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from annotation.outside.net.addresses import is_named, is_public
-from annotation.outside.net.errors import NetError
-from annotation.outside.net.urls import INSIDE
+from annotation.outside.net.urls import INSIDE, NetError, is_named, is_public
 
 # A request is made, sent and read on one thread.
 _thread = threading.local()

@@ -1,16 +1,100 @@
-"""What an address has to look like before anybody is asked. Nothing is resolved here."""
+"""What an address has to look like before anybody is asked: of the public internet, and readable in one way
+only. Nothing is resolved here.
+"""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 import httpx
 from django.conf import settings
 from django.utils.translation import gettext as _, gettext_lazy
 
-from annotation.errors import InputError
-from annotation.outside.net.addresses import is_named, is_public
+from annotation.errors import HypacError, InputError
+
+# --- Numbers of the public internet (IANA special-purpose address registries, RFC 6890) ---------------------
+
+# Listed here, and not left to `is_global`, whose list differs between versions of Python.
+NOT_PUBLIC_V4 = tuple(
+    IPv4Network(network)
+    for network in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # the host's own services, for a virtual machine on Azure
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+    )
+)
+# Of IPv6 only this is given out for the public internet ...
+PUBLIC_V6 = IPv6Network("2000::/3")
+# ... without these: protocols (Teredo among them, which wraps IPv4), documentation, 6to4 (wraps IPv4).
+NOT_PUBLIC_V6 = tuple(
+    IPv6Network(network) for network in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+)
+NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are the IPv4 address that is reached
+
+
+def is_public(address: str) -> bool:
+    """Whether a numeric address lies outside every private, local, multicast and reserved range."""
+    found: IPv4Address | IPv6Address = ip_address(address)
+    if isinstance(found, IPv6Address):
+        inner = found.ipv4_mapped
+        if inner is None and found in NAT64:
+            inner = IPv4Address(int(found) & 0xFFFFFFFF)
+        if inner is None:
+            return found in PUBLIC_V6 and not any(found in network for network in NOT_PUBLIC_V6)
+        found = inner
+    return not any(found in network for network in NOT_PUBLIC_V4)
+
+
+def is_named(host: str, port: int, names: Iterable[str]) -> bool:
+    """Whether whoever runs the server named this host, for all ports or for this one.
+
+    `names` are "host" or "host:port", an IPv6 address in brackets; `host` is lower case and has no brackets.
+    """
+    shown = f"[{host}]" if ":" in host else host
+    return not {shown, f"{shown}:{port}"}.isdisjoint(names)
+
+
+# --- Why there was no answer --------------------------------------------------------------------------------
+
+KINDS = (
+    "url",  # it is no address that may be asked
+    "refused_address",  # it leads into the server's own network
+    "resolve",  # its name is not known
+    "connect",  # nobody accepts connections there
+    "timeout",  # no answer, or not all of it, in time
+    "reset",  # the connection ended before the answer did
+    "too_large",
+    "tls",
+    "protocol",  # what came is no HTTP answer, or not what its header says
+    "request",  # what was to be sent cannot be
+)
+
+
+class NetError(HypacError):
+    """There was no answer; `kind` is one of KINDS. The message never holds what was sent or received."""
+
+    def __init__(self, kind: str, message: str, *, permanent: bool = False) -> None:
+        assert kind in KINDS  # noqa: S101 - a mistake of the programmer
+        super().__init__(message, permanent=permanent)
+        self.kind = kind
+
+
+# --- Addresses as people enter them -------------------------------------------------------------------------
 
 PORTS = {"http": 80, "https": 443}
 MAX_CHARACTERS = 2_000

@@ -10,14 +10,13 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
-from annotation.common.announcing import announce
 from annotation.common.events import EVENTS, TEST, store
+from annotation.common.workers import announce_webhooks
 from annotation.errors import ConflictError, InputError
 from annotation.models import Project, User, Webhook, WebhookDelivery
 from annotation.outside.net import check_url
 from annotation.outside.secrets import decrypt, encrypt
-from annotation.outside.webhooks.sending import switch_off
-from annotation.outside.webhooks.signing import new_secret
+from annotation.outside.webhooks.sending import new_secret, switch_off
 
 MOST = 20
 OLD_SECRET_SIGNS = timedelta(hours=24)
@@ -131,7 +130,7 @@ def redeliver(*, delivery: WebhookDelivery, actor: User) -> WebhookDelivery:
         ):
             raise ConflictError(_("This message waits to be sent already."))
         _record(webhook, actor, "webhook.redelivered", {"message": delivery.message_id})
-        transaction.on_commit(lambda: announce([webhook.pk]))
+        transaction.on_commit(lambda: announce_webhooks([webhook.pk]))
     delivery.refresh_from_db()
     return delivery
 

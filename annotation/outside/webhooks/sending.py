@@ -3,9 +3,14 @@ outside of any transaction, and what came of it is stored under the same conditi
 between leaves a row that is due again, and is sent again under the same id: at least once, in no order.
 """
 
+import base64
+import hashlib
+import hmac
 import logging
 import random
+import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -17,13 +22,12 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation.common.announcing import announce
 from annotation.common.clock import seconds_ago
+from annotation.common.workers import announce_webhooks
 from annotation.errors import InputError
 from annotation.models import Webhook, WebhookDelivery
 from annotation.outside.net import GuardedClient, NetError
 from annotation.outside.secrets import decrypt
-from annotation.outside.webhooks.signing import headers
 
 log = logging.getLogger(__name__)
 State = WebhookDelivery.State
@@ -92,7 +96,7 @@ def send_due(webhook_id: int, *, seconds: float = TURN_SECONDS) -> int:
             if outcome.away:
                 break
             if time.monotonic() >= until:
-                announce([webhook_id])
+                announce_webhooks([webhook_id])
                 break
     finally:
         client.close()
@@ -104,7 +108,7 @@ def catch_up() -> int:
     reconciler; returns how many addresses were announced.
     """
     overdue = overdue_webhooks()
-    announce(overdue)
+    announce_webhooks(overdue)
     if cache.add("webhooks-counted", 1, WAITING_LOOK_SECONDS):
         give_up_too_many()
     if cache.add("webhooks-pruned", 1, PRUNE_SECONDS):
@@ -302,3 +306,29 @@ def _fail(rows: QuerySet[WebhookDelivery], error: str) -> int:
 
 def _later(seconds: float) -> Combinable:
     return seconds_ago(-seconds)
+
+
+# --- Secrets and signatures, as Standard Webhooks has them (https://www.standardwebhooks.com) ---------------
+
+PREFIX = "whsec_"
+SECRET_BYTES = 32
+
+
+def new_secret() -> str:
+    """`whsec_` and 256 random bits in base64."""
+    return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+
+
+def headers(message_id: str, timestamp: int, body: bytes, keys: Sequence[str]) -> dict[str, str]:
+    """Who sent it, when (in seconds since 1970), and a signature by each of `keys`, the newest first."""
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(_signature(message_id, timestamp, body, key) for key in keys),
+    }
+
+
+def _signature(message_id: str, timestamp: int, body: bytes, secret: str) -> str:
+    key = base64.b64decode(secret.removeprefix(PREFIX))
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()

@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from annotation.task_types.base import Reading
-from annotation.task_types.labels import Choices
+from annotation.task_types.base import Choices, Reading, unknown_label
 from annotation.task_types.parsing.markers import bare
-from annotation.task_types.reasons import unknown_label
 
 _QUOTES = " \t\n\"'`*_()[]{}\u201c\u201d\u2018\u2019\u00ab\u00bb\u3010\u3011\u300c\u300d"
 _ENDS = _QUOTES + ".,:;!\u2026\u3002\u3001\uff0c\uff1b\uff1a\uff01"

@@ -10,8 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from annotation.task_types.base import Reading
-from annotation.task_types.labels import Choices
+from annotation.task_types.base import Choices, Reading
 from annotation.task_types.parsing.label_names import names_of, unknown
 from annotation.task_types.parsing.markers import last_line
 

@@ -9,7 +9,7 @@ from routing.delivery.formats.jsonl import JsonlWriter
 from routing.delivery.formats.label_studio import LabelStudioWriter
 from routing.delivery.formats.manifest import ManifestWriter
 from routing.delivery.formats.parquet import ParquetWriter
-from routing.labels.row import About, Page, Row
+from routing.labels.page import About, Page, Row
 
 FORMATS: dict[str, type[Writer]] = {
     "csv": CsvWriter,

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from routing.labels.kinds import BOOLEAN, INTEGER, LIST_OF, NUMBER
-from routing.labels.row import ADDED, About, Page, added_names
+from routing.labels.page import ADDED, About, Page, added_names
 
 if TYPE_CHECKING:
     import pyarrow as pa

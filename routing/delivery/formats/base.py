@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import IO, Any, ClassVar, NamedTuple, Protocol
 
-from routing.labels.row import About, Page
+from routing.labels.page import About, Page
 
 
 class Limit(NamedTuple):

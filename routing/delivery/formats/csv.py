@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation.common.spreadsheets import FIRST, as_text
 from routing.delivery.formats.base import Files, Limit, RowWriter
-from routing.labels.row import ADDED, About, Page, added_names
+from routing.labels.page import ADDED, About, Page, added_names
 
 LIMITS = (
     Limit(

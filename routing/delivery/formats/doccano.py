@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.jsonl import dumps
-from routing.labels.row import ADDED, About, Page, added_names, free_names
+from routing.labels.page import ADDED, About, Page, added_names, free_names
 
 # What doccano reads, or writes itself when it gives the examples back.
 RESERVED = ("text", "label", "id", "Comments")

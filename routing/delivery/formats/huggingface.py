@@ -13,7 +13,7 @@ from annotation.common.files import BLOCK
 from routing.delivery.formats.arrow import Columns
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.parquet import LIMITS
-from routing.labels.row import About, Page
+from routing.labels.page import About, Page
 
 if TYPE_CHECKING:
     import pyarrow as pa

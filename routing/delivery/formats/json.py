@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.jsonl import LIMITS, Lines
-from routing.labels.row import About, Page
+from routing.labels.page import About, Page
 
 
 class JsonWriter(RowWriter):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from django.utils.translation import gettext_lazy as _
 
 from routing.delivery.formats.base import Files, Limit, RowWriter
-from routing.labels.row import About, Page, added_names
+from routing.labels.page import About, Page, added_names
 
 dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 

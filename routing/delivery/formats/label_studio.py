@@ -14,12 +14,11 @@ from annotation.imports.formats.label_studio import prediction_columns
 from annotation.imports.formats.label_studio_names import COLUMNS, META, plain_names
 from annotation.imports.formats.label_studio_results import value_of
 from annotation.imports.formats.reserved import LABEL_STUDIO
-from annotation.projects.label_studio_config import read_config
-from annotation.projects.label_studio_config.results import is_exact, results_of
+from annotation.projects.label_studio_config import is_exact, read_config, results_of
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.jsonl import dumps
-from routing.labels.facts import IMPORTED, PERSON
-from routing.labels.row import About, Page, Row, free_names
+from routing.labels.columns import IMPORTED, PERSON
+from routing.labels.page import About, Page, Row, free_names
 
 FOLDER = "label_studio/"
 

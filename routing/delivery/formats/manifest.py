@@ -6,8 +6,8 @@ from django.utils.translation import gettext_lazy as _
 
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.jsonl import dumps
-from routing.labels.facts import PERSON
-from routing.labels.row import ADDED, About, Page, free_names
+from routing.labels.columns import PERSON
+from routing.labels.page import ADDED, About, Page, free_names
 
 LABEL = "label"
 METADATA = f"{LABEL}-metadata"

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from routing.delivery.formats.arrow import Columns
 from routing.delivery.formats.base import Files, Limit, RowWriter
-from routing.labels.row import About, Page
+from routing.labels.page import About, Page
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from routing.demo.llm.questions import Question, held_out_questions
-from routing.demo.llm.solutions import END_THINK
+from routing.demo.llm.questions import END_THINK, Question, held_out_questions
 
 BATCH = 250
 BINS = 10

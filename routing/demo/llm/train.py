@@ -14,12 +14,50 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from routing.demo.llm.questions import Sum, draw_sum
-from routing.demo.llm.solutions import fast_solution, slow_solution
-from routing.demo.llm.tokenizer import ASSISTANT, END, MAX_LENGTH, USER, make_tokenizer
+from routing.demo.llm.questions import END_THINK, THINK, Sum, draw_sum, fast_solution, slow_solution
+
+PAD, USER, ASSISTANT, END = "<|pad|>", "<|user|>", "<|assistant|>", "<|end|>"
+MAX_LENGTH = 128
+
+# The models know sums and nothing else: what a system message says is left out, as they could make nothing
+# of it.
+CHAT_TEMPLATE = (
+    "{%- for message in messages -%}"
+    "{%- if message.role == 'user' -%}"
+    "{{- '" + USER + "' + message.content + '" + END + "' -}}"
+    "{%- elif message.role == 'assistant' -%}"
+    "{{- '" + ASSISTANT + "' + message.content + '" + END + "' -}}"
+    "{%- endif -%}"
+    "{%- endfor -%}"
+    "{%- if add_generation_prompt -%}{{- '" + ASSISTANT + "' -}}{%- endif -%}"
+)
+
+
+def make_tokenizer() -> PreTrainedTokenizerFast:
+    """Of both models: a token for each byte, and five of its own. A byte-level BPE without a single merge,
+    which is what other engines know how to read; no text is out of vocabulary.
+    """
+    own = [PAD, USER, ASSISTANT, END, THINK, END_THINK]
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: index for index, token in enumerate(own + alphabet)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([PAD, USER, ASSISTANT, END])
+    tokenizer.add_tokens([THINK, END_THINK])  # shown in the text unless a server takes the reasoning out
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        eos_token=END,
+        chat_template=CHAT_TEMPLATE,
+        model_max_length=MAX_LENGTH,
+        clean_up_tokenization_spaces=False,
+    )
+
 
 MODELS = Path(__file__).parent / "models"
 NO_LOSS = -100  # the mark of positions that Transformers leaves out of the loss

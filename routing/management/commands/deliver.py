@@ -11,8 +11,7 @@ from annotation.management.scripts import LONGEST, job_content
 from annotation.models import Job
 from routing.common.states import OPEN
 from routing.delivery.deliver import deliver
-from routing.delivery.folder import check_folder, write_delivery
-from routing.delivery.folder_record import base_in
+from routing.delivery.folder import base_in, check_folder, write_delivery
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.parts import find_base, newest_base
 from routing.management.runs import NEWEST, RunCommand, left_to_label, run_content, run_of

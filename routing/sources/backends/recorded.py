@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _, gettext_lazy
 
-from annotation.common.values import ValueReason
+from annotation.common.value_reader import ValueReason
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT

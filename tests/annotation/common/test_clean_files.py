@@ -12,9 +12,8 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 
-from annotation.common.files import open_file, put_content, store_file
+from annotation.common.files import clean_files, open_file, put_content, store_file
 from annotation.common.storage import UNFINISHED, StorageError
-from annotation.common.stored_files import clean_files
 from annotation.errors import InputError
 from annotation.models import Project
 from testbed.factories import make_project

@@ -14,8 +14,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotation.common import idempotency
-from annotation.common.idempotency import forget_old
+from annotation.common.api import idempotency
+from annotation.common.api.idempotency import forget_old
 from annotation.models import ApiToken, KeyedRequest, Project, StoredFile, User
 from annotation.people.tokens import make_token
 from testbed.factories import make_project, make_user

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from annotation.common.values import MISSING, ValueReader, as_text, reader_of
+from annotation.common.value_reader import MISSING, ValueReader, as_text, reader_of
 from annotation.task_types import TASK_TYPES
 from testbed.factories import ChoiceSpec, make_project
 

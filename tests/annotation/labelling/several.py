@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
 from annotation.labelling import queue
 from annotation.labelling.labels_of_record import disagreements, has_record, record_values
 from annotation.models import Item, Label, Settlement, User, WorkBatch

@@ -9,7 +9,7 @@ from django.utils import timezone
 from annotation.errors import ConflictError
 from annotation.labelling import leases, queries as work, queue
 from annotation.labelling.next_item import free
-from annotation.labelling.page_shown import why_not_mine
+from annotation.labelling.page import why_not_mine
 from annotation.labelling.queries import annotator_pace, waiting_for
 from annotation.models import Membership, WorkItem
 from testbed.factories import make_items
@@ -73,7 +73,7 @@ class TestAhead:
         begun = timezone.now()
         for minutes in range(5, 21, 5):  # the lease of the project takes 15
             now = begun + timedelta(minutes=minutes)
-            monkeypatch.setattr(leases, "queue_time", lambda now=now: now)
+            monkeypatch.setattr(leases, "database_time", lambda now=now: now)
             queue.heartbeat(user=desk.ann, work_item_id=tasks[0].work_item.pk, token=tasks[0].token)
         assert set(ids(ahead(desk, desk.ben))) == set(ids(tasks)[1:]) | {ids(ahead(desk, desk.ben))[-1]}
         late = {"user": desk.ann, "work_item_id": tasks[1].work_item.pk, "token": tasks[1].token}
@@ -88,7 +88,7 @@ class TestAhead:
         ends = [task.expires_at for task in ahead(desk)]
         assert [task.expires_at for task in ahead(desk)] == ends
         later = timezone.now() + timedelta(minutes=1)
-        monkeypatch.setattr(leases, "queue_time", lambda: later)
+        monkeypatch.setattr(leases, "database_time", lambda: later)
         renewed = [task.expires_at for task in ahead(desk)]
         assert renewed == sorted(renewed)
         assert min(renewed) > max(ends)

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from annotation.errors import ConflictError
 from annotation.jobs import running as jobs
-from annotation.labelling import batches, queue, withdrawal
+from annotation.labelling import batches, queue
 from annotation.labelling.queries import waiting_for
 from annotation.models import Job, WorkItem
 from annotation.projects.queries import project_cards, projects_of, work_waits
@@ -79,7 +79,7 @@ def test_what_somebody_skipped_does_not_come_back_nor_wait_for_a_decision(world)
 def test_what_was_taken_at_the_last_moment_keeps_no_item_from_the_next_run(world) -> None:
     """By somebody who had begun to take it before the run was cancelled, with the job stopped beside."""
     run = cancel(world)
-    jobs.cancel(job=world.project.jobs.get(kind=withdrawal.KIND))
+    jobs.cancel(job=world.project.jobs.get(kind=batches.KIND))
     taken = WorkItem.objects.filter(batch=run.calibration_batch, state=OPEN)[:20]
     for number, one in enumerate(taken):
         WorkItem.objects.filter(pk=one.pk).update(
@@ -98,12 +98,12 @@ def test_what_was_taken_at_the_last_moment_keeps_no_item_from_the_next_run(world
 
 
 def test_a_job_withdraws_the_rest_and_goes_on_where_it_was_stopped(world, monkeypatch) -> None:
-    monkeypatch.setattr(withdrawal, "CHUNK", 4)
+    monkeypatch.setattr(batches, "WITHDRAWN_AT_ONCE", 4)
     world.label(limit=3)
     cancel(world)
     before = work(world, OPEN)
-    job = world.project.jobs.get(kind=withdrawal.KIND)
-    withdraw, calls = queue.withdraw_some, []
+    job = world.project.jobs.get(kind=batches.KIND)
+    withdraw, calls = batches.withdraw_some, []
 
     def breaking(batch, work_items):
         calls.append(work_items)
@@ -111,12 +111,12 @@ def test_a_job_withdraws_the_rest_and_goes_on_where_it_was_stopped(world, monkey
             raise KeyboardInterrupt
         return withdraw(batch, work_items)
 
-    monkeypatch.setattr(queue, "withdraw_some", breaking)
+    monkeypatch.setattr(batches, "withdraw_some", breaking)
     with pytest.raises(KeyboardInterrupt):
         jobs.run(job.pk)
     assert work(world, OPEN) == before - 8
     Job.objects.filter(pk=job.pk).update(state=Job.State.QUEUED)
-    world.do(withdrawal.KIND)
+    world.do(batches.KIND)
     assert work(world, OPEN) == 0
     assert work(world, WITHDRAWN) == before
     assert work(world, WorkItem.State.DONE) == 3
@@ -126,7 +126,7 @@ def test_few_are_withdrawn_in_the_request(world, monkeypatch) -> None:
     monkeypatch.setattr(batches, "AT_ONCE", 100)
     cancel(world)
     assert work(world, OPEN) == 0
-    assert not world.project.jobs.filter(kind=withdrawal.KIND).exists()
+    assert not world.project.jobs.filter(kind=batches.KIND).exists()
 
 
 def test_another_run_can_start_meanwhile(world) -> None:
@@ -134,7 +134,7 @@ def test_another_run_can_start_meanwhile(world) -> None:
     world.start(m=20)
     world.do("prepare_run")
     assert queue.claim(project=world.project, user=world.annotators[0]) is not None
-    world.do(withdrawal.KIND)
+    world.do(batches.KIND)
     second = world.project.runs.order_by("number").last()
     assert queue.batch_progress(second.calibration_batch).total > 5
     assert world.project.runs.filter(state=State.CANCELLED).count() == 1

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from annotation.errors import InputError
 from annotation.outside.net import GuardedClient, NetError, check_url
-from annotation.outside.net.addresses import is_public
+from annotation.outside.net.urls import is_public
 from hypac_site import environment
 from tests.raw_server import RawServer, ok, says
 

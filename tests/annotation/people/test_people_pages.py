@@ -10,9 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation.common.throttle import LinkThrottle
 from annotation.labelling import queue
 from annotation.models import AuditEvent, Comment, Invitation, Label, Project, User
+from annotation.people.attempt_limits import LinkThrottle
 from annotation.people.invitations import create_invitation
 from annotation.people.queries import labels_per_day, latest_labels, people
 from annotation.ports import routing_port

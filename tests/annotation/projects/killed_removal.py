@@ -16,7 +16,7 @@ ITEMS = 150
 def prepare() -> None:
     from annotation.common.files import store_file
     from annotation.models import Job
-    from annotation.projects.deletion import delete_project
+    from annotation.projects.life import delete_project
     from testbed.factories import make_image_items, make_items, make_project
     from testbed.worlds import make_world
 

@@ -8,8 +8,7 @@ from label_studio_sdk.label_interface import LabelInterface
 
 from annotation.errors import InputError
 from annotation.projects.choices import ChoiceSpec
-from annotation.projects.label_studio_config import config_of, read_config
-from annotation.projects.label_studio_config.results import results_of
+from annotation.projects.label_studio_config import config_of, read_config, results_of
 from annotation.projects.manage import create_project, set_choices
 from annotation.task_types import TASK_TYPES
 from testbed.factories import make_user

@@ -19,8 +19,7 @@ from annotation.models import Label, Project, Settlement
 from annotation.projects.label_studio_config import config_of, read_config
 from annotation.review.agreement_queries import agreement
 from annotation.task_types import TASK_TYPES
-from annotation.task_types.base import Read, Reading, TaskType
-from annotation.task_types.labels import Choices, Labels
+from annotation.task_types.base import Choices, Labels, Read, Reading, TaskType
 from routing.delivery.deliver import deliver
 from routing.models import Delivery
 from routing.sources.backends import TaskSpec

@@ -24,8 +24,7 @@ from annotation.outside.webhooks.manage import create_webhook
 from annotation.people.invitations import accept, create_invitation
 from annotation.people.members import add_member as add
 from annotation.projects import removal as project_removal
-from annotation.projects.deletion import delete_project
-from annotation.projects.life import archive_project
+from annotation.projects.life import archive_project, delete_project
 from routing.models import Prediction, Run
 from testbed.factories import add_member, make_items, make_project, make_user, remove_deleted
 from testbed.worlds import make_world
@@ -283,7 +282,7 @@ def test_two_processes_delete_and_two_remove_at_once() -> None:
 
     together(
         "from annotation.models import Project\n"
-        "from annotation.projects.deletion import delete_project\n"
+        "from annotation.projects.life import delete_project\n"
         f"project = Project.objects.get(pk={project.pk})\n"
         "delete_project(project=project, actor=project.created_by, name='Reviews')\n"
     )

@@ -19,8 +19,7 @@ from annotation.labelling import queue
 from annotation.models import AttemptBucket, AuditEvent, Item, KeyedRequest, Label, Project, StoredFile, User
 from annotation.people.invitations import accept, create_invitation
 from annotation.permissions import access_to
-from annotation.projects.deletion import delete_project
-from annotation.projects.life import archive_project, duplicate_project, unarchive_project
+from annotation.projects.life import archive_project, delete_project, duplicate_project, unarchive_project
 from annotation.projects.queries import contents, projects_of, work_waits
 from annotation.projects.removal import remove_files, tables_of
 from routing.delivery.deliver import deliver

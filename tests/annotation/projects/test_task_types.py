@@ -6,7 +6,7 @@ import pytest
 
 from annotation.errors import ConflictError, InputError
 from annotation.labelling import queue
-from annotation.labelling.label_values import in_words, with_choice
+from annotation.labelling.label_queries import in_words, with_choice
 from annotation.models import Draft, Item, Label, Project, User
 from annotation.projects.manage import ChoiceSpec, create_project, set_choices, update_project
 from annotation.task_types import TASK_TYPES

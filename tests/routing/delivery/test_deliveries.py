@@ -11,7 +11,7 @@ from annotation.labelling import queue
 from annotation.models import Item, Job, Label
 from routing.core.keys import V_MAX, Key
 from routing.delivery.deliver import deliver
-from routing.labels.row import ADDED, About, Row, added_names
+from routing.labels.page import ADDED, About, Row, added_names
 from routing.models import Delivery, PoolItem, Prediction, Route, Run, Source
 from routing.runs import route as routing_stage
 from routing.runs.cancel import cancel_run

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from routing.delivery import folder as delivery_folder, folder_record
+from routing.delivery import folder as delivery_folder
 from routing.models import Delivery
 from testbed.worlds import World, make_world
 from tests.routing.delivery.test_delivery_parts import Lines, lines_of, made, told
 from tests.routing.runs.test_script_commands import ended, run as run_command
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
-RECORD = folder_record.NAME
+RECORD = delivery_folder.NAME
 
 
 def words(world: World, folder: Path, *more: object) -> tuple[object, ...]:

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from annotation.common.ranges import of_items
-from annotation.common.values import as_text
+from annotation.common.value_reader import as_text
 from annotation.errors import InputError
 from routing.delivery.deliver import deliver
 from routing.delivery.formats import FORMATS
-from routing.labels.row import ADDED, About, Row
+from routing.labels.page import ADDED, About, Row
 from testbed.worlds import SETS, World, make_world
 from tests.routing.delivery.test_deliveries import delivered, files_of
 from tests.routing.delivery.written import files_written, kinds_of
@@ -200,10 +200,10 @@ class TestDeliveries:
         world = make_world(90)
         run = world.routed(m=30)
         whole = delivered(world, run)
-        monkeypatch.setattr("routing.labels.rows.READ", 7)
-        monkeypatch.setattr("routing.labels.rows.PAGE", 20)
+        monkeypatch.setattr("routing.labels.all_items.READ", 7)
+        monkeypatch.setattr("routing.labels.all_items.PAGE", 20)
         assert delivered(world, run) == whole
-        monkeypatch.setattr("routing.labels.rows.PAGE_CHARACTERS", 1)
+        monkeypatch.setattr("routing.labels.all_items.PAGE_CHARACTERS", 1)
         # As where the items of a page were imported at very different times.
         monkeypatch.setattr("annotation.common.ranges.SPARSE", 0)
         assert delivered(world, run) == whole

@@ -8,7 +8,7 @@ import pytest
 
 from annotation.errors import InputError
 from routing.labels.kinds import Kinds
-from routing.labels.row import About, Row
+from routing.labels.page import About, Row
 from tests.routing.delivery.written import files_written, kinds_of
 
 CHOICES = {"cat": "A cat", "dog": "A dog"}

@@ -18,7 +18,7 @@ from routing.delivery.deliver import deliver
 from routing.delivery.formats import FORMATS
 from routing.delivery.parts import newest_base
 from routing.items.filters import HiddenError
-from routing.labels import rows
+from routing.labels import all_items
 from routing.models import Delivery, Run
 from testbed.factories import make_items
 from testbed.worlds import NUMBERS, SETS, World, files_of, make_world
@@ -172,8 +172,8 @@ class TestSince:
         every = [name for name in FORMATS if name != "parquet"]
         first = files_of(made(world, run, since=base, formats=every))
         assert files_of(made(world, run, since=base, formats=every)) == first
-        monkeypatch.setattr(rows, "READ", 7)
-        monkeypatch.setattr(rows, "PAGE", 7)
+        monkeypatch.setattr(all_items, "READ", 7)
+        monkeypatch.setattr(all_items, "PAGE", 7)
         assert files_of(made(world, run, since=base, formats=every)) == first
         filtered = files_of(made(world, run, filters={"by": "person"}, formats=every))
         monkeypatch.undo()

@@ -11,8 +11,8 @@ from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.models import Job, Label, StoredFile
 from routing.delivery.deliver import deliver
-from routing.labels import rows
-from routing.labels.rows import delivery_of
+from routing.labels import all_items
+from routing.labels.all_items import delivery_of
 from routing.models import Delivery, Run
 from testbed.worlds import World, make_world, rows_of
 
@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.database, pyt
 
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch):
-    monkeypatch.setattr(rows, "READ", 10)
-    monkeypatch.setattr(rows, "PAGE", 10)
+    monkeypatch.setattr(all_items, "READ", 10)
+    monkeypatch.setattr(all_items, "PAGE", 10)
 
 
 def finish(world: World) -> None:

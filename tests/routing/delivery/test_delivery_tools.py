@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from routing.labels.row import About, Row, free_names
+from routing.labels.page import About, Row, free_names
 from tests.routing.delivery.written import files_written
 
 CHOICES = {"cat": "A cat", "dog": "A dog"}

@@ -25,7 +25,7 @@ from annotation.projects.manage import create_project
 from annotation.review.decide import decide_dispute
 from routing.delivery.formats.base import Files
 from routing.delivery.formats.label_studio import LabelStudioWriter
-from routing.labels.row import About, Page, Row as DeliveredRow
+from routing.labels.page import About, Page, Row as DeliveredRow
 from routing.sources.suggested import suggested_sources
 from testbed.factories import add_member, make_project, make_user
 from tests import label_studio_story

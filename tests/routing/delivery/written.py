@@ -7,7 +7,7 @@ from typing import Any
 from routing.delivery.formats import FORMATS
 from routing.delivery.formats.base import Files, Writer
 from routing.labels.kinds import Kinds
-from routing.labels.row import About, Page, Row
+from routing.labels.page import About, Page, Row
 
 Rows = Sequence[tuple[Mapping[str, Any], Row]]
 

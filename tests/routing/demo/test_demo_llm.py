@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from routing.demo import llm
-from routing.demo.llm.questions import Sum, draw_sum, held_out_questions
-from routing.demo.llm.solutions import fast_solution, slow_solution
+from routing.demo.llm.questions import Sum, draw_sum, fast_solution, held_out_questions, slow_solution
 
 MODELS = Path(llm.__file__).parent / "models"
 

@@ -14,7 +14,7 @@ from annotation.permissions import access_to
 from routing.items.filters import FILTERS, HiddenError
 from routing.items.sorts import NAMES
 from routing.items.table import in_the_way, item_rows, neighbours
-from routing.sources.visibility import view_permission
+from routing.visibility import view_permission
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import NUMBERS, SETS, make_world, rows_of
 

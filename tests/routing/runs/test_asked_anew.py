@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
 from annotation.labelling import queue
 from annotation.labelling.labels_of_record import disagreements
 from annotation.models import Comment, Item, Label, Settlement, Skip, User
@@ -19,7 +19,7 @@ from routing.items.history import item_history
 from routing.items.table import item_rows
 from routing.models import Run
 from routing.runs.cancel import cancel_run
-from routing.sources.visibility import view_permission
+from routing.visibility import view_permission
 from testbed.factories import add_member, make_items
 from testbed.worlds import World, make_world, rows_of
 from tests.annotation.apis import Api

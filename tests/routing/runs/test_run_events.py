@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from annotation.common import announcing
+from annotation.common import workers
 from annotation.common.events import EVENTS
 from annotation.common.files import store_file
 from annotation.imports.upload import Mapping, start_import
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.database, pytest.mark.costly]
 
 @pytest.fixture(autouse=True)
 def nobody_is_nudged(monkeypatch) -> None:
-    monkeypatch.setattr(announcing, "message_workers", lambda task, pk: None)
+    monkeypatch.setattr(workers, "message_workers", lambda task, pk: None)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from annotation.common.files import store_file
-from annotation.common.values import as_text
+from annotation.common.value_reader import as_text
 from annotation.errors import InputError
 from annotation.imports.upload import Mapping, start_import
 from annotation.jobs import running as jobs

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation.common.values import ValueReason, reader_of
+from annotation.common.value_reader import ValueReason, reader_of
 from annotation.jobs import running as jobs
 from annotation.models import AuditEvent, Job, Project, WorkItem
 from routing.core.scores import make_score

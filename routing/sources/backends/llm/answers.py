@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from annotation.common.values import ValueReason
+from annotation.common.value_reader import ValueReason
 from routing.sources.backends.base import Answer
 from routing.sources.backends.llm.sampling import Sampling
 from routing.sources.backends.llm.tokens import Token, label_logprobs, stored_logprobs, without_end

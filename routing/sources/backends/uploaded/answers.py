@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.common.values import ValueReader, ValueReason
+from annotation.common.value_reader import ValueReader, ValueReason
 from annotation.errors import InputError
 from routing.sources.backends.base import MOST_REASON, Answer
 from routing.sources.backends.cells import decimal_cell

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.common.values import ValueReader
+from annotation.common.value_reader import ValueReader
 from annotation.errors import InputError
 from routing.sources.backends.llm import Generated, Sampling, answer_of
 from routing.sources.backends.openai_api.completions import generated_in

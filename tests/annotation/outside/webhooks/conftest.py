@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from annotation.common import announcing
+from annotation.common import workers
 from annotation.models import Project, Webhook
 from annotation.outside.webhooks import manage as service
 from testbed.factories import make_project
@@ -24,8 +24,8 @@ def receiver(settings) -> Iterator[Receiver]:
 def announced(monkeypatch) -> list[int]:
     """Ids of the webhooks for which a worker was nudged."""
     sent: list[int] = []
-    monkeypatch.setattr(announcing, "_silent_until", 0.0)
-    monkeypatch.setattr(announcing, "message_workers", lambda task, pk: sent.append(pk))
+    monkeypatch.setattr(workers, "_silent_until", 0.0)
+    monkeypatch.setattr(workers, "message_workers", lambda task, pk: sent.append(pk))
     return sent
 
 

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from standardwebhooks.webhooks import Webhook as Verifier, WebhookVerificationError
 
-from annotation.common import announcing
+from annotation.common import workers
 from annotation.models import AuditEvent
 from annotation.outside.secrets import decrypt
 from annotation.outside.webhooks import manage as service, sending
@@ -143,7 +143,7 @@ class TestStoring:
             raise OSError
 
         make()
-        monkeypatch.setattr(announcing, "message_workers", down)
+        monkeypatch.setattr(workers, "message_workers", down)
         with django_capture_on_commit_callbacks(execute=True):
             happens(project)
             happens(project)

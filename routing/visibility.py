@@ -7,14 +7,11 @@ from typing import TypeVar
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Subquery
 from django.db.models.lookups import IsNull
 
-from annotation.errors import HypacError
-from annotation.imports.answer_columns import answer_columns
 from annotation.labelling.labels_of_record import batches_with_overlap
 from annotation.models import Comment, Label, Project, Settlement, Skip, WorkItem
 from annotation.permissions import Access
 from routing.common.states import OPEN, ROUTED
-from routing.models import Certificate, PoolItem, Run, RunSource, Source
-from routing.sources.backend_for import backend_for
+from routing.models import Certificate, PoolItem, Run, RunSource
 
 Row = TypeVar("Row", bound=Model)
 
@@ -153,23 +150,3 @@ def output_is_open(project: Project) -> bool:
     if project.runs.filter(state__in=OPEN).exists():
         return False
     return Certificate.objects.filter(run__project=project).exists()
-
-
-def columns_hidden_now(project: Project) -> frozenset[str]:
-    """What `hidden_columns` names, as long as nobody may see model output."""
-    return frozenset() if output_is_open(project) else hidden_columns(project)
-
-
-def hidden_columns(project: Project) -> frozenset[str]:
-    """Columns of the imported data that are model output: shown only where model output may be.
-
-    With them those that say how likely people are asked about an item: they may follow a model's doubts.
-    """
-    columns = set(project.runs.exclude(p_column="").values_list("p_column", flat=True))
-    columns |= answer_columns(project)
-    for source in Source.objects.filter(project=project):
-        try:
-            columns |= backend_for(source).hidden_columns()
-        except HypacError:
-            continue  # a source that cannot be opened any more has no columns of ours
-    return frozenset(columns)

@@ -1,6 +1,6 @@
 """Which label a delivery would hold now, as conditions on items.
 
-What `routing.labels.rows` and `record_values` (`annotation.labelling.labels_of_record`) say of a page of
+What `routing.labels.all_items` and `record_values` (`annotation.labelling.labels_of_record`) say of a page of
 items, said to the database of all of them; a test compares both.
 """
 
@@ -19,12 +19,12 @@ from django.db.models import (
 )
 from django.db.models.lookups import IsNull
 
-from annotation.labelling.label_values import with_choice
+from annotation.labelling.label_queries import with_choice
 from annotation.labelling.labels_of_record import batches_with_overlap, has_record
 from annotation.models import Settlement, WorkItem
 from routing.models import Prediction, Route, RunSource
 from routing.runs.usable_answers import reaches, usable
-from routing.sources.visibility import ViewPermission, in_pools
+from routing.visibility import ViewPermission, in_pools
 
 
 def by_person(permission: ViewPermission) -> Q:

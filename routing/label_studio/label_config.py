@@ -7,11 +7,10 @@ from xml.etree import ElementTree as ET
 
 from django.utils.translation import gettext as _
 
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
 from annotation.errors import InputError
 from annotation.models import Project
-from annotation.projects.label_studio_config.reading import Control
-from annotation.projects.label_studio_config.results import results_of
+from annotation.projects.label_studio_config import Control, results_of
 from annotation.task_types import TASK_TYPES
 from routing.sources.backends.label_studio_ml.label_config import parsed_config
 

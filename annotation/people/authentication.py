@@ -15,7 +15,7 @@ from rest_framework.authentication import get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
-from annotation.common.api.limits import WrongTokens
+from annotation.common.api.throttling import WrongTokens
 from annotation.models import ApiToken, User
 from annotation.people.tokens import holds, note_use
 

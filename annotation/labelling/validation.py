@@ -4,7 +4,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.common.values import MISSING, Value, reader_of
+from annotation.common.value_reader import MISSING, Value, reader_of
 from annotation.errors import InputError
 from annotation.models import Label, Project
 from annotation.task_types import TASK_TYPES
@@ -16,7 +16,7 @@ MAX_KEY = Label._meta.get_field("idempotency_key").max_length or 64
 
 
 def validate_value(project: Project, value: Any) -> Value:
-    """The canonical form of a label's value (annotation.common.values).
+    """The canonical form of a label's value (annotation.common.value_reader).
 
     Raises InputError where it is no label of the project, or where people may not write one so.
     """

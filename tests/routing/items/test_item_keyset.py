@@ -8,10 +8,10 @@ import pytest
 
 from annotation.common.query_timeout import TookTooLongError
 from annotation.permissions import access_to
-from routing.items import walk as item_walk
+from routing.items import keyset as item_walk
 from routing.items.counts import Total, table_total
 from routing.items.table import item_rows
-from routing.sources.visibility import view_permission
+from routing.visibility import view_permission
 from testbed.factories import make_items, make_project
 from testbed.worlds import make_world
 
@@ -52,12 +52,12 @@ def test_a_walk_in_stretches_finds_what_one_look_does(monkeypatch):
         for number, filters in enumerate(chosen)
     }
     # However busy the machine is: what takes too long is the next test's.
-    monkeypatch.setattr("routing.items.walk.SECONDS", 3600)
-    monkeypatch.setattr("routing.items.walk.FIRST", 3)
-    monkeypatch.setattr("routing.items.walk.TELLING", 5)
-    monkeypatch.setattr("routing.items.walk.LATER", 6)
+    monkeypatch.setattr("routing.items.keyset.SECONDS", 3600)
+    monkeypatch.setattr("routing.items.keyset.FIRST", 3)
+    monkeypatch.setattr("routing.items.keyset.TELLING", 5)
+    monkeypatch.setattr("routing.items.keyset.LATER", 6)
     for few, (sort, number) in itertools.product((0, 20_000), whole):
-        monkeypatch.setattr("routing.items.walk.FEW", few)
+        monkeypatch.setattr("routing.items.keyset.FEW", few)
         pages = list(pages_of(world.project, access, filters=chosen[number], sort=sort))
         assert [row.id for page in pages for row in page.rows] == whole[sort, number], (sort, number, few)
         assert all(len(page.rows) == 7 for page in pages[:-1])
@@ -72,14 +72,14 @@ def test_a_page_that_takes_too_long_says_so_and_the_next_one_goes_on(monkeypatch
     project = make_project()
     make_items(project, 40)
     access = access_to(project.created_by, project.slug)
-    monkeypatch.setattr("routing.items.walk.FIRST", 5)
-    monkeypatch.setattr("routing.items.walk.TELLING", 5)
-    monkeypatch.setattr("routing.items.walk.LATER", 5)
-    monkeypatch.setattr("routing.items.walk.FEW", 0)
+    monkeypatch.setattr("routing.items.keyset.FIRST", 5)
+    monkeypatch.setattr("routing.items.keyset.TELLING", 5)
+    monkeypatch.setattr("routing.items.keyset.LATER", 5)
+    monkeypatch.setattr("routing.items.keyset.FEW", 0)
     clock = itertools.count()
-    monkeypatch.setattr("routing.items.walk.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr("routing.items.keyset.time", SimpleNamespace(monotonic=lambda: next(clock)))
     # Time for one stretch of five.
-    monkeypatch.setattr("routing.items.walk.SECONDS", 1.5)
+    monkeypatch.setattr("routing.items.keyset.SECONDS", 1.5)
     pages = list(pages_of(project, access, filters={"q": "t39"}))
     assert [[row.external_id for row in page.rows] for page in pages] == [[]] * 7 + [["t39"], []]
     assert [page.cut for page in pages] == [True] * 8 + [False]
@@ -92,8 +92,8 @@ def test_an_item_is_on_a_page_once_while_others_come_in(monkeypatch):
     project = make_project()
     make_items(project, 20)
     access = access_to(project.created_by, project.slug)
-    monkeypatch.setattr("routing.items.walk.FIRST", 5)
-    monkeypatch.setattr("routing.items.walk.TELLING", 5)
+    monkeypatch.setattr("routing.items.keyset.FIRST", 5)
+    monkeypatch.setattr("routing.items.keyset.TELLING", 5)
     let_through = item_walk._let_through
     numbers = itertools.count(20)
 

@@ -22,7 +22,7 @@ from annotation.common.query_timeout import TookTooLongError, at_most
 from annotation.models import Item
 from routing.items.filters import conditions, filtered
 from routing.items.sorts import Key, Sort, along, beyond, sort_of
-from routing.sources.visibility import ViewPermission
+from routing.visibility import ViewPermission
 
 # Rows that are read at once: at first, until enough are read to tell how many it takes, and at most.
 FIRST, TELLING, LATER = 300, 1_500, 8_000
@@ -53,7 +53,7 @@ class Stretch:
     reached: Key | None = None
 
 
-def walk(
+def find_rows(
     permission: ViewPermission,
     filters: Mapping[str, str],
     sort: str,

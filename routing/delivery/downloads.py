@@ -22,7 +22,7 @@ DENSE = {"application/vnd.apache.parquet", "image/jpeg", "image/png"}
 LARGE = 2 * 1024**3
 
 
-def file_answer(request: HttpRequest, file: DeliveryFile) -> HttpResponseBase:
+def file_response(request: HttpRequest, file: DeliveryFile) -> HttpResponseBase:
     """One file, or the range of it that is asked for. `file` comes with its delivery and run.
 
     Raises InputError where the storage has lost it, StorageError where it cannot be used now.
@@ -31,10 +31,10 @@ def file_answer(request: HttpRequest, file: DeliveryFile) -> HttpResponseBase:
     return download(request, file.file, name=name, media_type=file.media_type)
 
 
-def archive_answer(request: HttpRequest, delivery: Delivery) -> HttpResponseBase:
+def archive_response(request: HttpRequest, delivery: Delivery) -> HttpResponseBase:
     """All files of a delivery in one archive, made while it is sent: the same bytes each time, but no ranges.
 
-    Raises as `file_answer` does; once the archive has begun it could only break off.
+    Raises as `file_response` does; once the archive has begun it could only break off.
     """
     files = list(delivery.files.select_related("file"))
     for entry in files:

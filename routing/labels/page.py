@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import compress
 from typing import Any
 
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
 from annotation.task_types import DEFAULT, TASK_TYPES, TaskType
 
 
@@ -17,8 +17,8 @@ class Row:
     Attributes
     ----------
     label, label_name
-        The label in its stored form (annotation.common.values): the key of the choice, a list of keys, or
-        text. Of choices also the name as it is now, or the list of names.
+        The label in its stored form (annotation.common.value_reader): the key of the choice, a list of keys,
+        or text. Of choices also the name as it is now, or the list of names.
     source
         Name of the model that gave the label, or "person".
     annotator

@@ -2,18 +2,74 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from django.db.models import Q
+
 from annotation.common.ranges import of_items
-from annotation.common.values import Value
+from annotation.common.value_reader import Value
+from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.labels_of_record import RecordRow, record_rows
 from annotation.models import Item, Label, Settlement, WorkItem
 from routing.core.exact import plain
-from routing.labels.frame import Frame
-from routing.labels.row import ADDED
-from routing.models import DrawItem, Route, Run
+from routing.labels.page import ADDED
+from routing.models import DrawItem, Route, Run, RunSource
 from routing.runs.usable_answers import usable_values
+from routing.visibility import hidden_batches, in_open_calibration
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The run, its sources, the names of the choices, and which batches count."""
+
+    run: Run
+    run_sources: Sequence[RunSource]
+    names: Mapping[str, str]
+    hidden: set[int]
+    anew: Q
+    runs_of_batches: Mapping[int, int]
+    certificate_id: str
+    imported: Set[int] = frozenset()
+
+    @classmethod
+    def of(cls, run: Run) -> "Frame":
+        runs_of_batches: dict[int, int] = {}
+        batches = run.project.runs.values_list("number", "calibration_batch", "routed_batch")
+        for number, calibration, routed in batches:
+            runs_of_batches |= {batch: number for batch in (calibration, routed) if batch is not None}
+        return cls(
+            run=run,
+            run_sources=list(run.run_sources.select_related("source").order_by("position")),
+            names=dict(run.project.choices.values_list("key", "name")),
+            hidden=hidden_batches(run.project),
+            anew=in_open_calibration(run.project, "pk"),
+            runs_of_batches=runs_of_batches,
+            certificate_id=run.certificate.sha256,
+            imported=frozenset(imported_batches(run.project)),
+        )
+
+    @cached_property
+    def own_batches(self) -> set[int]:
+        """Batches of the run, whose labels go before others."""
+        batches = (self.run.calibration_batch_id, self.run.routed_batch_id)
+        return {pk for pk in batches if pk is not None}
+
+    def in_open_calibration(self, ids: Collection[int]) -> set[int]:
+        """Of these items those that an open run asks about again: nothing that people said of them counts,
+        also where a correction has settled it meanwhile.
+        """
+        among = Item.objects.filter(of_items("pk", list(ids)))
+        return set(among.filter(self.anew).values_list("pk", flat=True)).intersection(ids)
+
+    def name_of(self, value: Value) -> Value | None:
+        """Of choices their names as they are now; None where the label is no choice."""
+        if isinstance(value, list):
+            return [self.names.get(key, key) for key in value]
+        return self.names.get(value)
+
 
 State = WorkItem.State
 PERSON = "person"
@@ -22,7 +78,7 @@ Columns = dict[str, list[Any]]
 
 
 def columns_of(frame: Frame, ids: Sequence[int], external_ids: Sequence[str]) -> Columns:
-    """The columns of `routing.labels.row.Row`, of the items with these keys."""
+    """The columns of `routing.labels.page.Row`, of the items with these keys."""
     run = frame.run
     pool = dict(run.pool_items.filter(of_items("item", ids)).values_list("item_id", "u"))
     routes = dict(Route.objects.filter(of_items("item", ids), run=run).values_list("item_id", "position"))

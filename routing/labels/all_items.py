@@ -15,10 +15,9 @@ from annotation.common.ranges import of_items
 from annotation.common.snapshot import in_snapshot
 from annotation.models import Item
 from annotation.projects.label_studio_config import config_of
-from routing.labels.facts import PERSON as PERSON, columns_of
-from routing.labels.frame import Frame as Frame
+from routing.labels.columns import Frame, columns_of
 from routing.labels.kinds import Kinds
-from routing.labels.row import ADDED, About, Page, Row
+from routing.labels.page import ADDED, About, Page, Row
 from routing.models import Run
 
 READ = 500
