@@ -13,7 +13,7 @@ from routing.core.every_score.build import ScoreChains, build_score_chains
 from routing.core.every_score.chain import CASCADE, OWN, ScoreChain
 from routing.core.every_score.items import EVERYTHING, ScoredItems
 from routing.core.every_score.losses import AskedItems
-from routing.core.every_score.select import AnswersMissingError, missing_calls, select_by_scores
+from routing.core.every_score.select import AnswersMissingError, PilotCosts, missing_calls, select_by_scores
 from routing.core.keys import V_MAX, Key
 from routing.core.pilot import PilotData
 from routing.core.plan import Plan
@@ -56,7 +56,8 @@ class Drawn:
         )
         self.asked_at = np.sort(asked)
         self.asked = self.seen()
-        self.pilot = self.items.rows(pilot[~np.isin(pilot, asked)])
+        self.pilot_items = self.items.rows(pilot[~np.isin(pilot, asked)])
+        self.pilot = PilotCosts.of(self.plan, self.chains, self.pilot_items)
 
     def seen(self, known: np.ndarray | None = None) -> AskedItems:
         """The asked items; what is not known is hidden."""
@@ -95,7 +96,7 @@ def test_costs_are_estimated_from_asked_and_pilot_items_together() -> None:
     world = Drawn(DEAR)
     chosen = select_by_scores(world.plan, world.chains, world.asked, world.pilot)
     chain, j = world.chains.main, 60
-    both = [world.asked.items, world.pilot]
+    both = [world.asked.items, world.pilot_items]
     called = sum(int(chain.calls(items)[1][j].sum()) for items in both)
     people = sum(int((chain.delivers(items)[j] == 2).sum()) for items in both)
     assert chosen.tests[0].reached > j
