@@ -14,7 +14,7 @@ from routing.core.bins import Bins
 from routing.core.bounds import Evidence
 from routing.core.chain import ChainError, cut_slices
 from routing.core.every_score.chain import CASCADE, FIRST_SCORE, OWN, ScoreChain
-from routing.core.every_score.first_score import first_score_chain
+from routing.core.every_score.first_score import budget_of, first_score_chain
 from routing.core.every_score.forecast import POLICIES, Forecast, Path, PilotPair
 from routing.core.every_score.quantiles import PilotQuantiles, PoolQuantiles, Quantiles
 from routing.core.keys import V_MAX, pack
@@ -227,10 +227,11 @@ class Seen:
         prices, last = [float(price) for price in self.prices], len(self.prices) - 1
         found = {k: self._forecast(k) for k in range(last) if self.scored[k]}
         paths = {k: forecast.path(prices[-1]) for k, forecast in found.items()}
-        k = min(paths, key=lambda k: (self._least_cost(paths[k]) + prices[k], k))
+        # The first model is paid on every item whatever the policy.
+        k = min(paths, key=lambda k: (self._least_cost(paths[k]) + (prices[k] if k else 0.0), k))
         path = paths[k]
         if lazy:
-            x = found[k].start(path, float(self.plan.risk_limit) / self.plan.loss_function().bound)
+            x = found[k].start(path, budget_of(self.plan) / (self.plan.pool_size * self.plan.loss_function().bound))
             path = found[k].with_start(path, prices[-1], x)
         first, final = self.quantiles[k], self.quantiles[last]
         thresholds = np.column_stack([first.at(path.t1), first.at(path.th), final.at(path.t2)])
