@@ -133,3 +133,30 @@ def test_parameters_that_are_nested_too_deeply_are_refused(client, world, depth)
     url = reverse("plan_outlook", args=[world.project.slug])
     fields = PLAN | {"loss_params": '{"x": ' + "[" * 900 + "]" * 900 + "}"}
     assert client.get(url, fields).status_code == 200
+
+
+def test_measuring_has_a_price_is_bought_and_foretells(client) -> None:
+    world = make_world(400, human_cost="40")
+    client.force_login(world.manager)
+    url = f"/api/v1/projects/{world.project.slug}/plan/"
+    plan = {"epsilon": "0.1", "alpha": "0.1", "m": 120}
+    before = client.post(url, plan, content_type="application/json").json()["measured"]
+    assert (before["state"], before["forecast"]) == ("not measured", None)
+    told = client.get(f"{url}measure/").json()
+    assert (told["pilot_size"], Decimal(str(told["price"])), told["sources"]) == (
+        80,
+        240,
+        ["Model 1", "Model 2"],
+    )
+    one = client.get(f"{url}measure/", {"leave_out": ["Model 1"]})
+    assert one.status_code == 400
+    refused = client.post(f"{url}measure/", {"budget": "7"}, content_type="application/json")
+    assert (refused.status_code, refused.json()["field"]) == (400, "budget")
+    bought = client.post(f"{url}measure/", {"budget": "300"}, content_type="application/json")
+    assert (bought.status_code, bought.json()["state"]) == (202, "measured")
+    foretold = client.post(url, plan, content_type="application/json").json()["measured"]["forecast"]
+    assert foretold["now"]["m"] == 120
+    assert foretold["now"]["low"] <= foretold["now"]["net_saving"] <= foretold["now"]["high"]
+    assert foretold["half"]["m"] == foretold["proposed"]["m"] // 2
+    assert client.delete(f"{url}measure/").status_code == 204
+    assert client.delete(f"{url}measure/").status_code == 409
