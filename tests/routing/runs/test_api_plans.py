@@ -68,7 +68,7 @@ def test_a_plan_is_told_without_being_stored(client, world):
         ({"loss": "jaccard"}, "loss"),
         ({"loss_params": {"x": 1}}, "loss_params"),
         ({"score": "logits"}, "score"),
-        ({"p": None}, "p"),
+        ({"p": "0"}, "p"),
         ({"p": None, "p_column": "text"}, "p_column"),
         ({"epsilon": "0.0000000001"}, "epsilon"),
         ({"target": "everything"}, "target"),
@@ -160,3 +160,11 @@ def test_measuring_has_a_price_is_bought_and_foretells(client) -> None:
     assert foretold["half"]["m"] == foretold["proposed"]["m"] // 2
     assert client.delete(f"{url}measure/").status_code == 204
     assert client.delete(f"{url}measure/").status_code == 409
+
+
+def test_every_drawn_item_is_asked_about_where_no_share_is_named(client, world) -> None:
+    named = {name: value for name, value in PLAN.items() if name != "p"}
+    for fields in (named, named | {"p": None}):
+        seen = post(client, world, "api_plan", **fields).json()
+        assert Decimal(str(seen["expected_labels"])) == 60
+        assert "p = 1" in seen["sentence"]
