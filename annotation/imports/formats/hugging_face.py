@@ -19,7 +19,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.imports.budget import check_time
+from annotation.imports.allowance import check_time
 from annotation.imports.formats.archives import content_of, open_archive
 from annotation.imports.formats.argilla import labelled
 from annotation.imports.formats.arrow import Features, check_types, features_of, measured, records_of
