@@ -44,7 +44,7 @@ class Deadline(NamedTuple):
         return cls(end_of_look(), _request_seconds())
 
     def check(self, where: str) -> None:
-        """Raises BudgetError where it has passed."""
+        """Raises ImportLimitError where it has passed."""
         if time.monotonic() > self.until:
             raise self.error(where)
 
@@ -56,7 +56,7 @@ class Deadline(NamedTuple):
 
 
 class InTime(io.BufferedReader):
-    """A file that gives nothing more once its deadline has passed, but raises BudgetError, whoever reads from
+    """A file that gives nothing more once its deadline has passed, but raises ImportLimitError, whoever reads from
     it: what is compressed in it is unpacked from what it gives. It does not close the file, which is the
     caller's.
     """
@@ -126,7 +126,7 @@ def in_time_of(archive: IO[bytes], copy: IO[bytes]) -> IO[bytes]:
 
 
 def check_time(file: Any) -> None:
-    """For a loop that goes on without a row and without reading. Raises BudgetError, if the file has a
+    """For a loop that goes on without a row and without reading. Raises ImportLimitError, if the file has a
     deadline and it has passed.
     """
     if isinstance(file, InTime):
@@ -135,9 +135,10 @@ def check_time(file: Any) -> None:
 
 class Allowance:
     """What may still come of one file of `uploaded` bytes. `spent` is what earlier attempts of an import have
-    stored of it, and grows with each row: characters, those of names of columns included, and some for each row and cell.
+    stored of it, and grows with each row: characters, those of names of columns included, and some for each row
+    and cell.
 
-    Raises BudgetError, with the row, where a limit is passed.
+    Raises ImportLimitError, with the row, where a limit is passed.
     """
 
     def __init__(self, uploaded: int, *, spent: int = 0, deadline: Deadline | None = None) -> None:

@@ -26,7 +26,7 @@ class Reading:
         return self._allowance.spent
 
     def records(self, importer: Importer, *, skip: int = 0) -> Iterator[Record]:
-        """Raises BudgetError where there is more of them than may be."""
+        """Raises ImportLimitError where there is more of them than may be."""
         self._allowance = self._new_allowance(self._before)
         return self._allowance.passed(self._limited(importer).records(self.file, self.name, skip=skip))
 
