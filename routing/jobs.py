@@ -9,7 +9,7 @@ from annotation.jobs import running as jobs
 from annotation.models import Job
 from routing.delivery.deliver import deliver_run
 from routing.delivery.exports import KIND as EXPORT, run_export
-from routing.items.changes import KIND as CHANGE, UNDO, run_change, run_undo
+from routing.items.changes import CHANGE_KIND as CHANGE, UNDO, run_change, run_undo
 from routing.models import RunSource, Source
 from routing.runs.certify import analyse_run
 from routing.runs.complete import settle_run

@@ -20,7 +20,7 @@ from annotation.models import (
 )
 from annotation.permissions import ROLES_BY_ACTION, Access
 from routing.common.states import UNDER_WAY, State
-from routing.items.changes import KIND as CHANGE
+from routing.items.changes import CHANGE_KIND as CHANGE
 from routing.models import Certificate, Delivery, ModelPrice, Prediction, PromptVersion, Run, Source, Spend
 from routing.overview.facts import read_facts
 from routing.overview.next_step import next_step_of

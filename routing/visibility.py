@@ -29,8 +29,9 @@ class ViewPermission:
         Ids of batches of which nothing may be shown: not their items, labels, skips or comments.
     batches
         Ids of all other batches of the project.
-    anew
-        Ids of runs: of what people said about items of their pools nothing may be shown (`runs_asking_anew`).
+    open_calibration
+        Ids of runs: of what people said about items of their pools nothing may be shown (see
+        `open_calibration_runs`).
     run
         The run whose scores and routes are shown; None without `output`, or where none has been analysed.
     """
@@ -39,7 +40,7 @@ class ViewPermission:
     output: bool
     hidden: frozenset[int]
     batches: Sequence[int]
-    anew: Sequence[int]
+    open_calibration: Sequence[int]
     run: Run | None
     run_sources: Sequence[RunSource]
 
@@ -58,7 +59,9 @@ class ViewPermission:
         return self._seen(Label.objects.all())
 
     def settlements(self) -> QuerySet[Settlement]:
-        return Settlement.objects.exclude(batch__in=self.hidden).exclude(in_pools(self.anew, "item"))
+        return Settlement.objects.exclude(batch__in=self.hidden).exclude(
+            in_pools(self.open_calibration, "item")
+        )
 
     def skips(self) -> QuerySet[Skip]:
         return self._seen(Skip.objects.all())
@@ -71,16 +74,16 @@ class ViewPermission:
         rows = Comment.objects.all()
         if self.hidden:
             rows = rows.filter(Q(work_item__isnull=True) | ~Q(work_item__batch__in=self.hidden))
-        return rows.exclude(in_pools(self.anew, "work_item__item"))
+        return rows.exclude(in_pools(self.open_calibration, "work_item__item"))
 
     def in_open_calibration(self, ids: Sequence[int]) -> QuerySet[PoolItem, int]:
         """Of these items those of which nothing may be shown that people said."""
-        asked = PoolItem.objects.filter(run__in=self.anew, item__in=ids)
+        asked = PoolItem.objects.filter(run__in=self.open_calibration, item__in=ids)
         return asked.values_list("item_id", flat=True)
 
     def _seen(self, rows: QuerySet[Row]) -> QuerySet[Row]:
         rows = rows.exclude(work_item__batch__in=self.hidden) if self.hidden else rows
-        return rows.exclude(in_pools(self.anew, "work_item__item"))
+        return rows.exclude(in_pools(self.open_calibration, "work_item__item"))
 
 
 def view_permission(project: Project, access: Access, *, run: int | None = None) -> ViewPermission:
@@ -92,8 +95,8 @@ def view_permission(project: Project, access: Access, *, run: int | None = None)
     shown = shown_run(project, run) if output else None
     sources = shown.run_sources.select_related("source", "run").order_by("position") if shown else ()
     batches = project.work_batches.exclude(pk__in=hidden).values_list("pk", flat=True)
-    anew = runs_asking_anew(project)
-    return ViewPermission(project, output, hidden, tuple(batches), anew, shown, tuple(sources))
+    open_calibration = open_calibration_runs(project)
+    return ViewPermission(project, output, hidden, tuple(batches), open_calibration, shown, tuple(sources))
 
 
 def hidden_batches(project: Project) -> set[int]:
@@ -102,7 +105,7 @@ def hidden_batches(project: Project) -> set[int]:
     return set(runs.values_list("calibration_batch", flat=True))
 
 
-def runs_asking_anew(project: Project) -> tuple[int, ...]:
+def open_calibration_runs(project: Project) -> tuple[int, ...]:
     """Open runs whose pool may have items that some of several people have answered about already, for
     another batch: for one of a cancelled run, say. No label of record came of that, so that these items are
     asked about again, blind. Of the whole pool, and not of what is asked: that would tell what was drawn.
@@ -115,7 +118,7 @@ def runs_asking_anew(project: Project) -> tuple[int, ...]:
 
 def in_open_calibration(project: Project, item: str) -> Q:
     """Of rows that lead to an item by `item` those about one of such a pool."""
-    return in_pools(runs_asking_anew(project), item)
+    return in_pools(open_calibration_runs(project), item)
 
 
 def in_pools(runs: Sequence[int], item: str) -> Q:

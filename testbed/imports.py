@@ -52,7 +52,8 @@ def modules_of(root: Path, packages: tuple[str, ...] = PACKAGES) -> dict[str, Mo
 
 
 def is_for_types(node: ast.If) -> bool:
-    return "TYPE_CHECKING" in ast.unparse(node.test)
+    names = (getattr(part, "id", getattr(part, "attr", None)) for part in ast.walk(node.test))
+    return "TYPE_CHECKING" in names
 
 
 def imports_of(module: Module, known: Set[str]) -> set[str]:

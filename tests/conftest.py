@@ -7,6 +7,7 @@ SQLite file in that folder: threads and child processes can open it, the latter 
 """
 
 import atexit
+import gc
 import os
 import re
 import shutil
@@ -108,6 +109,13 @@ def django_db_setup(
     with django_db_blocker.unblock():
         connections["default"].close()
     drop_database(server_url, name)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: it need not be walked for garbage again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 class Stored(Protocol):

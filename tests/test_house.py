@@ -112,9 +112,13 @@ def test_import_rules_hold() -> None:
 PACKAGES_OF_OURS = ("annotation", "benchmarks", "hypac_site", "routing", "testbed", "tests")
 
 
+@pytest.fixture(scope="module")
+def edges() -> dict[str, set[str]]:
+    return edges_of(modules_of(ROOT, PACKAGES_OF_OURS))
+
+
 @pytest.mark.costly
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    edges = edges_of(modules_of(ROOT, PACKAGES_OF_OURS))
+def test_no_modules_import_each_other_in_a_circle(edges: dict[str, set[str]]) -> None:
     assert len(edges) > 500
     found = [
         [f"{name} -> {', '.join(sorted(edges[name] & circle))}" for name in sorted(circle)]
@@ -124,8 +128,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 @pytest.mark.costly
-def test_tests_and_benchmarks_share_a_package_and_nothing_else() -> None:
-    modules = modules_of(ROOT, PACKAGES_OF_OURS)
+def test_tests_and_benchmarks_share_a_package_and_nothing_else(edges: dict[str, set[str]]) -> None:
     kept_from = {
         "benchmarks": ("tests",),
         "tests": ("benchmarks",),
@@ -134,7 +137,7 @@ def test_tests_and_benchmarks_share_a_package_and_nothing_else() -> None:
     }
     found = [
         f"{name} -> {other}"
-        for name, others in edges_of(modules).items()
+        for name, others in edges.items()
         for other in others
         if other.startswith(kept_from[name.partition(".")[0]])
     ]

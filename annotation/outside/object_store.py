@@ -30,8 +30,33 @@ ATTEMPTS = 3
 GONE = {"404", "NoSuchKey", "NotFound"}
 
 
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _reason(error: Exception) -> str:
+    """What happened, without the address of the store or anything of a key."""
+    if isinstance(error, ClientError):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", "no status")
+        return f"the object store answered {status} {_code(error)}".strip()
+    return f"the object store could not be asked ({type(error).__name__})"
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say FileNotFoundError of what is not there, and StorageError of all else that boto3 raises."""
+    try:
+        yield
+    except (ClientError, BotoCoreError, Boto3Error, HTTPError) as error:
+        if isinstance(error, ClientError) and _code(error) in GONE:
+            raise FileNotFoundError(_code(error)) from None
+        raise StorageError(_reason(error)) from error
+
+
 class ObjectStore(S3Storage):
-    """A bucket, or what lies under a prefix of it (`location`). An object is there whole or not at all."""
+    """A bucket, or what lies under a prefix of it (`location`). An object is there whole or not at all. One
+    of the same name is replaced: names are hashes of the content, so by the same.
+    """
 
     def __init__(self, *, path_style: bool = False, **options: Any) -> None:
         # The checksums that boto3 adds by default are not known to every other store; where `endpoint_url`
@@ -39,98 +64,58 @@ class ObjectStore(S3Storage):
         checksums = "when_required" if options.get("endpoint_url") else "when_supported"
         transfers = TransferConfig(multipart_threshold=PART, multipart_chunksize=PART, max_concurrency=SENT)
         transfers.max_in_memory_upload_chunks = SENT  # that are read ahead; of its own it takes ten
-        super().__init__(
-            client_config=Config(
-                signature_version="s3v4",
-                s3={"addressing_style": "path" if path_style else "auto"},
-                connect_timeout=5,
-                read_timeout=60,
-                retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-                request_checksum_calculation=checksums,
-                response_checksum_validation=checksums,
-            ),
-            transfer_config=transfers,
-            # The name is the hash of the content: to write it again is to write the same.
-            file_overwrite=True,
-            default_acl=None,
-            querystring_auth=True,
-            **options,
+        config = Config(
+            signature_version="s3v4",
+            s3={"addressing_style": "path" if path_style else "auto"},
+            connect_timeout=5,
+            read_timeout=60,
+            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            request_checksum_calculation=checksums,
+            response_checksum_validation=checksums,
         )
+        super().__init__(client_config=config, transfer_config=transfers, **options)
+
+    _save = _told()(S3Storage._save)
+    exists = _told()(S3Storage.exists)
+    size = _told()(S3Storage.size)
+    delete = _told()(S3Storage.delete)
+    listdir = _told()(S3Storage.listdir)
+    get_modified_time = _told()(S3Storage.get_modified_time)
 
     def url(self, name: str | None, *args: Any, **kwargs: Any) -> str:
         """Refused: an address of the store would go past the check of permissions."""
         raise NotImplementedError("files are handed out by views that check permission")
 
     def _open(self, name: str, mode: str = "rb") -> Any:
-        if mode != "rb":
-            with _told():
-                return super()._open(name, mode)
+        """To be read. The file of django-storages would first fetch the whole object: here a page that hands
+        out a part, or looks at the first rows, fetches no more than that."""
         return File(io.BufferedReader(ObjectReader(self, name), PIECE), name=name)
-
-    def _save(self, name: str, content: Any) -> str:
-        with _told():
-            return str(super()._save(name, content))
-
-    def exists(self, name: str) -> bool:
-        with _told():
-            return bool(super().exists(name))
-
-    def size(self, name: str) -> int:
-        with _told():
-            return int(super().size(name))
-
-    def delete(self, name: str) -> None:
-        with _told():
-            super().delete(name)
-
-    def listdir(self, path: str) -> tuple[list[str], list[str]]:
-        with _told():
-            folders, files = super().listdir(path)
-            return folders, files
-
-    def get_modified_time(self, name: str) -> datetime:
-        try:
-            when: datetime = super().get_modified_time(name)
-        except ClientError as error:
-            if _code(error) in GONE:
-                raise FileNotFoundError(name) from None
-            raise StorageError(_reason(error)) from error
-        except BotoCoreError as error:
-            raise StorageError(_reason(error)) from error
-        return when
 
     def walk(self, prefix: str) -> Iterator[tuple[str, datetime]]:
         """Names of the objects under a folder, each with when it was written."""
-        pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket_name, Prefix=self._key(prefix) + "/"
-        )
         with _told():
-            for page in pages:
-                for entry in page.get("Contents", ()):
-                    yield self._name(entry["Key"]), entry["LastModified"]
+            for entry in self.bucket.objects.filter(Prefix=self._key(prefix) + "/"):
+                yield self._name(entry.key), entry.last_modified
 
     def leftovers(self, prefix: str) -> Iterator[Leftover]:
         """Uploads in parts that nobody finished: no listing shows them, but the store keeps the parts. None
         where the store does not tell of them."""
-        pages = self._client.get_paginator("list_multipart_uploads").paginate(
-            Bucket=self.bucket_name, Prefix=self._key(prefix) + "/"
-        )
-        try:
-            found = [entry for page in pages for entry in page.get("Uploads", ())]
-        except ClientError as error:
-            if _code(error) != "NotImplemented":
-                raise StorageError(_reason(error)) from error
-            found = []
-        except BotoCoreError as error:
-            raise StorageError(_reason(error)) from error
-        for entry in found:
-            yield Leftover(f"{entry['UploadId']} {self._name(entry['Key'])}", entry["Initiated"])
+        with _told():
+            try:
+                found = list(self.bucket.multipart_uploads.filter(Prefix=self._key(prefix) + "/"))
+            except ClientError as error:
+                if _code(error) != "NotImplemented":
+                    raise
+                return
+        for upload in found:
+            yield Leftover(f"{upload.id} {self._name(upload.object_key)}", upload.initiated)
 
+    @_told()
     def remove_leftover(self, leftover: Leftover) -> None:
         upload, _, name = leftover.key.partition(" ")
-        with _told():
-            self._client.abort_multipart_upload(Bucket=self.bucket_name, Key=self._key(name), UploadId=upload)
+        self.bucket.Object(self._key(name)).MultipartUpload(upload).abort()
 
+    @_told()
     def piece(self, name: str, start: int, count: int) -> tuple[bytes, int]:
         """`count` bytes from `start`, fewer at the end; and the size of the object.
 
@@ -139,20 +124,17 @@ class ObjectStore(S3Storage):
         try:
             content, whole = self._range(name, f"bytes={start}-{start + count - 1}")
         except ClientError as error:
-            if _code(error) == "InvalidRange":  # an empty object has no first byte
-                return b"", start
-            if _code(error) in GONE:
-                raise FileNotFoundError(name) from None
-            raise StorageError(_reason(error)) from error
-        except (BotoCoreError, HTTPError) as error:
-            raise StorageError(_reason(error)) from error
+            if _code(error) != "InvalidRange":
+                raise
+            return b"", start  # an empty object has no first byte
         return content, int(whole) if whole.isdigit() else start + len(content)
 
     def _range(self, name: str, wanted: str) -> tuple[bytes, str]:
         """The content, and the size of the whole as the store says it. A connection that breaks while it is
         read is nothing that boto3 tries again."""
+        client = self.connection.meta.client  # of this thread, unlike `bucket`
         for left in reversed(range(ATTEMPTS)):
-            answer = self._client.get_object(Bucket=self.bucket_name, Key=self._key(name), Range=wanted)
+            answer = client.get_object(Bucket=self.bucket_name, Key=self._key(name), Range=wanted)
             try:
                 with closing(answer["Body"]) as body:
                     return body.read(), answer.get("ContentRange", "").rpartition("/")[2]
@@ -160,10 +142,6 @@ class ObjectStore(S3Storage):
                 if not left:
                     raise
         raise AssertionError("there is at least one attempt")
-
-    @property
-    def _client(self) -> Any:
-        return self.connection.meta.client
 
     def _key(self, name: str) -> str:
         return str(self._normalize_name(name))
@@ -210,23 +188,3 @@ class ObjectReader(io.RawIOBase):
         buffer[: len(content)] = content
         self._place += len(content)
         return len(content)
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    try:
-        yield
-    except (ClientError, BotoCoreError, Boto3Error) as error:
-        raise StorageError(_reason(error)) from error
-
-
-def _code(error: ClientError) -> str:
-    return str(error.response.get("Error", {}).get("Code", ""))
-
-
-def _reason(error: Exception) -> str:
-    """What happened, without the address of the store or anything of a key."""
-    if isinstance(error, ClientError):
-        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", "no status")
-        return f"the object store answered {status} {_code(error)}".strip()
-    return f"the object store could not be asked ({type(error).__name__})"

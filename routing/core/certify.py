@@ -15,8 +15,8 @@ from routing.core.chain import Chain, Policy
 from routing.core.compare import Comparison, compare
 from routing.core.keys import Thresholds, pack_thresholds
 from routing.core.messages import Message, declare, gettext_noop, say, sentences
+from routing.core.outlook import smallest_n
 from routing.core.plan import Plan, validate
-from routing.core.planner import smallest_n
 from routing.core.region import Region, feasible_region
 from routing.core.rules.fixed_sequence import Verdict, cheapest
 from routing.core.sample_split import ChainTest, SampleSplit, split_sample

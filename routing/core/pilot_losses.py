@@ -14,7 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
+from scipy import special
 
 from routing.core.arrays import Floats, Keys
 from routing.core.bins import Bins
@@ -22,7 +24,6 @@ from routing.core.keys import pack_thresholds
 from routing.core.losses import Loss, LossError
 from routing.core.losses.base import BatchLoss, LossUnavailableError
 from routing.core.pilot import PilotData
-from routing.core.predict import isotonic, logistic
 
 SHARED = 0.25
 """Part of the mean disagreement that is added to both models, times the squared rank: errors they share."""
@@ -200,3 +201,40 @@ def _of_pair(loss: Loss, label: str, answer: str) -> float:
 def _with_people(losses: Floats) -> Floats:
     """Losses of the models, kept above zero, with those of people, zero, as the last row."""
     return np.vstack([np.maximum(losses, FLOOR), np.zeros((1, losses.shape[1]))])
+
+
+# whose parts are read when they are used: `optimize` takes half a second
+
+
+RIDGE = 1e-3
+"""Keeps the logistic regression finite where the ranks separate the two outcomes."""
+ITERATIONS = 50
+
+
+def isotonic(rho: Floats, outcome: Floats, at: Floats) -> Floats:
+    """Non-decreasing least-squares fit of ``outcome`` (n,) on ``rho`` (n,), read off at ``at``, linear in
+    between.
+    """
+    distinct, where, counts = np.unique(rho, return_inverse=True, return_counts=True)
+    means = np.bincount(where, weights=outcome) / counts
+    fit = scipy.optimize.isotonic_regression(means, weights=counts.astype(np.float64))
+    return np.interp(at, distinct, fit.x)
+
+
+def logistic(rho: Floats, outcome: Floats, at: Floats) -> Floats:
+    """Logistic regression of ``outcome`` in {0, 1} on logit(rho), by Newton's method, read off at ``at``."""
+    # Sums instead of matrix products: two parameters are not worth the threads of a linear algebra library.
+    x = special.logit(rho)
+    intercept = slope = 0.0
+    for _ in range(ITERATIONS):
+        mean = special.expit(intercept + slope * x)
+        residual, weight = outcome - mean, mean * (1 - mean)
+        g0, g1 = residual.sum() - RIDGE * intercept, (residual * x).sum() - RIDGE * slope
+        h00, h01, h11 = weight.sum() + RIDGE, (weight * x).sum(), (weight * x * x).sum() + RIDGE
+        determinant = h00 * h11 - h01 * h01
+        step0, step1 = (h11 * g0 - h01 * g1) / determinant, (h00 * g1 - h01 * g0) / determinant
+        intercept += float(np.clip(step0, -2.0, 2.0))
+        slope += float(np.clip(step1, -2.0, 2.0))
+        if max(abs(step0), abs(step1)) < 1e-9:
+            break
+    return np.asarray(special.expit(intercept + slope * special.logit(at)), dtype=np.float64)

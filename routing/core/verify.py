@@ -29,6 +29,7 @@ from routing.core.calibration_rows import CalibrationError, CalibrationRow
 from routing.core.certificate import certificate_document
 from routing.core.certify import DEARER, Certification, certify
 from routing.core.console import unread_output
+from routing.core.correctness import SAYS_WHAT_IS_RIGHT, before_version_3
 from routing.core.documents import (
     DocumentError,
     parse_chains,
@@ -40,7 +41,6 @@ from routing.core.documents import (
 from routing.core.losses import imported_paths
 from routing.core.messages import say
 from routing.core.plan import Plan, validate
-from routing.core.right import SAYS_WHAT_IS_RIGHT, before_version_3
 from routing.core.rules import split_fixed_sequence
 from routing.core.sampling import draw_calibration, make_salt, tie_breaks
 

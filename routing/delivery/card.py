@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from django.utils.translation import gettext as _, override
 
-from routing.core.right import beside
+from routing.core.correctness import meaning_of_right
 from routing.delivery.formats.base import Writer
 from routing.labels.page import Page
 from routing.models import Delivery, Run
@@ -82,7 +82,7 @@ def card(
     lines += [
         str(result["sentence"]),
         "",
-        beside(certified=result["certified"], version=document["version"]),
+        meaning_of_right(certified=result["certified"], version=document["version"]),
         "",
         f"- Certificate: {run.certificate.sha256}",
         f"- Rows: {counts.rows}",

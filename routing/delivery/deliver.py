@@ -22,7 +22,7 @@ from routing.common.states import ROUTED
 from routing.delivery.card import Counts, card
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
 from routing.delivery.formats.base import File, Files
-from routing.delivery.parts import Part, checked_part, part_of, picking
+from routing.delivery.parts import Part, checked_part, part_of, selecting
 from routing.labels.all_items import delivery_of
 from routing.models import Delivery, DeliveryFile, Run
 from routing.runs.events import delivery_made
@@ -151,7 +151,7 @@ def _write(context: JobContext, run: Run, part: Part, stack: ExitStack) -> _Made
     files = Files(lambda: stack.enter_context(_temporary()))
     counts, given = Counts(), files.unnamed()
     with (
-        picking(part, given) as picked,
+        selecting(part, given) as picked,
         delivery_of(
             run,
             texts=any(kind.reads_texts for kind in kinds),

@@ -45,9 +45,9 @@ def write_delivery(*, delivery: Delivery, folder: Path) -> list[Path]:
     HypacError where the stored file is not what was delivered, OSError where it cannot be written.
     """
     written = []
-    whole = goes_on(folder, delivery)
+    whole = extends_folder(folder, delivery)
     if not whole:
-        forget(folder)
+        forget_delivery(folder)
     for entry in delivery.files.select_related("file"):
         path = folder / entry.name  # names are the formats' own, never a person's
         if not path.resolve().is_relative_to(folder.resolve()):
@@ -56,7 +56,7 @@ def write_delivery(*, delivery: Delivery, folder: Path) -> list[Path]:
         _write(entry.file, path)
         written.append(path)
     if whole:
-        note(folder, delivery)
+        record_delivery(folder, delivery)
     return written
 
 
@@ -106,7 +106,7 @@ def base_in(folder: Path, run: Run) -> Delivery | None:
     return bases_of(run).filter(pk=held.delivery, given__sha256=held.given).first()
 
 
-def goes_on(folder: Path, delivery: Delivery) -> bool:
+def extends_folder(folder: Path, delivery: Delivery) -> bool:
     """Whether the folder's files and then these hold what all items have, as any whole delivery does."""
     if delivery.since_id is None or delivery.filters:
         return not delivery.is_part
@@ -114,17 +114,17 @@ def goes_on(folder: Path, delivery: Delivery) -> bool:
     return held is not None and held == _of(delivery.since)
 
 
-def note(folder: Path, delivery: Delivery) -> None:
+def record_delivery(folder: Path, delivery: Delivery) -> None:
     """Say that its files are there; once they are."""
     record = _of(delivery)
     if record is None:  # of an earlier version: nothing can be told against it
-        return forget(folder)
+        return forget_delivery(folder)
     with replacing(folder / NAME) as file:
         file.write(json.dumps(asdict(record)).encode())
     return None
 
 
-def forget(folder: Path) -> None:
+def forget_delivery(folder: Path) -> None:
     """The next delivery into the folder has all items."""
     (folder / NAME).unlink(missing_ok=True)
 

@@ -55,7 +55,7 @@ def records(page: Page, digests: list[bytes]) -> bytes:
     return b"".join(map(RECORD.pack, page.keys, digests))
 
 
-class Base:
+class GivenBefore:
     """What another delivery gave out, read once along with the items: it takes no memory, however much it is.
     That keys rise with the order of import is needed for that alone: where they did not, more would count as
     new, never less. `gone`: how many of its items no longer were there, known once all of it is read.
@@ -214,14 +214,14 @@ def _no_delivery() -> InputError:
     return InputError(_("There is no such delivery in this project."), where="since")
 
 
-class Picking:
+class PartSelection:
     """Takes from each page what is new, and writes down into `given` what is given out now.
 
     What was given out before and is so still counts as given out: a delivery may build on one that is itself
     only what was new.
     """
 
-    def __init__(self, given: IO[bytes], base: Base | None) -> None:
+    def __init__(self, given: IO[bytes], base: GivenBefore | None) -> None:
         self._given = given
         self._base = base
 
@@ -241,7 +241,7 @@ class Picking:
 
 
 @contextmanager
-def picking(part: Part, given: IO[bytes]) -> Iterator[Picking]:
+def selecting(part: Part, given: IO[bytes]) -> Iterator[PartSelection]:
     with ExitStack() as stack:
         base = None
         if part.since is not None:
@@ -256,7 +256,7 @@ def picking(part: Part, given: IO[bytes]) -> Iterator[Picking]:
                         "the storage. Deliver all items."
                     )
                 ) from error
-            base = Base(content, sha256=stored.sha256)
-        picked = Picking(given, base)
+            base = GivenBefore(content, sha256=stored.sha256)
+        picked = PartSelection(given, base)
         yield picked
         picked.close()

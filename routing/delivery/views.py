@@ -86,7 +86,7 @@ def _filters(request: ProjectRequest, run: Run) -> list[dict[str, Any]]:
     permission = view_permission(request.access.project, request.access, run=run.number)
     if permission.run != run:
         return []
-    return list(table_query.fields(table_query.Asked({}), table_query.options(permission), permission))
+    return list(table_query.fields(table_query.TableRequest({}), table_query.options(permission), permission))
 
 
 @needs("deliveries.make", "POST")

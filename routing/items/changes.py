@@ -26,7 +26,7 @@ from routing.items.filters import filtered
 from routing.labels.conditions import by_person
 from routing.visibility import ViewPermission, view_permission
 
-KIND, UNDO = "change_items", "undo_change_items"
+CHANGE_KIND, UNDO = "change_items", "undo_change_items"
 CHUNK = 500
 # So many chosen items are done with at once, while the person waits.
 AT_ONCE = 200
@@ -62,11 +62,11 @@ class Change:
     needs_routed: bool = False
 
 
-def allowed(change: Change, access: Access, permission: ViewPermission) -> bool:
+def allowed_changes(change: Change, access: Access, permission: ViewPermission) -> bool:
     return access.allows(change.needs) and (permission.delivers or not change.needs_routed)
 
 
-def chosen(
+def chosen_items(
     permission: ViewPermission, *, filters: Mapping[str, str], item_ids: Sequence[int] | None
 ) -> QuerySet[Item]:
     """These items of the project, or all that the filters find."""
@@ -99,12 +99,12 @@ def change_items(
     text = check_comment(text.strip())
     if change.takes_text == "required" and not text:
         raise InputError(_("Write something."), where="text")
-    total = change.concerns(permission, chosen(permission, filters=filters, item_ids=item_ids)).count()
+    total = change.concerns(permission, chosen_items(permission, filters=filters, item_ids=item_ids)).count()
     if not total:
         raise ConflictError(_("None of these items can be changed in that way."))
     job = jobs.enqueue(
         project=access.project,
-        kind_name=KIND,
+        kind_name=CHANGE_KIND,
         params={
             "change": change.name,
             "filters": dict(filters),
@@ -113,7 +113,7 @@ def change_items(
             "text": text if change.takes_text else "",
         },
         # Two that ask people at the same time would ask twice about the same items.
-        unique_key=f"{KIND}:{change.name}" if change.needs_routed else "",
+        unique_key=f"{CHANGE_KIND}:{change.name}" if change.needs_routed else "",
         user=access.user,
         total=total,
     )
@@ -127,7 +127,7 @@ def undo_change(*, access: Access, job: Job) -> Job:
     """Take back what a change did (job "undo_change_items"): flags are resolved, and people are no longer
     asked for what they have not labelled yet. Raises ConflictError where it cannot be taken back.
     """
-    change = CHANGES.get(job.params.get("change", "")) if job.kind == KIND else None
+    change = CHANGES.get(job.params.get("change", "")) if job.kind == CHANGE_KIND else None
     if change is None or not change.can_be_undone or job.state in jobs.UNFINISHED:
         raise ConflictError(_("This cannot be taken back."))
     if not access.allows(change.needs):
@@ -157,7 +157,7 @@ def run_change(context: JobContext) -> dict[str, Any]:
     outcome = Outcome(**job.result)
     while True:
         permission, actor = _again(job, change)
-        items = chosen(permission, filters=params["filters"], item_ids=params["items"])
+        items = chosen_items(permission, filters=params["filters"], item_ids=params["items"])
         page = list(change.concerns(permission, items).filter(pk__gt=outcome.last).order_by("pk")[:CHUNK])
         with context.chunk(done=outcome.items + len(page)):
             if not page:
@@ -230,7 +230,7 @@ def _again(job: Job, change: Change) -> tuple[ViewPermission, User]:
 def _may(change: Change, access: Access, permission: ViewPermission) -> None:
     if not access.allows(change.needs):
         raise NotAllowedError(_("You may not do that in this project."))
-    if not allowed(change, access, permission):
+    if not allowed_changes(change, access, permission):
         raise ConflictError(
             _(
                 "People can be asked for chosen items once a run has been routed, and while no other one "
@@ -361,4 +361,4 @@ CHANGES: dict[str, Change] = {
 
 def change_of(project: Project, job_id: int) -> Job | None:
     """A change of the project's items."""
-    return project.jobs.filter(pk=job_id, kind=KIND).select_related("created_by").first()
+    return project.jobs.filter(pk=job_id, kind=CHANGE_KIND).select_related("created_by").first()

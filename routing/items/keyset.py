@@ -21,7 +21,7 @@ from django.db.models.sql.compiler import SQLCompiler
 from annotation.common.query_timeout import TookTooLongError, at_most
 from annotation.models import Item
 from routing.items.filters import conditions, filtered
-from routing.items.sorts import Key, Sort, along, beyond, sort_of
+from routing.items.sorts import Key, Sort, rows_along, rows_beyond, sort_of
 from routing.visibility import ViewPermission
 
 # Rows that are read at once: at first, until enough are read to tell how many it takes, and at most.
@@ -40,7 +40,7 @@ Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Stretch:
+class FoundRows:
     """Rows in the order of the walk: the item's id, then its key in the order.
 
     `more` says whether there may be others behind the last one; `cut` that time was over before there were
@@ -62,7 +62,7 @@ def find_rows(
     place: Key | None = None,
     back: bool = False,
     seconds: float | None = None,
-) -> Stretch:
+) -> FoundRows:
     """The first `size` rows that the filters let through, from the beginning or behind `place`; with `back`
     those before it, the nearest first. It looks for `seconds` at most, else for SECONDS.
 
@@ -70,10 +70,10 @@ def find_rows(
     """
     kind, _down = sort_of(sort)
     chosen = list(conditions(permission, filters).values())
-    rows, order = along(permission, sort, filters, back=back)
+    rows, order = rows_along(permission, sort, filters, back=back)
     values = rows.order_by(*order).values_list(kind.item, *kind.key)
     last: list[Row]
-    start = None if place is None else beyond(sort, place, back=back)
+    start = None if place is None else rows_beyond(sort, place, back=back)
     until = time.monotonic() + (SECONDS if seconds is None else seconds)
     found: list[Row] = []
     reached: Key | None = None
@@ -101,13 +101,13 @@ def find_rows(
                 _add(found, _let_through(permission, kind, chosen, behind, length)[: size + 1])
                 last = list(behind[length - 1 : length]) if len(found) <= size else []
         except TookTooLongError:
-            return Stretch(found[:size], True, cut=True, reached=reached)
+            return FoundRows(found[:size], True, cut=True, reached=reached)
         if not last:
             break
         walked += length
         reached = last[0][1:]
-        start = beyond(sort, reached, back=back)
-    return Stretch(found[:size], len(found) > size)
+        start = rows_beyond(sort, reached, back=back)
+    return FoundRows(found[:size], len(found) > size)
 
 
 def _add(found: list[Row], rows: Iterable[Row]) -> None:

@@ -93,7 +93,7 @@ def sort_of(name: str) -> tuple[Sort, bool]:
     return SORTS[name.removeprefix("-")], name.startswith("-")
 
 
-def along(
+def rows_along(
     permission: ViewPermission, sort: str, filters: Mapping[str, str], *, back: bool = False
 ) -> tuple[QuerySet[Any], list[str]]:
     """The rows to walk along, and their order; with `back` the other way round."""
@@ -129,7 +129,7 @@ def _bounds(permission: ViewPermission, filters: Mapping[str, str]) -> Iterator[
             yield Q(u__gte=u)
 
 
-def beyond(sort: str, key: Key, *, back: bool) -> Q | Any:
+def rows_beyond(sort: str, key: Key, *, back: bool) -> Q | Any:
     """The rows after a place, or before it."""
     kind, down = sort_of(sort)
     on = down == back

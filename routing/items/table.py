@@ -270,7 +270,7 @@ def _delivered(permission: ViewPermission, items: list[Any]) -> dict[int, dict[s
 
 
 def _by_people(permission: ViewPermission, ids: list[int]) -> dict[int, dict[str, Any]]:
-    anew = set(permission.in_open_calibration(ids))  # settled by a correction since
+    unsettled = set(permission.in_open_calibration(ids))  # settled by a correction since
     return {
         item: {
             "label": record.value,
@@ -278,5 +278,5 @@ def _by_people(permission: ViewPermission, ids: list[int]) -> dict[int, dict[str
             "annotator": ", ".join(label.annotator.get_username() for label in record.labels),
         }
         for item, record in record_values(permission.project, ids, hidden=permission.hidden).items()
-        if item not in anew
+        if item not in unsettled
     }

@@ -70,7 +70,7 @@ OFTEN = ("q", "stage", "label", "by")
 
 
 @dataclass(frozen=True)
-class Asked:
+class TableRequest:
     """What an address asks of the table.
 
     `refused` are titles of filters and orders that would tell what may not be seen now, `problems` what else
@@ -113,7 +113,7 @@ def run_of(data: QueryDict) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-def asked_of(data: QueryDict, permission: ViewPermission) -> Asked:
+def table_request(data: QueryDict, permission: ViewPermission) -> TableRequest:
     """Whatever is in the address that cannot be used is left out and told."""
     filters, refused, problems = {}, [], []
     for name in FILTERS:
@@ -134,7 +134,7 @@ def asked_of(data: QueryDict, permission: ViewPermission) -> Asked:
         sort = DEFAULT
     chosen = tuple(name for name in COLUMNS if name in data.getlist("col"))
     usual = tuple(name for name in SHOWN if permission.output or name not in OUTPUT_COLUMNS)
-    return Asked(
+    return TableRequest(
         filters=filters,
         sort=sort if sort in NAMES else DEFAULT,
         columns=SHOWN if chosen in ((), usual) else chosen,
@@ -175,7 +175,7 @@ def options(permission: ViewPermission) -> dict[str, Options]:
     return found
 
 
-def chips(asked: Asked, known: Mapping[str, Options]) -> list[Chip]:
+def chips(asked: TableRequest, known: Mapping[str, Options]) -> list[Chip]:
     return [
         Chip(name, str(TITLES[name]), _words(known, name, value), asked.query(name))
         for name, value in asked.filters.items()
@@ -183,7 +183,7 @@ def chips(asked: Asked, known: Mapping[str, Options]) -> list[Chip]:
 
 
 def fields(
-    asked: Asked, known: Mapping[str, Options], permission: ViewPermission
+    asked: TableRequest, known: Mapping[str, Options], permission: ViewPermission
 ) -> Iterator[dict[str, Any]]:
     """The fields of the form, in their order: a choice, a number or a text."""
     for name, title in TITLES.items():

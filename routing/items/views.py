@@ -17,7 +17,7 @@ from annotation.jobs.progress import job_progress
 from annotation.labelling.comments import add_comment, resolve_flag
 from annotation.models import Job
 from routing.items import table_query
-from routing.items.changes import CHANGES, allowed, change_items, change_of, chosen, undo_change
+from routing.items.changes import CHANGES, allowed_changes, change_items, change_of, chosen_items, undo_change
 from routing.items.counts import table_total
 from routing.items.history import item_history
 from routing.items.sorts import SORTS, key_of
@@ -30,7 +30,7 @@ def items(request: ProjectRequest) -> HttpResponseBase:
     """A page of the table. How many items there are on all pages takes longer, and is asked for by it."""
     project = request.access.project
     permission = view_permission(project, request.access, run=table_query.run_of(request.GET))
-    asked = table_query.asked_of(request.GET, permission)
+    asked = table_query.table_request(request.GET, permission)
     if request.htmx and "count" in request.GET:
         total = table_total(permission, filters=asked.filters, sort=asked.sort)
         return render(
@@ -55,7 +55,9 @@ def items(request: ProjectRequest) -> HttpResponseBase:
         "lists_all": SORTS[asked.sort.removeprefix("-")].lists_all,
         "run": permission.run,
         "runs": _runs(permission),
-        "changes": [change for change in CHANGES.values() if allowed(change, request.access, permission)],
+        "changes": [
+            change for change in CHANGES.values() if allowed_changes(change, request.access, permission)
+        ],
         "has_images": any(row.image for row in page.rows),
         # A page that was cut off may be followed by one without rows: other pages may have what matches.
         "went_on": bool(after or before) and not lost,
@@ -80,7 +82,7 @@ def item(request: ProjectRequest, item_id: int) -> HttpResponseBase:
     """The address may carry the filters and the order of the table: "next" is the next one there."""
     project = request.access.project
     permission = view_permission(project, request.access, run=table_query.run_of(request.GET))
-    asked = table_query.asked_of(request.GET, permission)
+    asked = table_query.table_request(request.GET, permission)
     history = item_history(
         project, request.access, item_id, filters=asked.filters, sort=asked.sort, run=asked.run
     )
@@ -131,13 +133,13 @@ def items_change(request: ProjectRequest) -> HttpResponseBase:
     """First a page that says how many items it concerns; with "sure" it is done."""
     access, asked_for = request.access, request.POST
     permission = view_permission(access.project, access, run=table_query.run_of(request.GET))
-    asked = table_query.asked_of(request.GET, permission)
+    asked = table_query.table_request(request.GET, permission)
     table = f"{reverse('items', args=[access.project.slug])}?{asked.query()}"
     everything = asked_for.get("which") == "all"
     ids = None if everything else [int(text) for text in asked_for.getlist("item")[:MAX_SIZE] if _is_id(text)]
     change = CHANGES.get(asked_for.get("change", ""))
     refusal = ""
-    if change is None or not allowed(change, access, permission):
+    if change is None or not allowed_changes(change, access, permission):
         refusal = _("Choose what to do with the items.")
     elif ids == []:
         refusal = _("Tick the items first, or choose all that match.")
@@ -163,7 +165,7 @@ def items_change(request: ProjectRequest) -> HttpResponseBase:
             messages.error(request, error.message)
             return redirect(table)
         return _told(request, job, table)
-    items = chosen(permission, filters=asked.filters, item_ids=ids)
+    items = chosen_items(permission, filters=asked.filters, item_ids=ids)
     return render(
         request,
         "routing/items/items_change.html",

@@ -16,7 +16,7 @@ from routing.sources.backends.label_studio_ml.label_config import parsed_config
 
 
 @dataclass(frozen=True)
-class Asked:
+class LabelControl:
     """`tokens` are what stands for each choice in answers, by its key; None where there are no choices."""
 
     control: Control
@@ -36,7 +36,7 @@ class Asked:
         return [{**region, "meta": {"text": [said_by]}} for region in regions]
 
 
-def read_asked(project: Project, xml: str) -> Asked:
+def read_label_control(project: Project, xml: str) -> LabelControl:
     """Of several tags that could ask it, the one that has most of the project's choices.
 
     Raises InputError naming label_config.
@@ -52,7 +52,7 @@ def read_asked(project: Project, xml: str) -> Asked:
         )
     choices = list(project.choices.values_list("key", "name"))
     if not kind.has_choices:
-        return Asked(_control(tags[0]), None)
+        return LabelControl(_control(tags[0]), None)
     found = [(_tokens(tag, choices), tag) for tag in tags]
     tokens, tag = max(found, key=lambda entry: len(entry[0]))
     if not tokens:
@@ -61,7 +61,7 @@ def read_asked(project: Project, xml: str) -> Asked:
             % {"names": ", ".join(name for _key, name in choices[:10])},
             where="label_config",
         )
-    return Asked(_control(tag), tokens)
+    return LabelControl(_control(tag), tokens)
 
 
 def _control(tag: ET.Element) -> Control:

@@ -13,7 +13,7 @@ from annotation.errors import ConflictError
 from annotation.models import Item, Project
 from annotation.permissions import Access
 from routing.common.states import ROUTED
-from routing.label_studio.label_config import Asked
+from routing.label_studio.label_config import LabelControl
 from routing.labels.all_items import rows_of
 from routing.labels.columns import PERSON, Frame
 from routing.models import ItemScore, Prediction, Run, Source
@@ -124,13 +124,13 @@ class SourceAnswers:
         }
 
 
-def predictions(asked: Asked, answers: Answers, items: Sequence[Item | None]) -> list[Any]:
+def predictions(asked: LabelControl, answers: Answers, items: Sequence[Item | None]) -> list[Any]:
     """One entry for each of `items`: a prediction, or an empty list, of which Label Studio makes none."""
     given = answers.of([*{item.pk: item for item in items if item is not None}.values()])
     return [_prediction(asked, answers.version, item, given) for item in items]
 
 
-def _prediction(asked: Asked, version: str, item: Item | None, given: Mapping[int, Given]) -> Any:
+def _prediction(asked: LabelControl, version: str, item: Item | None, given: Mapping[int, Given]) -> Any:
     answer = None if item is None else given.get(item.pk)
     if item is None or answer is None:
         return []

@@ -16,7 +16,7 @@ from annotation.common.api.throttling import WrongTokens
 from annotation.errors import InputError
 from annotation.models import ApiToken, User
 from annotation.people.authentication import SessionAuthentication, TokenAuthentication
-from routing.label_studio.label_config import read_asked
+from routing.label_studio.label_config import read_label_control
 from routing.label_studio.matching import items_of
 from routing.label_studio.serving import Answers, answers_of, check_named, predictions
 
@@ -95,7 +95,7 @@ class Setup(LabelStudioView):
     """What cannot be served is said here, where Label Studio shows it."""
 
     def post(self, request: Request, slug: str, **_: Any) -> Response:
-        read_asked(self.access.project, self.checked(SetupBody)["schema"])
+        read_label_control(self.access.project, self.checked(SetupBody)["schema"])
         return Response({"model_version": self.answers().version})
 
 
@@ -112,7 +112,7 @@ class Predict(LabelStudioView):
 
     def post(self, request: Request, slug: str, **_: Any) -> Response:
         body = self.checked(PredictBody)
-        asked, answers = read_asked(self.access.project, body["label_config"]), self.answers()
+        asked, answers = read_label_control(self.access.project, body["label_config"]), self.answers()
         items = items_of(self.access.project, body["tasks"])
         return Response({"results": predictions(asked, answers, items), "model_version": answers.version})
 

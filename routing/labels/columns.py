@@ -29,7 +29,7 @@ class Frame:
     run_sources: Sequence[RunSource]
     names: Mapping[str, str]
     hidden: set[int]
-    anew: Q
+    open_calibration: Q
     runs_of_batches: Mapping[int, int]
     certificate_id: str
     imported: Set[int] = frozenset()
@@ -45,7 +45,7 @@ class Frame:
             run_sources=list(run.run_sources.select_related("source").order_by("position")),
             names=dict(run.project.choices.values_list("key", "name")),
             hidden=hidden_batches(run.project),
-            anew=in_open_calibration(run.project, "pk"),
+            open_calibration=in_open_calibration(run.project, "pk"),
             runs_of_batches=runs_of_batches,
             certificate_id=run.certificate.sha256,
             imported=frozenset(imported_batches(run.project)),
@@ -62,7 +62,7 @@ class Frame:
         also where a correction has settled it meanwhile.
         """
         among = Item.objects.filter(of_items("pk", list(ids)))
-        return set(among.filter(self.anew).values_list("pk", flat=True)).intersection(ids)
+        return set(among.filter(self.open_calibration).values_list("pk", flat=True)).intersection(ids)
 
     def name_of(self, value: Value) -> Value | None:
         """Of choices their names as they are now; None where the label is no choice."""

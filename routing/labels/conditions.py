@@ -23,14 +23,16 @@ from annotation.labelling.label_queries import with_choice
 from annotation.labelling.labels_of_record import batches_with_overlap, has_record
 from annotation.models import Settlement, WorkItem
 from routing.models import Prediction, Route, RunSource
-from routing.runs.usable_answers import reaches, usable
+from routing.runs.usable_answers import has_usable_answer, reaches
 from routing.visibility import ViewPermission, in_pools
 
 
 def by_person(permission: ViewPermission) -> Q:
     """Whether the label that is delivered is a person's, or settled from several people's."""
     condition = has_record(permission.project, item="pk", hidden=permission.hidden or None)
-    return condition & ~in_pools(permission.anew, "pk") if permission.anew else condition
+    return (
+        condition & ~in_pools(permission.open_calibration, "pk") if permission.open_calibration else condition
+    )
 
 
 def by_model(permission: ViewPermission, run_source: RunSource) -> Q:
@@ -79,7 +81,7 @@ def own_batches(permission: ViewPermission) -> list[int]:
 
 def _routes_to(permission: ViewPermission, run_source: RunSource) -> QuerySet[Route]:
     routes = Route.objects.filter(run=permission.run, item=OuterRef("pk"))
-    return routes.filter(reaches(permission.run_sources, run_source.position), usable(run_source))
+    return routes.filter(reaches(permission.run_sources, run_source.position), has_usable_answer(run_source))
 
 
 def _recorded_as(permission: ViewPermission, key: str) -> Q:

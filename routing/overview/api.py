@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from annotation.common.api.base import ProjectView
 from routing.common.api_bodies import OverviewBody
-from routing.overview.queries import overview
+from routing.overview.queries import read_overview
 
 
 class Overview(ProjectView):
@@ -18,7 +18,7 @@ class Overview(ProjectView):
 
     @extend_schema(responses=OverviewBody)
     def get(self, request: Request, slug: str) -> Response:
-        view = overview(self.access.project, self.access)
+        view = read_overview(self.access.project, self.access)
         return Response(
             {
                 "stages": [

@@ -12,7 +12,7 @@ from routing.models import Run
 from routing.overview.facts import read_facts
 from routing.overview.next_step import NextStep, next_step_of
 from routing.overview.stages import Stage, stages_of
-from routing.runs.labelling_pace import Labelling, run_labelling
+from routing.runs.labelling_pace import LabellingProgress, run_labelling
 from routing.runs.spending import ModelMoney, Paid, Savings, model_money, paid_by, savings
 
 
@@ -32,7 +32,7 @@ class Overview:
     spend: list[Paid]
     savings: Savings | None
     money: ModelMoney | None
-    labelling: Labelling | None
+    labelling: LabellingProgress | None
     running_jobs: list[Job]
     failed_job: Job | None
     stuck: int
@@ -53,7 +53,7 @@ class Overview:
         return f"{self.run.state if self.run else ''}.{self.next_step.url_name}.{failed}"
 
 
-def overview(project: Project, access: Access) -> Overview:
+def read_overview(project: Project, access: Access) -> Overview:
     """What the project's main page shows to this person."""
     facts = read_facts(access)
     run = facts.run

@@ -13,7 +13,7 @@ from annotation.labelling.queries import annotator_pace, waiting_for
 from annotation.permissions import Access
 from annotation.projects.jobs_views import STOP_POLLING
 from routing.overview.next_step import NextStep
-from routing.overview.queries import overview as read_overview
+from routing.overview.queries import read_overview
 from routing.overview.stages import Stage
 from routing.runs.budget import stopped_at_budget
 from routing.runs.usable_answers import stopped_at_unusable

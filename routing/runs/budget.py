@@ -121,7 +121,7 @@ class BudgetReservation:
         """
         row = Reservation.objects.filter(pk=self._row.pk)
         row.filter(state=State.OPEN).update(calls=len(most), amount=sum(most, ZERO))
-        abandon(row)
+        mark_lost(row)
 
     def too_small_for(self, most: Decimal) -> HypacError:
         """Why the run stops: a BudgetError."""
@@ -204,12 +204,12 @@ def stopped_at_budget(job: Job | None) -> bool:
     return job is not None and job.state == Job.State.FAILED and job.error_code == USED_UP.code
 
 
-def lose_what_others_left(context: JobContext, run: Run) -> None:
+def mark_abandoned_as_lost(context: JobContext, run: Run) -> None:
     """Count what workers had set aside that no longer have the job. Called inside a chunk."""
-    abandon(run.reservations.exclude(claim_token=context.token))
+    mark_lost(run.reservations.exclude(claim_token=context.token))
 
 
-def abandon(reservations: QuerySet[Reservation]) -> None:
+def mark_lost(reservations: QuerySet[Reservation]) -> None:
     """Nobody waits for the calls of these reservations any more: what is open of them counts as lost."""
     left = reservations.filter(state=State.OPEN)
     never_lost = backends_that(lambda backend: backend.never_lost)

@@ -10,7 +10,7 @@ from annotation.labelling.batches import withdraw
 from annotation.models import User
 from routing.common.states import CANCELLABLE, State, move
 from routing.models import Run
-from routing.runs.budget import abandon
+from routing.runs.budget import mark_lost
 
 
 def cancel_run(*, run: Run, user: User | None) -> None:
@@ -26,7 +26,7 @@ def cancel_run(*, run: Run, user: User | None) -> None:
         for job in run.project.jobs.filter(params__run=run.pk, state__in=jobs.UNFINISHED):
             jobs.cancel(job=job)
         # Their worker has lost its job, and nobody else will take it up.
-        abandon(run.reservations.all())
+        mark_lost(run.reservations.all())
         run.refresh_from_db()
         asking = [batch for batch in (run.calibration_batch, run.routed_batch) if batch is not None]
         withdraw(project=run.project, batches=asking, user=user)

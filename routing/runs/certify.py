@@ -38,7 +38,7 @@ from routing.core.losses import LossUnavailableError
 from routing.core.plan import Plan
 from routing.models import Certificate, DrawItem, Run, RunSource
 from routing.runs.chains import chains_from_json, thresholds_to_json
-from routing.runs.diagnostics import Analysis, figures, messages_of
+from routing.runs.diagnostics import Analysis, messages_of, run_diagnostics
 from routing.runs.events import run_analysed
 from routing.runs.ledger import ledger
 from routing.runs.plan import plan_of
@@ -177,7 +177,7 @@ def _shown_of(run: Run, analysis: Analysis) -> tuple[dict[str, Any], dict[str, A
     """
     shown: dict[str, Any] = {}
     try:
-        shown = figures(analysis)
+        shown = run_diagnostics(analysis)
     except Exception:
         logger.exception("The figures of run %s could not be computed", run.pk)
     try:

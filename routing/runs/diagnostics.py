@@ -61,7 +61,7 @@ def messages_of(certification: Certification, shown: dict[str, Any]) -> dict[str
     }
 
 
-def figures(analysis: Analysis) -> dict[str, Any]:
+def run_diagnostics(analysis: Analysis) -> dict[str, Any]:
     """Plain JSON, no NaN. `region` is None but for two models and people.
 
     - `binary`: whether the loss counts errors

@@ -16,7 +16,7 @@ from annotation.templatetags.hypac import number
 from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
 from routing.core.exact import plain
 from routing.models import Run
-from routing.runs.labelling_pace import effort_of
+from routing.runs.labelling_pace import labelling_time_of
 from routing.runs.plan_fields import DEFAULT_SHARE, columns_of_probabilities
 from routing.runs.plan_options import PlanOptions, plan_options
 
@@ -200,7 +200,7 @@ class PlanForm(forms.Form):
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.project = project
-        self.effort = effort_of(project)
+        self.effort = labelling_time_of(project)
         self.fields["seconds"].initial = self.effort.seconds
         self.fields["seconds"].help_text = self._about_seconds()
         offered, chosen = columns_of_probabilities(project), self["p_column"].value()

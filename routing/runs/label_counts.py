@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, OuterRef, Sum
 from annotation.labelling.labels_of_record import has_record
 from annotation.models import WorkItem
 from routing.models import DrawItem, PoolItem, Prediction, Route, Run, RunSource
-from routing.runs.usable_answers import passed_on, reaches, usable
+from routing.runs.usable_answers import has_usable_answer, passed_on, reaches
 
 ZERO = Decimal(0)
 
@@ -52,7 +52,7 @@ def labels_by_source(run: Run) -> list[SourceCount]:
     for row, answers in zip(run_sources, found["answers"], strict=True):
         theirs = sum(
             Route.objects.filter(
-                labelled, passed_on(run_sources, start, row.position), usable(row), run=run
+                labelled, passed_on(run_sources, start, row.position), has_usable_answer(row), run=run
             ).count()
             for start in range(1, row.position + 1)
         )
@@ -66,7 +66,7 @@ def labels_by_source(run: Run) -> list[SourceCount]:
     ]
 
 
-def blanks(run: Run) -> int:
+def count_unlabelled(run: Run) -> int:
     """Items of the pool that stay without a label: sent to people, and nobody could label them."""
     batches = [batch for batch in (run.calibration_batch_id, run.routed_batch_id) if batch]
     given_up = WorkItem.objects.filter(batch__in=batches, state=WorkItem.State.UNLABELABLE)
@@ -103,7 +103,7 @@ def tally_of(run: Run, run_sources: list[RunSource]) -> dict[str, Any]:
         number = 0
         for start in _sent_to(sent, run_source.position):
             coming = passed_on(run_sources, start, run_source.position)
-            number += routes.filter(coming, usable(run_source)).count()
+            number += routes.filter(coming, has_usable_answer(run_source)).count()
             paid = Prediction.objects.filter(
                 Exists(others.filter(coming, item=OuterRef("item"))),
                 source=run_source.source_id,

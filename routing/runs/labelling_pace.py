@@ -22,7 +22,7 @@ ASSUMED_SECONDS = 15
 
 
 @dataclass(frozen=True)
-class Effort:
+class LabellingTime:
     """Seconds for a label: the median of `labels` newest ones, or where there are too few an assumption
     (`labels` is 0).
     """
@@ -31,7 +31,7 @@ class Effort:
     labels: int
 
 
-def effort_of(project: Project) -> Effort:
+def labelling_time_of(project: Project) -> LabellingTime:
     newest = (
         Label.objects.filter(item__project=project, version=1, lead_time_ms__isnull=False)
         .exclude(work_item__batch__in=imported_batches(project))
@@ -40,12 +40,12 @@ def effort_of(project: Project) -> Effort:
     )
     times = [time for time in newest if time is not None]
     if len(times) < LEAST_LABELS:
-        return Effort(ASSUMED_SECONDS, 0)
-    return Effort(max(1, round(median(times) / 1000)), len(times))
+        return LabellingTime(ASSUMED_SECONDS, 0)
+    return LabellingTime(max(1, round(median(times) / 1000)), len(times))
 
 
 @dataclass(frozen=True)
-class Hours:
+class PeopleTime:
     """Time of people, in seconds, for a plan."""
 
     calibration: float
@@ -53,12 +53,14 @@ class Hours:
     everything: float
 
 
-def hours_of(*, labels: Decimal, least: Decimal, items: int, people_per_item: Decimal, seconds: int) -> Hours:
+def people_time_of(
+    *, labels: Decimal, least: Decimal, items: int, people_per_item: Decimal, seconds: int
+) -> PeopleTime:
     """`labels` calibration items, at least `least` and at most `items` in all, each looked at by
     `people_per_item` on average.
     """
     each = float(people_per_item) * seconds
-    return Hours(float(labels) * each, float(least) * each, items * each)
+    return PeopleTime(float(labels) * each, float(least) * each, items * each)
 
 
 State = WorkItem.State
@@ -69,7 +71,7 @@ SHOWN_PEOPLE = 8
 
 
 @dataclass(frozen=True)
-class Labelling:
+class LabellingProgress:
     """People at work on one batch.
 
     Attributes
@@ -98,7 +100,7 @@ class Labelling:
         return self.progress.open + self.progress.leased
 
 
-def labelling_of(batch: WorkBatch, progress: BatchProgress) -> Labelling:
+def labelling_progress_of(batch: WorkBatch, progress: BatchProgress) -> LabellingProgress:
     now = timezone.now()
     work = WorkItem.objects.filter(batch=batch)
     found = work.filter(state__in=(State.DONE, State.UNLABELABLE), finished_at__gte=now - HOUR).aggregate(
@@ -111,15 +113,15 @@ def labelling_of(batch: WorkBatch, progress: BatchProgress) -> Labelling:
         left = (progress.open + progress.leased) * 3600 / per_hour
     held = work.filter(state=State.LEASED, lease_expires_at__gt=now)
     names = sorted(set(held.values_list("leased_to__username", flat=True)))
-    return Labelling(progress, found["count"], per_hour, left, names[:SHOWN_PEOPLE], len(names))
+    return LabellingProgress(progress, found["count"], per_hour, left, names[:SHOWN_PEOPLE], len(names))
 
 
 def run_labelling(
     run: Run, calibration: BatchProgress | None, routed: BatchProgress | None
-) -> Labelling | None:
+) -> LabellingProgress | None:
     """Of the batch that people label for the run now; None while they label none."""
     if run.state == Run.State.CALIBRATING and run.calibration_batch and calibration:
-        return labelling_of(run.calibration_batch, calibration)
+        return labelling_progress_of(run.calibration_batch, calibration)
     if run.state == Run.State.LABELLING and run.routed_batch and routed:
-        return labelling_of(run.routed_batch, routed)
+        return labelling_progress_of(run.routed_batch, routed)
     return None

@@ -10,10 +10,11 @@ from django.utils.translation import gettext as _
 from annotation.errors import InputError
 from annotation.models import Membership, Project
 from annotation.permissions import ROLES_BY_ACTION
-from routing.core import plan as core_plan, planner
+from routing.core import outlook as core_outlook
 from routing.core.chain import number_of_chains
+from routing.core.correctness import MEANING
 from routing.core.exact import plain
-from routing.core.right import MEANING
+from routing.core.plan import Plan, PlanError, cost_warnings, validate
 from routing.core_language import in_words, refusal_in_words
 from routing.models import Run, Source
 from routing.models.runs import people_per_item, price_per_item
@@ -30,8 +31,8 @@ from routing.runs.plan_options import loss_of
 from routing.runs.pool import data_set_size, nothing_to_plan_for, pool_of, size_of_pool
 from routing.runs.score import resolve_score
 from routing.sources.backend_for import backend_for
-from routing.sources.usability import NEARLY_ALL, Looked, look_at, passed_on
-from routing.sources.warnings import recorded_warnings
+from routing.sources.usability import NEARLY_ALL, SourcesUsability, usability_of_sources, where_unusable_go
+from routing.sources.warnings import source_warnings
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Outlook:
 
     Attributes
     ----------
-    statistics : routing.core.planner.Outlook
+    statistics : routing.core.outlook.Outlook
         Smallest number of labels, expected number, allowed errors, and a sentence that says so.
     pool_size : int
         N, the items that the run would cover.
@@ -56,12 +57,12 @@ class Outlook:
     plan : routing.core.plan.Plan
     people_per_item : Decimal
         How many people are asked about an item, on average.
-    looked : routing.sources.usability.Looked
+    looked : routing.sources.usability.SourcesUsability
         How many answers of each source can be used, as far as that is known.
     warnings : sentences
     """
 
-    statistics: planner.Outlook
+    statistics: core_outlook.Outlook
     pool_size: int
     pilot_size: int
     currency: str
@@ -69,9 +70,9 @@ class Outlook:
     model_cost: Decimal
     people_only: Decimal
     at_most: Decimal
-    plan: core_plan.Plan
+    plan: Plan
     people_per_item: Decimal
-    looked: Looked
+    looked: SourcesUsability
     warnings: tuple[str, ...]
 
     @property
@@ -79,7 +80,7 @@ class Outlook:
         """Items that people label whatever the thresholds, on average: those of the calibration, and of the
         others those for which no model has a usable answer.
         """
-        return planner.labels_at_least(self.plan, unanswered=self.looked.nobody)
+        return core_outlook.labels_at_least(self.plan, unanswered=self.looked.nobody)
 
     @property
     def people_at_least(self) -> int:
@@ -128,7 +129,7 @@ class Outlook:
         return _(
             "No answer of the first source has a usable score, by which answers are routed: none "
             "of them can be kept. %(then)s Name a column that holds one, or put another source first."
-        ) % {"then": passed_on(first=True)}
+        ) % {"then": where_unusable_go(first=True)}
 
     @property
     def labels(self) -> int:
@@ -168,8 +169,8 @@ def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -
     wanted = PlanFields(**fields)
     plan, _ = build_plan(project=project, sources=sources, fields=wanted)
     score, score_params = score_for(project, sources[0], wanted)
-    looked = look_at(project, sources, score=score, score_params=score_params)
-    statistics = planner.outlook(plan, chains=number_of_chains(plan))
+    looked = usability_of_sources(project, sources, score=score, score_params=score_params)
+    statistics = core_outlook.outlook(plan, chains=number_of_chains(plan))
     first, *later, people = plan.costs
     several = Decimal(plan.pilot) + plan.expected_labels
     calibration = plan.expected_labels * people
@@ -187,8 +188,8 @@ def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -
         people_per_item=_people_per_item(project),
         looked=looked,
         warnings=(
-            *map(in_words, core_plan.cost_warnings(plan)),
-            *recorded_warnings(project, sources, looked),
+            *map(in_words, cost_warnings(plan)),
+            *source_warnings(project, sources, looked),
             *_too_few_people(project),
             *_beyond(checked_budget(budget), models, project.currency),
         ),
@@ -237,9 +238,7 @@ def sources_of(project: Project) -> list[Source]:
     return sources
 
 
-def build_plan(
-    *, project: Project, sources: Sequence[Source], fields: PlanFields
-) -> tuple[core_plan.Plan, Asking]:
+def build_plan(*, project: Project, sources: Sequence[Source], fields: PlanFields) -> tuple[Plan, Asking]:
     """A plan of the core that can be carried out on the pool of this moment.
 
     Raises InputError, whose `where` names the field.
@@ -255,7 +254,7 @@ def build_plan(
     loss = loss_of(project, fields.loss, fields.loss_params)
     asking = asking_of(fields, items)
     try:
-        plan = core_plan.Plan(
+        plan = Plan(
             epsilon=fields.epsilon,
             alpha=fields.alpha,
             target=fields.target,
@@ -275,8 +274,8 @@ def build_plan(
             split_share=split_share,
             data_set_size=data_set_size(project, target=fields.target, pool_size=pool_size),
         )
-        core_plan.validate(plan)
-    except core_plan.PlanError as error:
+        validate(plan)
+    except PlanError as error:
         where = "p_column" if error.field == "p_min" else error.field
         raise InputError(refusal_in_words(error), where=where) from None
     return plan, asking
@@ -294,10 +293,10 @@ def score_for(project: Project, source: Source, fields: PlanFields) -> tuple[str
     return backend_for(source).default_score, {}
 
 
-def plan_of(run: Run) -> core_plan.Plan:
+def plan_of(run: Run) -> Plan:
     """The plan that a run stored."""
     costs = run.run_sources.order_by("position").values_list("cost_per_label", flat=True)
-    return core_plan.Plan(
+    return Plan(
         epsilon=run.epsilon.normalize(),
         alpha=run.alpha.normalize(),
         target=run.target,

@@ -11,10 +11,10 @@ from annotation.errors import HypacError
 from routing.common.states import UNDER_WAY
 from routing.models import Source
 from routing.runs.forms import PlanForm, suggested_m
-from routing.runs.labelling_pace import hours_of
+from routing.runs.labelling_pace import people_time_of
 from routing.runs.plan import Outlook, outlook
 from routing.runs.start import start_run
-from routing.sources.warnings import in_words, question
+from routing.sources.warnings import confirmation_question, usability_in_words
 
 
 @needs("runs.edit", "GET", "POST")
@@ -63,7 +63,7 @@ def _confirmed(form: PlanForm, seen: Outlook) -> bool:
     if not anyway:
         form.ask_whether_anyway()
     if not accepted:
-        form.ask_whether_unusable(question(seen.looked.asking))
+        form.ask_whether_unusable(confirmation_question(seen.looked.asking))
     return anyway and accepted
 
 
@@ -94,8 +94,8 @@ def _outlook(
         return {"problems": [(label, error.message)]}
     return {
         "outlook": found,
-        "usable": [(seen, in_words(seen)) for seen in found.looked.sources],
-        "hours": hours_of(
+        "usable": [(seen, usability_in_words(seen)) for seen in found.looked.sources],
+        "hours": people_time_of(
             labels=found.plan.expected_labels,
             least=found.labels_at_least,
             items=found.pool_size,

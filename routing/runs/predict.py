@@ -24,7 +24,7 @@ from annotation.jobs.running import JobContext, JobPausedError
 from annotation.models import Item
 from routing.common.sql import analyse_tables
 from routing.models import ItemScore, Prediction, RunSource, Spend
-from routing.runs.budget import BudgetError, BudgetReservation, lose_what_others_left
+from routing.runs.budget import BudgetError, BudgetReservation, mark_abandoned_as_lost
 from routing.runs.predictions import MixedModelsError, PredictionRows, store_answers
 from routing.runs.score import score_of, store_scores
 from routing.runs.source_changes import change_of
@@ -85,7 +85,7 @@ def predict_missing(
     # What is there already from an earlier attempt counts as done.
     there = items.count - left
     with context.chunk(done=done + there, stage=words):
-        lose_what_others_left(context, run_source.run)
+        mark_abandoned_as_lost(context, run_source.run)
     if not left:
         return there
     if change := change_of(run_source):

@@ -12,14 +12,14 @@ from annotation.labelling.queue import BatchProgress
 from annotation.models import Job, Project
 from annotation.templatetags.hypac import money
 from routing.core.bounds import BOUNDS
+from routing.core.correctness import meaning_of_right
 from routing.core.exact import percent, plain
-from routing.core.right import beside
 from routing.core.rules import RULES, split_fixed_sequence
 from routing.core.savings import expected_routing_saving
 from routing.core.scores import SCORES
 from routing.core_language import stored_in_words, translated
 from routing.models import Certificate, Run
-from routing.runs.label_counts import SourceCount, blanks, labels_by_source
+from routing.runs.label_counts import SourceCount, count_unlabelled, labels_by_source
 from routing.runs.ledger import LedgerEntry, ledger
 from routing.runs.plan_options import loss_title
 from routing.runs.spending import Paid, Savings, paid_by, savings
@@ -224,7 +224,7 @@ def run_report(run: Run) -> RunReport:
         reason=result["reason"],
         sentence_in_words=stored_in_words(messages.get("sentence", []), result["sentence"]),
         reason_in_words=stored_in_words(messages.get("reason", []), result["reason"]),
-        beside=beside(certified=result["certified"], version=document["version"]),
+        beside=meaning_of_right(certified=result["certified"], version=document["version"]),
         thresholds=_thresholds(names, certificate.thresholds),
         allowed_errors=result["allowed_errors"],
         required_errors=result["required_errors"],
@@ -253,7 +253,7 @@ def run_report(run: Run) -> RunReport:
             for row in figures.get("reliability", [])
         ],
         rule_titles=titles,
-        blanks=blanks(run),
+        blanks=count_unlabelled(run),
         binary=figures.get("binary", True),
     )
 

@@ -159,7 +159,7 @@ SETTLED_SECONDS = 2
 
 
 @dataclass(frozen=True)
-class Aside:
+class SetAside:
     """Money set aside for calls of a source at a stage: under way, or `lost` with their worker."""
 
     source: str
@@ -185,7 +185,7 @@ class ModelMoney:
 
     budget: Decimal | None
     spent: Decimal
-    asides: list[Aside]
+    asides: list[SetAside]
     rate: float | None
     per_hour: Decimal | None
     seconds_left: float | None
@@ -226,7 +226,7 @@ def model_money(run: Run) -> ModelMoney:
     )
 
 
-def _asides(run: Run) -> list[Aside]:
+def _asides(run: Run) -> list[SetAside]:
     rows = (
         run.reservations.filter(calls__gt=0)
         .exclude(state=Reservation.State.SETTLED)
@@ -235,7 +235,7 @@ def _asides(run: Run) -> list[Aside]:
         .order_by("source__position", "stage", "state")
     )
     return [
-        Aside(
+        SetAside(
             source=row["source__name"],
             stage_title=str(Spend.Stage(row["stage"]).label),
             lost=row["state"] == Reservation.State.LOST,

@@ -28,10 +28,10 @@ from routing.runs.plan_fields import PlanFields
 from routing.runs.predict import PendingItems, predict_missing
 from routing.runs.score import fill_keys, score_missing, score_of
 from routing.runs.source_changes import fingerprint_now
-from routing.runs.usable_answers import accepted, record_accepted, refuse_unusable
+from routing.runs.usable_answers import accepted_unusable, record_unusable_accepted, refuse_unusable
 from routing.sources.sent_answers import refuse_while_sending
-from routing.sources.usability import look_at
-from routing.sources.warnings import question
+from routing.sources.usability import usability_of_sources
+from routing.sources.warnings import confirmation_question
 
 CALIBRATION_PRIORITY = 1
 
@@ -71,7 +71,11 @@ def start_run(
     sources = sources_of(project)
     fingerprints = [fingerprint_now(source) for source in sources]
     score, score_params = score_for(project, sources[0], wanted)
-    looked = look_at(project, sources, score=score, score_params=score_params) if accept_unusable else None
+    looked = (
+        usability_of_sources(project, sources, score=score, score_params=score_params)
+        if accept_unusable
+        else None
+    )
     seed = sampling.new_entropy() if entropy is None else entropy
     if seed < 0 or seed >= 2**128:
         raise InputError(_("The entropy is a whole number of at most 128 bits."), where="entropy")
@@ -160,7 +164,7 @@ def start_run(
             },
         )
         if looked and looked.asking:
-            record_accepted(run=run, user=user, what=accepted(looked))
+            record_unusable_accepted(run=run, user=user, what=accepted_unusable(looked))
         jobs.enqueue(
             project=project,
             kind_name="prepare_run",
@@ -189,7 +193,7 @@ def _refuse_unseen(seen: Outlook, *, allow_uncertifiable: bool, accept_unusable:
             "Nothing was started. Mend the source, or start the run with accept_unusable = true, which only "
             "the start takes, or --accept-unusable on the command line."
         )
-        raise InputError(f"{question(seen.looked.asking)} {then}", where="accept_unusable")
+        raise InputError(f"{confirmation_question(seen.looked.asking)} {then}", where="accept_unusable")
 
 
 def _refuse_while_busy(project: Project) -> None:

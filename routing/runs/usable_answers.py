@@ -25,11 +25,11 @@ from routing.models import DrawItem, ItemScore, PilotItem, PoolItem, Prediction,
 from routing.runs.score import score_of
 from routing.sources.known_answers import LOOKED_AT
 from routing.sources.storable import REASON, stored_reason
-from routing.sources.usability import MOST, Looked, Unusable, Usability, grouped, known_labels
-from routing.sources.warnings import kinds_in_words
+from routing.sources.usability import MOST, SourcesUsability, Unusable, Usability, group_reasons, known_labels
+from routing.sources.warnings import reasons_in_words
 
 
-def answered(run_source: RunSource) -> Exists:
+def has_answered(run_source: RunSource) -> Exists:
     """Whether the source has answered at all, for rows that have an `item_id`."""
     return Exists(
         Prediction.objects.filter(
@@ -38,7 +38,7 @@ def answered(run_source: RunSource) -> Exists:
     )
 
 
-def usable(run_source: RunSource) -> Exists:
+def has_usable_answer(run_source: RunSource) -> Exists:
     """Whether the source has a usable answer, for rows that have an `item_id`.
 
     Of the first source the score must be usable, too: an answer without one is treated as none.
@@ -65,7 +65,7 @@ def reaches(run_sources: Sequence[RunSource], position: int) -> Q:
     """
     condition = Q(position=1)
     for run_source in run_sources[: position - 1]:
-        condition = Q(position=run_source.position + 1) | (condition & ~Q(usable(run_source)))
+        condition = Q(position=run_source.position + 1) | (condition & ~Q(has_usable_answer(run_source)))
     return condition
 
 
@@ -92,7 +92,7 @@ def passed_on(run_sources: Sequence[RunSource], start: int, position: int) -> Q:
     """
     condition = Q(position=start)
     for run_source in run_sources[start - 1 : position - 1]:
-        condition &= ~Q(usable(run_source))
+        condition &= ~Q(has_usable_answer(run_source))
     return condition
 
 
@@ -133,7 +133,7 @@ def _too_many(params: Mapping[str, Any]) -> str:
             "source": seen["source"],
             "unusable": f"{seen['unusable']:,}",
             "total": f"{seen['total']:,}",
-            "why": kinds_in_words(Unusable(code, count) for code, count in seen["reasons"]),
+            "why": reasons_in_words(Unusable(code, count) for code, count in seen["reasons"]),
         }
         for seen in params["sources"]
     )
@@ -154,7 +154,7 @@ def refuse_unusable(run: Run, run_sources: Sequence[RunSource]) -> None:
         return
     refused = []
     for run_source in run_sources:
-        unusable = [rows.filter(~usable(run_source)) for rows in _asked_about(run, run_source)]
+        unusable = [rows.filter(~has_usable_answer(run_source)) for rows in _asked_about(run, run_source)]
         total = sum(rows.count() for rows in _asked_about(run, run_source))
         count = sum(rows.count() for rows in unusable)
         if count > 1 and count > MOST * total:
@@ -184,19 +184,19 @@ def accept_unusable(*, run: Run, user: User | None) -> Run:
             )
         stored.accepts_unusable = True
         stored.save(update_fields=["accepts_unusable"])
-        record_accepted(run=stored, user=user, what={"told": newest.error})
+        record_unusable_accepted(run=stored, user=user, what={"told": newest.error})
         jobs.retry(job=newest)
     return stored
 
 
-def record_accepted(*, run: Run, user: User | None, what: dict[str, Any]) -> None:
+def record_unusable_accepted(*, run: Run, user: User | None, what: dict[str, Any]) -> None:
     """Keep what somebody has accepted, as it was told."""
     audit.record(
         project=run.project, actor=user, action="run.unusable_accepted", target=f"run:{run.number}", data=what
     )
 
 
-def accepted(looked: Looked) -> dict[str, Any]:
+def accepted_unusable(looked: SourcesUsability) -> dict[str, Any]:
     """What a start accepts, for the record."""
     return {"sources": [_numbers(seen) for seen in looked.asking]}
 
@@ -236,4 +236,4 @@ def _kinds(run: Run, run_source: RunSource, unusable: Sequence[QuerySet[Any]]) -
             pk: stored_reason(*reason) for pk, *reason in scores.values_list("prediction_id", *REASON)
         }
         reasons += [reason or of_scores.get(pk, "") for pk, reason in of_answers.items()]
-    return grouped(reasons, known_labels(reader_of(run.project)), examples=False)
+    return group_reasons(reasons, known_labels(reader_of(run.project)), examples=False)

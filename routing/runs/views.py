@@ -18,8 +18,8 @@ from annotation.models import Job, User
 from annotation.projects.jobs_views import STOP_POLLING
 from annotation.templatetags.hypac import percent
 from routing.common.states import BUSY, CANCELLABLE, UNDER_WAY
+from routing.core.correctness import MEANING
 from routing.core.losses import imported_paths
-from routing.core.right import MEANING
 from routing.core_language import translated
 from routing.models import Certificate, Run
 from routing.runs.budget import set_budget, stopped_at_budget

@@ -23,8 +23,8 @@ from routing.sources.manage import delete_source, save_source
 from routing.sources.prices import MOST_CHARACTERS, delete_price, save_price
 from routing.sources.prompts_api import PromptBody
 from routing.sources.score_fields import offered_scores
-from routing.sources.usability import Usability, look_at_one
-from routing.sources.warnings import in_words, warnings_of
+from routing.sources.usability import Usability, usability_of
+from routing.sources.warnings import usability_in_words, warnings_of
 
 
 class UnusableBody(serializers.Serializer[Any]):
@@ -60,7 +60,7 @@ def usability_content(seen: Usability) -> dict[str, Any]:
             {"code": one.code, "words": one.words, "count": one.count, "examples": list(one.examples)}
             for one in seen.reasons
         ],
-        "sentence": in_words(seen),
+        "sentence": usability_in_words(seen),
     }
 
 
@@ -205,7 +205,7 @@ def _content(source: Source) -> dict[str, Any]:
 def _usability(source: Source) -> dict[str, Any] | None:
     """Null where the source cannot be opened now; it can still be read."""
     try:
-        return usability_content(look_at_one(source))
+        return usability_content(usability_of(source))
     except HypacError:
         return None
 

@@ -292,10 +292,10 @@ class SourceForm(forms.Form):
 
 def _prices(function: str | None = None) -> list[Price]:
     """Those of all ways of counting, or of the one called `function`."""
-    return [price for cost in counted(function) for price in cost.prices]
+    return [price for cost in costs_with_prices(function) for price in cost.prices]
 
 
-def charged(source: Source | ModelPrice) -> str:
+def charge_in_words(source: Source | ModelPrice) -> str:
     """How the labels of a source, or by a line of the price list, are charged: each price with what it is
     for.
     """
@@ -311,7 +311,7 @@ def charged(source: Source | ModelPrice) -> str:
     return f"{translated(cost.title)}: {', '.join(told)}" if told else translated(cost.title)
 
 
-def counted(name: str | None = None) -> list[Cost]:
+def costs_with_prices(name: str | None = None) -> list[Cost]:
     """The ways of counting that have prices beside the one per label: all, or the one called `name`."""
     return [cost for cost in COSTS if cost.name != "flat" and name in (None, cost.name)]
 

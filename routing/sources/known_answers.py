@@ -28,13 +28,13 @@ AT_ONCE = 50
 """Answers that are in memory at a time, with all that they came with."""
 REMEMBERED_SECONDS = 600
 
-Judged = tuple[str, float | None, bool]
+JudgedAnswer = tuple[str, float | None, bool]
 """Why an answer cannot be used ("" where it can), its score, and whether it is a label."""
 
 
 def known_answers(
     project: Project, sources: Sequence[Source], *, score: str, params: Mapping[str, Any]
-) -> dict[int, list[Judged]]:
+) -> dict[int, list[JudgedAnswer]]:
     """By the source what its answers for the sampled items are, of all sources for the same items; `score` is
     that of the first of `sources`, its backend's own if none is named.
     """
@@ -83,7 +83,7 @@ def _asked(source: Source) -> list[Any]:
 
 def _judged(
     source: Source, items: Sequence[Item], score: str, params: Mapping[str, Any], *, first: bool
-) -> Iterator[Judged]:
+) -> Iterator[JudgedAnswer]:
     backend, reader = backend_for(source), reader_of(source.project)
     chosen = first and bool(score)
     scored: Score = make_score(score if chosen else backend.default_score, params if chosen else {})

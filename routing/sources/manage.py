@@ -23,7 +23,7 @@ from routing.sources.backend_for import current_prompt, task_spec
 from routing.sources.backends import BACKENDS, Backend, Prompt, SourceContext, backend_class, open_backend
 from routing.sources.backends.params import Column
 from routing.sources.prices import cost_function_named, prices_as_stored, refuse_unknown_usage
-from routing.sources.prompt_versions import add_version, checked_prompt, is_new
+from routing.sources.prompt_versions import add_version, checked_prompt, is_new_version
 
 MAX_KEY = 4_000
 
@@ -96,13 +96,13 @@ def save_source(
         fingerprint = open_backend(backend, params, replace(context, served=source.served)).fingerprint()
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)  # one change of positions at a time
-        asked_anew = prompt is not None and is_new(source, prompt)
+        new_prompt = prompt is not None and is_new_version(source, prompt)
         changed = True
         if source is not None:
             source = Source.objects.select_for_update().get(pk=source.pk, project=project)
-            changed = asked_anew or (source.backend, source.params) != (backend, params)
+            changed = new_prompt or (source.backend, source.params) != (backend, params)
             if changed:
-                _refuse_in_use(source, fingerprint="" if asked_anew else fingerprint)
+                _refuse_in_use(source, fingerprint="" if new_prompt else fingerprint)
         if source is None:
             limits.refuse_more(
                 Source.objects.filter(project=project),
@@ -124,7 +124,7 @@ def save_source(
             target.position = position
         _check(target)
         target.save()
-        version = add_version(source=target, user=user, prompt=prompt) if prompt and asked_anew else None
+        version = add_version(source=target, user=user, prompt=prompt) if prompt and new_prompt else None
         audit.record(
             project=project,
             actor=user,
@@ -151,7 +151,7 @@ def save_prompt(*, source: Source, user: User, prompt: Prompt) -> Source:
     checked = checked_prompt(source.project, source.backend, prompt)
     with transaction.atomic():
         source = Source.objects.select_for_update().get(pk=source.pk)
-        if checked is not None and is_new(source, checked):
+        if checked is not None and is_new_version(source, checked):
             _refuse_in_use(source)
             version = add_version(source=source, user=user, prompt=checked)
             audit.record(

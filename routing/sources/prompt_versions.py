@@ -18,7 +18,7 @@ from routing.sources.prompts import Messages, check_prompt, default_prompt, prom
 HIDDEN = "[hidden until the run is analysed]"
 
 
-def prompted() -> frozenset[str]:
+def takes_prompt() -> frozenset[str]:
     """Backends that are asked with a prompt."""
     return backends_that(lambda backend: backend.prompted)
 
@@ -27,7 +27,7 @@ def checked_prompt(project: Project, backend: str, prompt: Prompt | None) -> Pro
     """The prompt as it can be stored. Raises InputError, `where` being the part that cannot be used."""
     if prompt is None:
         return None
-    if backend not in prompted():
+    if backend not in takes_prompt():
         raise InputError(
             _("A source of the kind %(backend)s is asked without a prompt.") % {"backend": backend},
             where="prompt",
@@ -37,7 +37,7 @@ def checked_prompt(project: Project, backend: str, prompt: Prompt | None) -> Pro
     return prompt
 
 
-def is_new(source: Source | None, prompt: Prompt) -> bool:
+def is_new_version(source: Source | None, prompt: Prompt) -> bool:
     """Whether the source is asked otherwise until now."""
     current = current_prompt(source) if source is not None and source.pk else None
     return current is None or replace(prompt, number=0) != replace(current, number=0)
@@ -69,7 +69,7 @@ def source_asked_otherwise(
         choices=now.choices if choices is None else tuple(choices),
     )
     rows = RunSource.objects.filter(
-        run__project=project, run__state__in=(*BUSY, State.ANALYSED), source__backend__in=prompted()
+        run__project=project, run__state__in=(*BUSY, State.ANALYSED), source__backend__in=takes_prompt()
     )
     for row in rows.select_related("run", "source").order_by("run_id", "position"):
         prompt = current_prompt(row.source)

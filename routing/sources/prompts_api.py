@@ -18,7 +18,7 @@ from annotation.jobs.serializers import JobBody, accepted
 from annotation.models import User
 from routing.models import Source
 from routing.sources.backends import Example, Prompt
-from routing.sources.prompt_versions import prompt_in_force, prompted
+from routing.sources.prompt_versions import prompt_in_force, takes_prompt
 from routing.sources.prompts import PRESETS
 from routing.sources.trials import newest_try, start_try
 
@@ -41,7 +41,7 @@ def prompt_from(sent: Any) -> Prompt | None:
 
 def prompt_content(source: Source) -> dict[str, Any] | None:
     """The prompt in force; its number is 0 where it is the default of the task type."""
-    return _content(prompt_in_force(source)) if source.backend in prompted() else None
+    return _content(prompt_in_force(source)) if source.backend in takes_prompt() else None
 
 
 class ExampleBody(serializers.Serializer[Any]):

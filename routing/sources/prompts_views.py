@@ -23,7 +23,7 @@ from routing.models import Source
 from routing.sources.backend_for import prompt_of, task_spec
 from routing.sources.backends import Example, Prompt
 from routing.sources.manage import run_in_use, save_prompt
-from routing.sources.prompt_versions import prompt_in_force, prompted, shown_to_model
+from routing.sources.prompt_versions import prompt_in_force, shown_to_model, takes_prompt
 from routing.sources.prompts import Messages, check_prompt, item_fields, placeholders
 from routing.sources.trials import ITEMS, newest_try, start_try, use_as_price
 
@@ -76,7 +76,7 @@ def source_prompt(request: ProjectRequest, source_id: int) -> HttpResponseBase:
     """A POST with `show` only shows the prompt filled in; without it the prompt is saved."""
     project = request.access.project
     source = get_object_or_404(Source, project=project, pk=source_id)
-    if source.backend not in prompted():
+    if source.backend not in takes_prompt():
         raise Http404("a source that is asked without a prompt")
     shown = _version(source, request.GET.get("version", "")) or prompt_in_force(source)
     form = PromptForm(request.POST or None, initial={"system": shown.system, "template": shown.template})
@@ -200,7 +200,7 @@ def source_try(request: ProjectRequest, source_id: int) -> HttpResponseBase:
         "progress": progress,
         "polls": polls,
         "count": ITEMS,
-        "prompted": source.backend in prompted(),
+        "prompted": source.backend in takes_prompt(),
         "step": "sources",
     }
     if request.htmx:

@@ -41,11 +41,11 @@ def _rotate(rows: QuerySet[Any], field: str, lost: list[str]) -> int:
     for row in rows.select_related("project").order_by("pk").iterator():
         stored = getattr(row, field)
         try:
-            anew = encrypt_anew(stored)
+            encrypted = encrypt_anew(stored)
         except InputError:
             name = f"webhook {row.pk}" if isinstance(row, Webhook) else row.name
             lost.append(f"{row.project.slug}/{name}")
             continue
         # Not over a key that somebody entered in the meantime, which is under the first key already.
-        rotated += rows.filter(**{"pk": row.pk, field: stored}).update(**{field: anew})
+        rotated += rows.filter(**{"pk": row.pk, field: stored}).update(**{field: encrypted})
     return rotated

@@ -29,7 +29,7 @@ from routing.sources.backend_for import context_of, current_prompt, task_spec
 from routing.sources.backends import Answer, Backend, BackendError, Prompt, backend_class
 from routing.sources.backends.base import digest, shortened
 from routing.sources.charging import Charge
-from routing.sources.prompt_versions import prompt_in_force, prompted, shown_to_model
+from routing.sources.prompt_versions import prompt_in_force, shown_to_model, takes_prompt
 from routing.sources.prompts import prompt_digest
 from routing.sources.score_fields import score_fields
 from routing.sources.storable import stored_reason
@@ -150,7 +150,7 @@ def backend_of(source: Source) -> Backend:
 
 def way_of_asking(source: Source) -> str:
     """A fingerprint of all that the project says of how the source is asked and its answers are read."""
-    prompt = current_prompt(source) if source.backend in prompted() else None
+    prompt = current_prompt(source) if source.backend in takes_prompt() else None
     return digest(
         backend=source.backend,
         params=source.params,
@@ -216,7 +216,7 @@ def reasons_of_try(tried: SourceTry) -> list[tuple[str, str]]:
 
 def _asked(source: Source, prompt: Prompt, item: Item) -> list[dict[str, str]]:
     """What was sent for the item, as far as it may be shown."""
-    if source.backend not in prompted():
+    if source.backend not in takes_prompt():
         return []
     chat = shown_to_model(source.project, prompt, item).as_chat()
     return [{"role": entry["role"], "content": entry["content"][:MAX_CHARACTERS]} for entry in chat]

@@ -23,7 +23,7 @@ from routing.core.scores import score_key
 from routing.models import ItemScore, Prediction, RunSource, Source, SourceTry
 from routing.sources.backend_for import backend_for
 from routing.sources.backends import backend_class
-from routing.sources.known_answers import LOOKED_AT, Judged, known_answers
+from routing.sources.known_answers import LOOKED_AT, JudgedAnswer, known_answers
 from routing.sources.storable import REASON, reason_columns, stored_reason
 from routing.sources.trials import any_hidden, reasons_of_try, way_of_asking
 from routing.visibility import output_is_open
@@ -44,7 +44,7 @@ WORDS: dict[str, Callable[[], str]] = {
 }
 
 
-def passed_on(*, first: bool) -> str:
+def where_unusable_go(*, first: bool) -> str:
     """Who labels an item for which the first model, or a later one, has no usable answer."""
     if first:
         return _(
@@ -54,9 +54,9 @@ def passed_on(*, first: bool) -> str:
     return _("Where a later model has no usable answer, the item goes to the one after it, or to people.")
 
 
-def all_passed_on() -> str:
+def where_all_unusable_go() -> str:
     """The same of whichever model it is."""
-    return f"{passed_on(first=True)} {passed_on(first=False)}"
+    return f"{where_unusable_go(first=True)} {where_unusable_go(first=False)}"
 
 
 @dataclass(frozen=True)
@@ -107,21 +107,21 @@ def known_labels(reader: ValueReader) -> frozenset[str]:
     return frozenset(map(_folded, reader.keys))
 
 
-def grouped(
+def group_reasons(
     reasons: Iterable[str], labels: Collection[str], *, examples: bool = True
 ) -> tuple[Unusable, ...]:
     """The kinds among `reasons`, the commonest first, each with up to `EXAMPLES` different examples."""
     counts: Counter[str] = Counter()
     seen: dict[str, dict[str, None]] = {}
     for reason in reasons:
-        code, example = kind_of(reason, labels)
+        code, example = kind_of_reason(reason, labels)
         counts[code] += 1
         if example and examples and len(shown := seen.setdefault(code, {})) < EXAMPLES:
             shown[example] = None
     return tuple(Unusable(code, count, tuple(seen.get(code, ()))) for code, count in counts.most_common())
 
 
-def kind_of(reason: str, labels: Collection[str]) -> tuple[str, str]:
+def kind_of_reason(reason: str, labels: Collection[str]) -> tuple[str, str]:
     """The kind of a reason, and the answer or score that it quotes, "" where it quotes none. Of one without a
     code that is known here the words are all there is.
     """
@@ -200,7 +200,7 @@ class Usability:
 
 
 @dataclass(frozen=True)
-class Looked:
+class SourcesUsability:
     """At all sources of a project. `nobody` is the share of items for which no source has a usable answer, as
     far as that is known before a model is asked.
     """
@@ -234,7 +234,7 @@ class _Seen:
     scores: Counter[float] = field(default_factory=Counter)
     labels: int = 0
 
-    def add_all(self, answers: Iterable[Judged]) -> "_Seen":
+    def add_all(self, answers: Iterable[JudgedAnswer]) -> "_Seen":
         for reason, score, is_label in answers:
             self.reasons.append(reason)
             self.labels += is_label
@@ -243,13 +243,13 @@ class _Seen:
         return self
 
 
-def look_at(
+def usability_of_sources(
     project: Project,
     sources: Sequence[Source],
     *,
     score: str = "",
     score_params: Mapping[str, Any] | None = None,
-) -> Looked:
+) -> SourcesUsability:
     """At `sources`, the project's in their order; `score` is that of the first one, its backend's own if
     none is named.
     """
@@ -265,7 +265,7 @@ def look_at(
             seen = _Seen(known_from, project.items.count()).add_all(known[source.pk])
         else:
             seen = _of_a_model(source, _key(source, score, params) if first else "")
-        reasons = grouped(filter(None, seen.reasons), spelled, examples=seen.basis in quotes)
+        reasons = group_reasons(filter(None, seen.reasons), spelled, examples=seen.basis in quotes)
         found.append(
             Usability(
                 source=source.name,
@@ -280,15 +280,15 @@ def look_at(
                 commonest=max(seen.scores.values(), default=0),
             )
         )
-    return Looked(tuple(found), _nobody(sources, known))
+    return SourcesUsability(tuple(found), _nobody(sources, known))
 
 
-def look_at_one(source: Source) -> Usability:
+def usability_of(source: Source) -> Usability:
     """The same of one source, at the place that it has."""
     sources = list(source.project.sources.order_by("position"))
     first = sources[0] == source
     # Before another one, a score is not asked for.
-    looked = look_at(source.project, [source] if first else [sources[0], source])
+    looked = usability_of_sources(source.project, [source] if first else [sources[0], source])
     return looked.sources[-1]
 
 
@@ -300,7 +300,7 @@ def _quotes(project: Project) -> frozenset[str]:
     return before | {"run"} if output_is_open(project) else before
 
 
-def _nobody(sources: Sequence[Source], known: Mapping[int, Sequence[Judged]]) -> Fraction:
+def _nobody(sources: Sequence[Source], known: Mapping[int, Sequence[JudgedAnswer]]) -> Fraction:
     """The share of the sampled items for which no source has a usable answer, as far as that is known."""
     if not sources or any(source.pk not in known for source in sources):
         return Fraction(0)

@@ -20,15 +20,22 @@ from routing.core_language import translated
 from routing.models import ModelPrice, Source
 from routing.sources.backends import backend_classes, backends_that
 from routing.sources.backends.uploaded.lines import OPENAI_BATCH, PREDICTIONS
-from routing.sources.forms import PeopleForm, SourceForm, SuggestedForm, charged, counted, price_text_field
+from routing.sources.forms import (
+    PeopleForm,
+    SourceForm,
+    SuggestedForm,
+    charge_in_words,
+    costs_with_prices,
+    price_text_field,
+)
 from routing.sources.manage import delete_source, move_source, save_source
 from routing.sources.prices import MOST_CHARACTERS, delete_price, save_price
-from routing.sources.prompt_versions import prompted
+from routing.sources.prompt_versions import takes_prompt
 from routing.sources.sent_answers import KIND, send_answers, sent_so_far, store_answers_file, takes_answers
 from routing.sources.suggested import add_suggested, not_offered, suggested_sources
 from routing.sources.trials import cost_of_tries
-from routing.sources.usability import Usability, look_at, look_at_one
-from routing.sources.warnings import in_words, warnings_of
+from routing.sources.usability import Usability, usability_of, usability_of_sources
+from routing.sources.warnings import usability_in_words, warnings_of
 
 
 @needs("sources.edit", "GET", "POST")
@@ -79,10 +86,10 @@ def _list(request: ProjectRequest, people: PeopleForm, suggested: SuggestedForm)
             "usable": _usable(project, rows),
             "backend_names": {name: declared.title for name, declared in backend_classes().items()},
             "described": {source.pk: _described(source) for source in rows},
-            "prompted": prompted(),
+            "prompted": takes_prompt(),
             "sent": backends_that(lambda backend: backend.known_from == "sent"),
             "asked": backends_that(lambda backend: not backend.known_from),
-            "charges": {source.pk: charged(source) for source in rows},
+            "charges": {source.pk: charge_in_words(source) for source in rows},
             "people": people,
             "suggested": suggested,
             "not_offered": not_offered(project),
@@ -95,7 +102,7 @@ def _list(request: ProjectRequest, people: PeopleForm, suggested: SuggestedForm)
 def _usable(project: Project, sources: Sequence[Source]) -> list[tuple[Usability, str]]:
     """How many of their answers can be used, with words; nothing where one of them cannot be opened now."""
     try:
-        return [(seen, in_words(seen)) for seen in look_at(project, sources).sources]
+        return [(seen, usability_in_words(seen)) for seen in usability_of_sources(project, sources).sources]
     except HypacError:
         return []
 
@@ -142,7 +149,7 @@ def _edit(request: ProjectRequest, source: Source | None) -> HttpResponseBase:
             messages.success(request, _("%(name)s is saved.") % {"name": saved.name})
             for warning in warnings_of(saved):
                 messages.warning(request, warning)
-            if source is None and saved.backend in prompted():
+            if source is None and saved.backend in takes_prompt():
                 return redirect("source_prompt", project.slug, saved.pk)
             if source is None and takes_answers(saved):
                 return redirect("source_predictions", project.slug, saved.pk)
@@ -161,10 +168,10 @@ def _edit(request: ProjectRequest, source: Source | None) -> HttpResponseBase:
 
 def _usable_of(source: Source) -> list[tuple[Usability, str]]:
     try:
-        seen = look_at_one(source)
+        seen = usability_of(source)
     except HypacError:
         return []
-    return [(seen, in_words(seen))]
+    return [(seen, usability_in_words(seen))]
 
 
 def _described(source: Source) -> str:
@@ -191,15 +198,16 @@ class PriceForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["cost_function"].choices = [(cost.name, translated(cost.title)) for cost in counted()]  # type: ignore[attr-defined]
-        for cost in counted():
+        titles = [(cost.name, translated(cost.title)) for cost in costs_with_prices()]
+        self.fields["cost_function"].choices = titles  # type: ignore[attr-defined]
+        for cost in costs_with_prices():
             for price in cost.prices:
                 self.fields[price.name] = price_text_field(price)
 
     def values(self) -> dict[str, Any]:
         """Arguments of `save_price`."""
         data = self.cleaned_data
-        names = [price.name for cost in counted(data["cost_function"]) for price in cost.prices]
+        names = [price.name for cost in costs_with_prices(data["cost_function"]) for price in cost.prices]
         prices = {name: data[name] for name in names if data[name]}
         return {"name": data["name"], "cost_function": data["cost_function"], "prices": prices}
 
@@ -212,7 +220,7 @@ class PriceForm(forms.Form):
                 "summary": translated(cost.summary),
                 "fields": [self[price.name] for price in cost.prices],
             }
-            for cost in counted()
+            for cost in costs_with_prices()
         ]
 
 
@@ -253,7 +261,7 @@ def _page(request: ProjectRequest, price: ModelPrice | None) -> HttpResponseBase
         request,
         "routing/sources/model_prices.html",
         {
-            "rows": [(row, charged(row), list(row.sources.all())) for row in rows],
+            "rows": [(row, charge_in_words(row), list(row.sources.all())) for row in rows],
             "form": form,
             "price": price,
             "step": "sources",

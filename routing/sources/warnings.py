@@ -13,17 +13,17 @@ from routing.sources.backend_for import backend_for
 from routing.sources.backends import backend_class
 from routing.sources.sent_answers import sent_so_far
 from routing.sources.usability import (
-    Looked,
+    SourcesUsability,
     Unusable,
     Usability,
-    all_passed_on,
-    look_at,
-    look_at_one,
-    passed_on,
+    usability_of,
+    usability_of_sources,
+    where_all_unusable_go,
+    where_unusable_go,
 )
 
 
-def in_words(seen: Usability) -> str:
+def usability_in_words(seen: Usability) -> str:
     """How many answers can be used, and why the others cannot; "" where nothing is known of them."""
     if not seen.looked_at:
         return ""
@@ -32,19 +32,19 @@ def in_words(seen: Usability) -> str:
 
 def unusable_in_words(seen: Usability) -> str:
     """The same; "" where every answer can be used and the score tells them apart."""
-    return in_words(seen) if seen.unusable or seen.hardly_orders else ""
+    return usability_in_words(seen) if seen.unusable or seen.hardly_orders else ""
 
 
-def kinds_in_words(reasons: Iterable[Unusable]) -> str:
+def reasons_in_words(reasons: Iterable[Unusable]) -> str:
     """The kinds of reasons with their counts, and the examples that may be shown."""
     return "; ".join(_kind(reason) for reason in reasons)
 
 
-def question(asking: Iterable[Usability]) -> str:
+def confirmation_question(asking: Iterable[Usability]) -> str:
     """What is to be confirmed before a run of these sources starts."""
     seen = list(asking)
-    then = all_passed_on() if any(one.unusable for one in seen) else ""
-    return " ".join(filter(None, [*map(in_words, seen), then]))
+    then = where_all_unusable_go() if any(one.unusable for one in seen) else ""
+    return " ".join(filter(None, [*map(usability_in_words, seen), then]))
 
 
 def _counted(seen: Usability) -> str:
@@ -53,7 +53,7 @@ def _counted(seen: Usability) -> str:
         "usable": f"{seen.usable:,}",
         "unusable": f"{seen.unusable:,}",
         "items": f"{seen.items:,}",
-        "why": kinds_in_words(seen.reasons),
+        "why": reasons_in_words(seen.reasons),
     }
     words = _some() if seen.unusable else _all()
     sampled = "sampled" if seen.sampled else ""
@@ -112,13 +112,13 @@ def _kind(reason: Unusable) -> str:
     return f"{reason.count:,} {reason.words}{f' ({shown})' if shown else ''}"
 
 
-def recorded_warnings(
-    project: Project, sources: Sequence[Source], looked: Looked | None = None
+def source_warnings(
+    project: Project, sources: Sequence[Source], looked: SourcesUsability | None = None
 ) -> tuple[str, ...]:
     """Sentences about `sources`, the cheapest place first, whose columns cannot serve; `looked` is what was
     seen of them, if that is known. No answer is told, so labels stay blind.
     """
-    looked = looked or look_at(project, sources)
+    looked = looked or usability_of_sources(project, sources)
     return tuple(
         warning
         for number, (source, seen) in enumerate(zip(sources, looked.sources, strict=True))
@@ -131,7 +131,7 @@ def warnings_of(source: Source) -> tuple[str, ...]:
     what it serves.
     """
     first = not source.project.sources.filter(position__lt=source.position).exists()
-    warnings = _warnings(source, look_at_one(source), first=first)
+    warnings = _warnings(source, usability_of(source), first=first)
     if backend_class(source.backend).lists_models and source.params.get("url") and not source.served:
         warnings.append(
             _(
@@ -171,7 +171,7 @@ def _of_columns(source: Source, seen: Usability, *, first: bool) -> list[str]:
                 "count": seen.looked_at,
                 "wanted": wanted,
                 "params": source.params["label_column"],
-                "then": passed_on(first=first),
+                "then": where_unusable_go(first=first),
             }
         )
     if first and not backend.fields:
@@ -180,7 +180,7 @@ def _of_columns(source: Source, seen: Usability, *, first: bool) -> list[str]:
                 "%(source)s comes first and names no column of confidences, uncertainties or "
                 "probabilities, by which its answers are routed: none of them can be used. %(then)s"
             )
-            % {"source": source.name, "then": passed_on(first=True)}
+            % {"source": source.name, "then": where_unusable_go(first=True)}
         )
     elif first and labelled and seen.looked_at and not seen.usable:
         warnings.append(
@@ -208,7 +208,7 @@ def _of_uploaded(source: Source, seen: Usability, *, first: bool) -> list[str]:
                 "missing": sent.missing,
                 "count": sent.items,
                 "revision": sent.revision,
-                "then": passed_on(first=first),
+                "then": where_unusable_go(first=first),
             }
         )
     if first and sent.answers and not seen.usable:
@@ -232,5 +232,5 @@ def _without_score(source: Source) -> list[str]:
             "its answers can be used. %(then)s Ask for the probabilities of its tokens, for several "
             "answers, or how sure it is."
         )
-        % {"source": source.name, "then": passed_on(first=True)}
+        % {"source": source.name, "then": where_unusable_go(first=True)}
     ]

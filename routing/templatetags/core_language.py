@@ -3,7 +3,7 @@
 from django import template
 
 from routing.core_language import translated
-from routing.sources.usability import Usability, advice, all_passed_on
+from routing.sources.usability import Usability, advice, where_all_unusable_go
 
 register = template.Library()
 
@@ -14,7 +14,7 @@ register.filter(translated)
 @register.simple_tag
 def where_unusable_goes() -> str:
     """Who labels the items for which a model, the first or a later one, has no usable answer."""
-    return all_passed_on()
+    return where_all_unusable_go()
 
 
 @register.filter

@@ -12,8 +12,8 @@ from routing.core.calibration import ObservedLosses, sorted_losses
 from routing.core.certify import certify_losses
 from routing.core.chain import build_chains, cut_slices, number_of_chains
 from routing.core.choices import choices
+from routing.core.outlook import outlook
 from routing.core.plan import PlanError, validate
-from routing.core.planner import outlook
 from routing.core.registry import UnknownNameError
 from routing.core.rules import RULES
 from routing.core.targets import TARGETS

@@ -12,9 +12,8 @@ from hypothesis import given, strategies as st
 
 from routing.core.arrays import Floats, Ints
 from routing.core.calibration import sorted_losses
-from routing.core.grid import TUPLES, ScoreGrid, score_grid
+from routing.core.grid import TUPLES, RangeArgmin, ScoreGrid, score_grid
 from routing.core.keys import Key, pack_thresholds
-from routing.core.range_argmin import RangeArgmin
 from routing.core.route import route
 from tests.core.worlds import plan_of
 

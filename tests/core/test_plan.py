@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
+from routing.core.outlook import outlook, smallest_n
 from routing.core.plan import Plan, PlanError, cost_warnings, default_pilot_size, validate
-from routing.core.planner import outlook, smallest_n
 from tests.core.worlds import plan_of
 
 

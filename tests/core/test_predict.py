@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 from scipy.optimize import minimize
 
-from routing.core.predict import RIDGE, isotonic, logistic
+from routing.core.pilot_losses import RIDGE, isotonic, logistic
 
 
 def test_isotonic_never_falls_and_pools_violators() -> None:

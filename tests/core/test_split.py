@@ -21,8 +21,8 @@ from routing.core.calibration import ObservedLosses, along, cumulative, sorted_l
 from routing.core.certify import certify_losses, select
 from routing.core.chain import Chain, cut_slices
 from routing.core.keys import Key, count_at_or_below, pack, pack_thresholds
+from routing.core.outlook import outlook, smallest_n
 from routing.core.plan import Plan
-from routing.core.planner import outlook, smallest_n
 from routing.core.rules.split_fixed_sequence import first_part
 from routing.core.sample_split import SampleSplit
 from routing.core.targets.dataset import two_levels

@@ -16,8 +16,8 @@ from routing.core.calibration_rows import CalibrationError
 from routing.core.certify import certify_losses, risk_path
 from routing.core.keys import pack_thresholds
 from routing.core.losses import make_loss
+from routing.core.outlook import outlook
 from routing.core.plan import Plan, PlanError, validate
-from routing.core.planner import outlook
 from routing.core.sampling import draw_calibration
 from tests.core.worlds import at, calibration_of, plan_of, policies
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from annotation.labelling import queue
 from annotation.models import Project
-from routing.core.right import MEANING, beside
+from routing.core.correctness import MEANING, meaning_of_right
 from routing.delivery.deliver import deliver
 from routing.runs.plan import outlook
 from routing.sources.manage import save_source
@@ -162,7 +162,7 @@ class TestResult:
         assert "What counts as right" in card
 
     def test_where_nothing_is_promised_they_are_spoken_of_all_the_same(self) -> None:
-        assert beside(certified=False) == MEANING
+        assert meaning_of_right(certified=False) == MEANING
 
     def test_one_difference_was_allowed(self, client_of: Any) -> None:
         world = make_world(200, error=(lambda u: 0.0, lambda u: 0.0))

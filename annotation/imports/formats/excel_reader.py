@@ -1,6 +1,8 @@
 """Reads one sheet of a workbook from standard input and writes its rows to standard output, one JSON text a
 line. Run as a program of its own, with a limit on its memory: the library unpacks a whole sheet at once, and
-one cell in its last corner makes that as large as any memory.
+one cell in its last corner makes that as large as any memory. Without more it aborts, and would take
+a web server or a worker along. openpyxl, which reads row by row, survives that, but takes 17 times as long
+(39 s in place of 2.3 s for 100,000 rows of ten cells) and reads only .xlsx.
 
 It imports nothing of this project, so that it starts fast. Arguments: the megabytes and the seconds of a
 processor that it may use, the characters of the longest row, and the sheet's name ("" for the first one).

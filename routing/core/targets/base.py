@@ -14,9 +14,9 @@ import numpy as np
 
 from routing.core.arrays import Bools, Floats
 from routing.core.bounds.base import Bound, Evidence, full_losses, recommended
+from routing.core.correctness import NOT_COUNTED
 from routing.core.exact import percent, plain
 from routing.core.messages import Message, say
-from routing.core.right import NOT_COUNTED
 from routing.core.rules.fixed_sequence import Verdict, prefix
 
 BLOCK = 16

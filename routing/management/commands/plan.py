@@ -15,7 +15,7 @@ from routing.runs.plan import Outlook, outlook
 from routing.runs.pool import has_new_items
 from routing.runs.start import start_run
 from routing.sources.api import usability_content
-from routing.sources.warnings import in_words
+from routing.sources.warnings import usability_in_words
 
 NUMBERS = ("epsilon", "alpha", "p", "split_share", "budget")
 TEXTS = ("p_column", "target", "rule", "bound", "loss", "score")
@@ -125,7 +125,10 @@ def _fields(options: dict[str, Any]) -> dict[str, Any]:
 
 def _lines(seen: Outlook) -> list[str]:
     return list(
-        filter(None, [seen.nearly_all, seen.sentence, *map(in_words, seen.looked.sources), *seen.warnings])
+        filter(
+            None,
+            [seen.nearly_all, seen.sentence, *map(usability_in_words, seen.looked.sources), *seen.warnings],
+        )
     )
 
 

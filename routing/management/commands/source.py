@@ -16,8 +16,8 @@ from routing.models import Source
 from routing.sources.api import usability_content
 from routing.sources.backends import Prompt
 from routing.sources.manage import backend_names, save_source
-from routing.sources.usability import look_at_one
-from routing.sources.warnings import in_words, warnings_of
+from routing.sources.usability import usability_of
+from routing.sources.warnings import usability_in_words, warnings_of
 
 SECRETS = frozenset({"api_key", "apikey", "authorization", "key", "password", "secret", "token"})
 
@@ -79,9 +79,9 @@ class Command(ScriptCommand):
                 api_key=key_of(options),
                 position=options["position"],
             )
-        warnings, seen = warnings_of(source), look_at_one(source)
+        warnings, seen = warnings_of(source), usability_of(source)
         content = {**_content(source), "usability": usability_content(seen), "warnings": warnings}
-        self.tell(content, "\n".join(filter(None, [_words(source), in_words(seen), *warnings])))
+        self.tell(content, "\n".join(filter(None, [_words(source), usability_in_words(seen), *warnings])))
 
 
 def _content(source: Source) -> dict[str, Any]:

@@ -319,7 +319,7 @@ def test_a_short_content_that_nobody_reads_leaves_the_connection_usable(client):
         assert server.connections == 1
 
 
-def test_without_a_status_it_stays_a_failure(client):
+def test_without_a_status_it_stays_a_failure():
     with RawServer(says(b"HTTP/1.1 2")) as server, pytest.raises(NetError) as caught:
-        client.request("GET", url_of(server), read_content=False)
+        GuardedClient(read_timeout=SHORT).request("GET", url_of(server), read_content=False)
     assert caught.value.permanent is False

@@ -14,7 +14,7 @@ from annotation.models import Comment, Job, WorkItem
 from annotation.permissions import access_to
 from routing.delivery.deliver import deliver
 from routing.items.table import item_rows
-from routing.overview.queries import overview
+from routing.overview.queries import read_overview
 from routing.runs.certify import analyse
 from routing.runs.route import route
 from testbed.factories import add_member, make_items, make_project
@@ -28,12 +28,12 @@ def test_the_overview_names_the_next_step_all_along_the_way():
     access = access_to(world.manager, world.project.slug)
 
     def step():
-        return overview(world.project, access).next_step.url_name
+        return read_overview(world.project, access).next_step.url_name
 
     assert step() == "plan"
     run = world.start(m=40)
     assert step() == ""
-    assert overview(world.project, access).active
+    assert read_overview(world.project, access).active
     world.do("prepare_run")
     assert step() == "annotate"
     world.finish()
@@ -50,7 +50,7 @@ def test_the_overview_names_the_next_step_all_along_the_way():
     run.refresh_from_db()
     deliver(run=run, user=world.manager)
     world.do("deliver_run")
-    view = overview(world.project, access)
+    view = read_overview(world.project, access)
     assert view.next_step.url_name == "deliveries"
     assert {stage.state for stage in view.stages} == {"done"}
     assert view.savings.final
@@ -59,14 +59,14 @@ def test_the_overview_names_the_next_step_all_along_the_way():
 
 def test_the_overview_of_an_empty_project_and_of_an_annotator():
     project = make_project()
-    owner = overview(project, access_to(project.created_by, project.slug))
+    owner = read_overview(project, access_to(project.created_by, project.slug))
     assert owner.next_step.url_name == "import_upload"
-    annotator = overview(project, access_to(add_member(project), project.slug))
+    annotator = read_overview(project, access_to(add_member(project), project.slug))
     assert annotator.next_step.url_name == ""
     assert annotator.spend == []
     assert annotator.savings is None
     make_items(project, 3)
-    assert overview(project, access_to(project.created_by, project.slug)).next_step.url_name == "sources"
+    assert read_overview(project, access_to(project.created_by, project.slug)).next_step.url_name == "sources"
 
 
 def test_the_run_page_shows_a_job_that_failed(client):
@@ -83,7 +83,7 @@ def test_the_overview_shows_a_job_that_failed():
     world = make_world(100)
     world.start(m=40)
     world.project.jobs.filter(kind="prepare_run").update(state=Job.State.FAILED, error="no power")
-    view = overview(world.project, access_to(world.manager, world.project.slug))
+    view = read_overview(world.project, access_to(world.manager, world.project.slug))
     assert view.failed_job.error == "no power"
     assert next(stage for stage in view.stages if stage.key == "predict").state == "failed"
     assert view.next_step.url_name == "job"
@@ -101,7 +101,7 @@ def test_people_at_work_are_named_with_their_pace_and_the_time_left(client):
     world.label(limit=10)
     annotator = world.annotators[1]
     assert queue.claim(project=world.project, user=annotator)
-    found = overview(world.project, access_to(world.manager, world.project.slug)).labelling
+    found = read_overview(world.project, access_to(world.manager, world.project.slug)).labelling
     assert found.last_hour == found.progress.done == 10
     # Ten labels in a moment are told as ten in a minute: less says nothing about a pace.
     assert found.per_hour == 600
@@ -125,7 +125,7 @@ def test_a_poll_reads_out_what_is_to_be_done_only_when_that_changes(client):
     world.start(m=40)
     client.force_login(world.manager)
     assert 'id="overview-told"' in page_of(client, world).content.decode()
-    view = overview(world.project, access_to(world.manager, world.project.slug))
+    view = read_overview(world.project, access_to(world.manager, world.project.slug))
     assert view.poll_seconds == 3
     part = page_of(client, world, query=f"?told={view.announced}", HX_Request="true")
     assert part.status_code == 200
@@ -135,7 +135,7 @@ def test_a_poll_reads_out_what_is_to_be_done_only_when_that_changes(client):
     part = page_of(client, world, query=f"?told={view.announced}", HX_Request="true").content.decode()
     assert 'hx-swap-oob="innerHTML:#overview-told"' in part
     assert "calibration items wait for a person" in part
-    view = overview(world.project, access_to(world.manager, world.project.slug))
+    view = read_overview(world.project, access_to(world.manager, world.project.slug))
     world.label(limit=1)
     part = page_of(client, world, query=f"?told={view.announced}", HX_Request="true").content.decode()
     assert "hx-swap-oob" not in part
@@ -147,12 +147,12 @@ def test_nothing_is_asked_for_again_while_everything_is_paused_or_waits_for_a_ma
     world.start(m=40)
     access = access_to(world.manager, world.project.slug)
     world.project.jobs.update(state=Job.State.PAUSED)
-    assert not overview(world.project, access).active
+    assert not read_overview(world.project, access).active
     world.project.jobs.update(state=Job.State.QUEUED)
     world.do("prepare_run")
-    assert overview(world.project, access).active
+    assert read_overview(world.project, access).active
     world.finish()
-    assert not overview(world.project, access).active
+    assert not read_overview(world.project, access).active
 
 
 def test_a_job_without_a_sign_of_life_says_what_to_do(client, settings):
@@ -186,7 +186,7 @@ def test_where_everybody_skipped_all_that_is_left_a_manager_decides_next(client)
     for user in (world.manager,):
         while task := queue.claim(project=world.project, user=user):
             queue.skip(user=user, work_item_id=task.work_item.pk, token=task.token, reason="unclear")
-    step = overview(world.project, access_to(world.manager, world.project.slug)).next_step
+    step = read_overview(world.project, access_to(world.manager, world.project.slug)).next_step
     assert (step.url_name, step.fragment) == ("overview", "stuck")
     client.force_login(world.manager)
     address = reverse("overview", args=[world.project.slug])
@@ -207,7 +207,7 @@ def test_a_poll_looks_neither_at_routes_nor_at_predictions():
     world.routed(m=40)
     access = access_to(world.manager, world.project.slug)
     with CaptureQueriesContext(connection) as queries:
-        view = overview(world.project, access)
+        view = read_overview(world.project, access)
     assert view.savings.net is not None
     assert view.savings.routing is None
     assert not [one["sql"] for one in queries if "routing_prediction" in one["sql"]]

@@ -12,8 +12,8 @@ from django.utils.translation import override
 
 from routing.core.certify import DEARER, _blanks
 from routing.core.messages import TEMPLATES, from_json, say, sentences, to_json
+from routing.core.outlook import outlook
 from routing.core.plan import Plan
-from routing.core.planner import outlook
 from routing.core.targets import TARGETS
 from routing.core.targets.base import Guarantee
 from routing.core_language import in_words, stored_in_words, translated

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import random
+from copy import deepcopy
 from datetime import timedelta
 from decimal import Decimal
 
@@ -26,6 +27,7 @@ from routing.runs.route import route
 from routing.runs.spending import paid_by, savings
 from testbed.factories import add_member
 from testbed.worlds import CHOICES, World, make_world
+from tests.conftest import Stored
 from tests.routing.runs.test_pipeline import delivered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
@@ -98,8 +100,22 @@ def analysed(world: World) -> Run:
     return run
 
 
-def routed(world: World) -> Run:
-    run = analysed(world)
+@pytest.fixture(scope="module")
+def _crowd(stored: Stored) -> tuple[World, Run]:
+    def make() -> tuple[World, Run]:
+        world = make_crowd()
+        return world, analysed(world)
+
+    return stored(make)
+
+
+@pytest.fixture
+def crowd(_crowd: tuple[World, Run], db: None) -> tuple[World, Run]:
+    """A crowd whose run is analysed, made once."""
+    return deepcopy(_crowd)
+
+
+def routed(world: World, run: Run) -> Run:
     route(run=run, user=world.manager)
     world.do("route_run")
     run.refresh_from_db()
@@ -184,9 +200,9 @@ def recounted(world: World, external_id: str) -> tuple[str, list[str], str]:
     return str(world.truth[external_id]), names, "adjudicated"
 
 
-def test_every_answer_is_paid_and_people_for_everything_counts_them() -> None:
-    world = make_crowd()
-    run = routed(world)
+def test_every_answer_is_paid_and_people_for_everything_counts_them(crowd: tuple[World, Run]) -> None:
+    world, run = crowd
+    routed(world, run)
     label(world, seed=6)
     decide(world)
     run.refresh_from_db()
@@ -223,9 +239,8 @@ def test_the_outlook_counts_answers_and_says_where_people_are_too_few() -> None:
     assert (one.answers, one.calibration_cost, one.people_only) == (None, 54 * 8, 150 * 8)
 
 
-def test_the_project_may_change_and_the_run_stays_as_it_was() -> None:
-    world = make_crowd()
-    run = analysed(world)
+def test_the_project_may_change_and_the_run_stays_as_it_was(crowd: tuple[World, Run]) -> None:
+    world, run = crowd
     update_project(project=world.project, user=world.manager, overlap=1, human_cost=Decimal(2))
     route(run=run, user=world.manager)
     world.do("route_run")
@@ -241,14 +256,14 @@ def test_without_overlap_a_certificate_says_nothing_of_it() -> None:
     document = json.loads(run.certificate.document)
     assert "overlap" not in document["provenance"]
     assert document["plan"]["costs"] == ["1", "8"]
-    assert not WorkItem.objects.filter(slot__gte=1).exists()
-    assert not Settlement.objects.exists()
+    of_it = {"batch__project": world.project}
+    assert not WorkItem.objects.filter(slot__gte=1, **of_it).exists()
+    assert not Settlement.objects.filter(**of_it).exists()
 
 
 class TestAfterTheLock:
-    def test_a_correction_that_leaves_the_record_breaks_nothing(self) -> None:
-        world = make_crowd()
-        run = analysed(world)
+    def test_a_correction_that_leaves_the_record_breaks_nothing(self, crowd: tuple[World, Run]) -> None:
+        world, run = crowd
         settlement = run.calibration_batch.settlements.filter(method="majority").first()
         labels = list(Label.objects.filter(item=settlement.item).order_by("work_item__slot"))
         same = [label for label in labels if label.value == settlement.value]
@@ -261,9 +276,9 @@ class TestAfterTheLock:
         assert run.invalid_reason == ""
 
     @pytest.mark.parametrize("which", ["calibration_batch", "routed_batch"])
-    def test_one_that_opens_an_item_again_leaves_it_blank(self, which) -> None:
-        world = make_crowd()
-        run = routed(world)
+    def test_one_that_opens_an_item_again_leaves_it_blank(self, which: str, crowd: tuple[World, Run]) -> None:
+        world, run = crowd
+        routed(world, run)
         label(world, seed=6)
         decide(world)
         batch = getattr(run, which)
@@ -285,9 +300,8 @@ class TestAfterTheLock:
         row = row_of(world, run, settlement.item)
         assert (row["label"], row["settled_by"]) == (settlement.value, "adjudicated")
 
-    def test_a_server_whose_clock_is_behind_cannot_change_a_record_unseen(self) -> None:
-        world = make_crowd()
-        run = analysed(world)
+    def test_a_server_whose_clock_is_behind_changes_no_record_unseen(self, crowd: tuple[World, Run]) -> None:
+        world, run = crowd
         batch = run.calibration_batch
         WorkBatch.objects.filter(pk=batch.pk).update(locked_at=timezone.now() + timedelta(hours=1))
         settlement = batch.settlements.filter(method="majority").first()
@@ -296,9 +310,8 @@ class TestAfterTheLock:
         run.refresh_from_db()
         assert settlement.item.external_id in run.invalid_reason
 
-    def test_a_single_answer_counts_as_before(self) -> None:
-        world = make_crowd()
-        run = analysed(world)
+    def test_a_single_answer_counts_as_before(self, crowd: tuple[World, Run]) -> None:
+        world, run = crowd
         several = WorkItem.objects.filter(slot=1).values("item")
         label = Label.objects.exclude(item__in=several).first()
         correct(world, label, next(name for name in CHOICES if name != label.value))
@@ -309,7 +322,7 @@ class TestAfterTheLock:
 class TestTheRest:
     def test_dawid_skene_settles_what_is_routed_and_completes_the_run(self) -> None:
         world = make_crowd(consensus="dawid_skene")
-        run = routed(world)
+        run = routed(world, analysed(world))
         assert not run.calibration_batch.settlements.filter(method="dawid_skene").exists()
         label(world, seed=6, wrong=0.6)
         run.refresh_from_db()

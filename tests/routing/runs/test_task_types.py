@@ -27,7 +27,7 @@ from routing.runs.certify import analyse
 from routing.runs.plan_options import NO_EMBEDDINGS, loss_of, losses_of_project, plan_options
 from routing.runs.route import route
 from routing.sources.manage import save_source
-from routing.sources.warnings import recorded_warnings
+from routing.sources.warnings import source_warnings
 from testbed.factories import add_member, make_project
 from testbed.scripted_server import Reply, Request, ScriptedServer
 from testbed.worlds import LONG, NUMBERS, SETS, World, make_world
@@ -116,7 +116,7 @@ def analyse_and_route(world: World, run: Run) -> None:
 def test_numbers_from_the_import_to_the_verified_delivery(tmp_path, settings):
     settings.MEDIA_ROOT = tmp_path / "media"
     world = imported_numbers(tmp_path)
-    assert not recorded_warnings(world.project, list(world.project.sources.order_by("position")))
+    assert not source_warnings(world.project, list(world.project.sources.order_by("position")))
     run = world.start()
     world.do("prepare_run")
     world.finish()
@@ -197,7 +197,7 @@ def test_items_are_found_by_one_of_several_labels_and_told_in_names():
 def test_a_column_without_numbers_is_told_before_anything_is_spent():
     world = make_world(30, answers=NUMBERS, change=lambda index, row: row.update(model2="about 3"))
     sources = list(world.project.sources.order_by("position"))
-    assert recorded_warnings(world.project, sources) == (
+    assert source_warnings(world.project, sources) == (
         "Model 2: none of the 30 items looked at has an answer that can be read in the column 'model2'. "
         "Where a later model has no usable answer, the item goes to the one after it, or to people.",
     )

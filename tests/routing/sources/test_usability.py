@@ -20,7 +20,7 @@ from routing.runs.start import start_run
 from routing.runs.usable_answers import accept_unusable
 from routing.sources import known_answers
 from routing.sources.manage import save_source
-from routing.sources.usability import kind_of, known_labels, look_at, look_at_one
+from routing.sources.usability import kind_of_reason, known_labels, usability_of, usability_of_sources
 from testbed.factories import make_items, make_project
 from testbed.worlds import make_world
 from tests.logged_in import client_of  # noqa: F401 - a fixture
@@ -85,7 +85,7 @@ def page_of(client: Client, name: str, *args: object, **fields: str) -> str:
 
 
 def test_what_cannot_be_used_is_counted_by_its_kind_with_examples(odd: tuple[Project, Client]) -> None:
-    seen = look_at_one(odd[0].sources.get())
+    seen = usability_of(odd[0].sources.get())
     assert (seen.looked_at, seen.items, seen.usable, seen.unusable) == (200, 200, 60, 140)
     assert {one.code: (one.count, one.examples) for one in seen.reasons} == {
         "unknown_label": (40, ("Shipping",)),
@@ -158,7 +158,7 @@ def test_a_source_of_which_every_answer_can_be_used_asks_nothing(tmp_path: Path,
 
 @pytest.mark.parametrize(("bad", "asks"), [(1, False), (20, False), (21, True)])
 def test_more_than_a_tenth_asks(bad: int, asks: bool) -> None:
-    assert look_at(*source_of(200, bad=bad)).sources[0].asks == asks
+    assert usability_of_sources(*source_of(200, bad=bad)).sources[0].asks == asks
 
 
 def source_of(count: int, *, bad: int = 0, score: str = "") -> tuple[Project, list[Source]]:
@@ -180,14 +180,14 @@ def source_of(count: int, *, bad: int = 0, score: str = "") -> tuple[Project, li
 
 
 def test_a_score_that_is_the_same_for_all_asks() -> None:
-    seen = look_at(*source_of(60, score="0.9")).sources[0]
+    seen = usability_of_sources(*source_of(60, score="0.9")).sources[0]
     assert (seen.score_values, seen.commonest, seen.asks) == (1, 60, True)
 
 
 def test_no_more_is_looked_at_than_so_many_items_spread_over_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_answers, "LOOKED_AT", 20)
     project, sources = source_of(100, bad=50)
-    seen = look_at(project, sources).sources[0]
+    seen = usability_of_sources(project, sources).sources[0]
     assert (seen.looked_at, seen.items, seen.sampled) == (20, 100, True)
     assert 8 <= seen.unusable <= 12
 
@@ -253,18 +253,23 @@ def test_the_reasons_that_answers_are_stored_with_are_known_by_their_kind() -> N
     """Those that readers and scores give. Of words without a code nothing is read out."""
     reader = reader_of(make_project(choices=["cat", "dog"]))
     labels = known_labels(reader)
-    assert kind_of(reader("Cat ")[1], labels) == ("nearly_a_label", "Cat ")
-    assert kind_of(reader("it's")[1], labels) == ("unknown_label", "it's")
-    assert kind_of(reader("  ")[1], labels)[0] == "no_answer"
+    assert kind_of_reason(reader("Cat ")[1], labels) == ("nearly_a_label", "Cat ")
+    assert kind_of_reason(reader("it's")[1], labels) == ("unknown_label", "it's")
+    assert kind_of_reason(reader("  ")[1], labels)[0] == "no_answer"
     number = reader_of(make_project(task_type="number", choices=[]))
-    assert kind_of(number("ten")[1], labels) == ("not_a_number", "ten")
-    assert kind_of("unknown label 'Cat '", labels) == ("other", "unknown label 'Cat '")
-    assert kind_of(Reason("the dog ate it", "of a later version"), labels) == ("other", "the dog ate it")
+    assert kind_of_reason(number("ten")[1], labels) == ("not_a_number", "ten")
+    assert kind_of_reason("unknown label 'Cat '", labels) == ("other", "unknown label 'Cat '")
+    assert kind_of_reason(Reason("the dog ate it", "of a later version"), labels) == (
+        "other",
+        "the dog ate it",
+    )
     scored = make_score("recorded")
-    assert kind_of(scored({"confidence": ""}).reason, labels)[0] == "score_missing"
-    assert kind_of(scored({"confidence": "1.5"}).reason, labels) == ("score_outside", "1.5")
-    assert kind_of(scored({"confidence": "87 %"}).reason, labels) == ("score_no_number", "87 %")
-    assert kind_of(scored({"confidence": "1", "finish_reason": "length"}).reason, labels)[0] == "cut_off"
+    assert kind_of_reason(scored({"confidence": ""}).reason, labels)[0] == "score_missing"
+    assert kind_of_reason(scored({"confidence": "1.5"}).reason, labels) == ("score_outside", "1.5")
+    assert kind_of_reason(scored({"confidence": "87 %"}).reason, labels) == ("score_no_number", "87 %")
+    assert (
+        kind_of_reason(scored({"confidence": "1", "finish_reason": "length"}).reason, labels)[0] == "cut_off"
+    )
 
 
 def test_accepting_is_refused_where_nothing_waits_for_it() -> None:

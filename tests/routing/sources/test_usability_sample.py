@@ -15,8 +15,8 @@ from routing.models import Certificate, ItemScore, Prediction, Run, Source
 from routing.runs import start
 from routing.runs.plan import outlook
 from routing.sources import usability
-from routing.sources.usability import look_at, look_at_one
-from routing.sources.warnings import in_words
+from routing.sources.usability import usability_of, usability_of_sources
+from routing.sources.warnings import usability_in_words
 from testbed.factories import add_member, make_items
 from testbed.worlds import make_world
 from tests.logged_in import client_of  # noqa: F401 - a fixture
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 def asked_of(project: Project, sources: list[Source]) -> list[str]:
     """The statements that read imported data."""
     with CaptureQueriesContext(connection) as queries:
-        look_at(project, sources)
+        usability_of_sources(project, sources)
     return [query["sql"] for query in queries if '."data"' in query["sql"]]
 
 
@@ -46,7 +46,7 @@ def test_of_long_cells_so_many_are_read_as_a_page_may_have_characters(monkeypatc
     for number in range(40):
         make_items(project, 1, data={"guess": "x" * 1_000 if number % 4 else "cat", "sure": "0.5"})
     monkeypatch.setattr(limits, "PAGE_CHARACTERS", 10_000)
-    seen = look_at(project, sources).sources[0]
+    seen = usability_of_sources(project, sources).sources[0]
     assert (seen.looked_at, seen.items, seen.sampled) == (10, 40, True)
 
 
@@ -55,23 +55,23 @@ def test_a_name_of_a_column_is_taken_as_it_is() -> None:
     make_items(project, 5, data={'a"b': "cat", "2": "0.5"})
     source.params = {"label_column": 'a"b', "confidence_column": "2"}
     source.save()
-    assert look_at_one(source).usable == 5
+    assert usability_of(source).usable == 5
 
 
 def test_what_was_seen_is_remembered_until_items_columns_or_labels_change() -> None:
     project, sources = source_of(20, bad=10)
-    assert look_at(project, sources).sources[0].unusable == 10
+    assert usability_of_sources(project, sources).sources[0].unusable == 10
     assert asked_of(project, sources) == []
     make_items(project, 1, data={"guess": "bird", "sure": "0.5"})
-    assert look_at(project, sources).sources[0].unusable == 11
+    assert usability_of_sources(project, sources).sources[0].unusable == 11
     set_choices(
         project=project,
         user=project.created_by,
         choices=[*(ChoiceSpec(c.name, key=c.key) for c in project.choices.all()), ChoiceSpec("bird")],
     )
-    assert look_at(project, sources).sources[0].unusable == 0
+    assert usability_of_sources(project, sources).sources[0].unusable == 0
     sources[0].params = {"label_column": "sure", "confidence_column": "sure"}
-    assert look_at(project, sources).sources[0].unusable == 21
+    assert usability_of_sources(project, sources).sources[0].unusable == 21
 
 
 def test_one_outlook_reads_the_items_once() -> None:
@@ -109,30 +109,33 @@ class TestOfARun:
         return asked_in_a_run(make_world(60))
 
     def test_values_of_another_score_do_not_count(self, source: Source) -> None:
-        before = look_at_one(source)
+        before = usability_of(source)
         assert (before.basis, before.looked_at, before.unusable) == ("run", 60, 0)
         ItemScore.objects.bulk_create(
             ItemScore(prediction=row, name="another", value=1, reason="the confidence is missing")
             for row in Prediction.objects.filter(source=source)
         )
-        assert look_at_one(source) == before
-        assert look_at(source.project, [source], score="another").sources[0].unusable == 60
+        assert usability_of(source) == before
+        assert usability_of_sources(source.project, [source], score="another").sources[0].unusable == 60
 
     def test_without_values_of_the_score_the_answers_alone_count(self, source: Source) -> None:
-        seen = look_at(source.project, [source], score="never computed").sources[0]
+        seen = usability_of_sources(source.project, [source], score="never computed").sources[0]
         assert (seen.looked_at, seen.unusable, seen.score_values) == (60, 0, None)
 
     def test_it_says_where_the_answers_are_from_also_where_all_can_be_used(self, source: Source) -> None:
-        assert "all 60 answers in its newest run can be used." in in_words(look_at_one(source))
+        assert "all 60 answers in its newest run can be used." in usability_in_words(usability_of(source))
 
     def test_of_many_it_says_so_and_looks_at_stretches_of_all(self, monkeypatch: Any) -> None:
         world = make_world(60)
         say(world.project.items.order_by("-position")[:6], model1="bird")
         source = asked_in_a_run(world)
         monkeypatch.setattr(usability, "LOOKED_AT", 20)
-        seen = look_at_one(source)
+        seen = usability_of(source)
         assert (seen.looked_at, seen.items, seen.unusable) == (20, 60, 2)
-        assert "of 20 answers looked at, spread over the 60 in its newest run, 2 cannot" in in_words(seen)
+        assert (
+            "of 20 answers looked at, spread over the 60 in its newest run, 2 cannot"
+            in usability_in_words(seen)
+        )
 
 
 class TestAccepting:
@@ -146,7 +149,9 @@ class TestAccepting:
         project, _sources = source_of(60, bad=10)
         depths = []
         monkeypatch.setattr(
-            start, "look_at", lambda *a, **k: depths.append(len(connection.savepoint_ids)) or look_at(*a, **k)
+            start,
+            "look_at",
+            lambda *a, **k: depths.append(len(connection.savepoint_ids)) or usability_of_sources(*a, **k),
         )
         outside = len(connection.savepoint_ids)
         start.start_run(project=project, user=project.created_by, accept_unusable=True, **{**PLAN, "m": 40})
@@ -196,5 +201,5 @@ class TestBlind:
         if state == "cancelled":
             Certificate.objects.all().delete()
         Run.objects.update(state=state)
-        [reason] = look_at_one(source).reasons
+        [reason] = usability_of(source).reasons
         assert (reason.code, reason.examples) == ("unknown_label", quoted)

@@ -22,7 +22,7 @@ MEANING = gettext_noop(
 """The long form, beside a short one."""
 
 
-def beside(*, certified: bool, version: int = SAYS_WHAT_IS_RIGHT) -> str:
+def meaning_of_right(*, certified: bool, version: int = SAYS_WHAT_IS_RIGHT) -> str:
     """What a certificate of this version leaves open, without what it says itself."""
     return RIGHT if certified and version >= SAYS_WHAT_IS_RIGHT else MEANING
 

@@ -54,7 +54,7 @@ def cancelled(world: World) -> None:
     cancel_run(run=run, user=world.manager)
 
 
-def asked_anew(world: World) -> Run:
+def run_asking_again(world: World) -> Run:
     """A run that asks about some of the items that were answered about, and not about others."""
     run = world.start(m=20)
     world.do("prepare_run")
@@ -96,7 +96,7 @@ ALL = {
 def test_nobody_reads_it_while_the_new_run_is_open_whether_or_not_it_asks(world, reviewer) -> None:
     cancelled(world)
     assert seen(world, reviewer) == ALL
-    run = asked_anew(world)
+    run = run_asking_again(world)
     assert queue.claim(project=world.project, user=reviewer) is not None
     for user in (reviewer, world.manager):
         assert seen(world, user) == dict.fromkeys(ALL, 0)
@@ -118,7 +118,7 @@ def test_nor_in_the_administration(world) -> None:
 
     models = ("label", "comment", "skip")
     assert [listed(model) for model in models] == [GIVEN, 1, 1]
-    asked_anew(world)
+    run_asking_again(world)
     assert [listed(model) for model in models] == [0, 0, 0]
 
 
@@ -142,7 +142,7 @@ def test_what_people_differ_about_elsewhere_waits_until_the_run_is_analysed(worl
     differ(world, "cat", "dog")
     assert disagreements(world.project, reviewer).count() == GIVEN
     assert agreement(world.project).used == GIVEN
-    run = asked_anew(world)
+    run = run_asking_again(world)
     assert not disagreements(world.project, reviewer).exists()
     assert agreement(world.project).used == 0
     # Those of the run itself are to be decided before its analysis.
