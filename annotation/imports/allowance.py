@@ -56,9 +56,9 @@ class Deadline(NamedTuple):
 
 
 class InTime(io.BufferedReader):
-    """A file that gives nothing more once its deadline has passed, but raises ImportLimitError, whoever reads from
-    it: what is compressed in it is unpacked from what it gives. It does not close the file, which is the
-    caller's.
+    """A file that gives nothing more once its deadline has passed, but raises ImportLimitError, whoever reads
+    from it: what is compressed in it is unpacked from what it gives. It does not close the file, which is
+    the caller's.
     """
 
     def __init__(self, file: IO[bytes], deadline: Deadline, where: str) -> None:
@@ -135,8 +135,8 @@ def check_time(file: Any) -> None:
 
 class Allowance:
     """What may still come of one file of `uploaded` bytes. `spent` is what earlier attempts of an import have
-    stored of it, and grows with each row: characters, those of names of columns included, and some for each row
-    and cell.
+    stored of it, and grows with each row: characters, those of names of columns included, and some for each
+    row and cell.
 
     Raises ImportLimitError, with the row, where a limit is passed.
     """

@@ -196,8 +196,8 @@ def stream_of(
     file: IO[bytes], split: _Split, where: str, most: int, *, timed: Any = None
 ) -> "Iterator[pa.RecordBatch]":
     """The batches of one Arrow stream, none of more than `most` bytes. Raises InputError where it is damaged,
-    or made to fill a memory, and ImportLimitError where there is no time left to read `timed`, the file that it
-    is unpacked from.
+    or made to fill a memory, and ImportLimitError where there is no time left to read `timed`, the file that
+    it is unpacked from.
     """
     import pyarrow as pa
 
