@@ -11,8 +11,9 @@ LABEL_STUDIO_VERSION := 1.23.2
 PYTEST := $(BIN)/python -m pytest
 # As many processes as there are cores; PYTEST_ARGS="-n 0" takes one.
 PARALLEL := -n auto --maxprocesses=8 --dist=worksteal
-# What the edit loop leaves out, unopened: servers and browsers.
+# What has commands of its own, `make test-browser` and `make test-services`.
 WITH_SERVERS := tests/browser tests/client tests/services
+WITHOUT_SERVERS := $(WITH_SERVERS:%=--ignore=%)
 NOT_ALONE := not slow and not llm and not label_studio
 
 # Options to pass on: make demo DEMO_ARGS=--exit, make test PYTEST_ARGS="-k queue", make serve SERVE_ARGS="..."
@@ -134,10 +135,10 @@ serve: $(VENV)/.installed ## Start the web server, the worker and the reconciler
 # --- Tests ------------------------------------------------------------------------------------------------------
 
 quick: setup ## Run what is fast, in a minute: no browser, no servers, nothing costly
-	@$(PYTEST) $(PARALLEL) $(WITH_SERVERS:%=--ignore=%) -m "not costly and $(NOT_ALONE)" -q $(PYTEST_ARGS)
+	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) -m "not costly and $(NOT_ALONE)" -q $(PYTEST_ARGS)
 
-test: setup ## Run the tests (browser, PostgreSQL and Redis where they are installed)
-	@$(PYTEST) $(PARALLEL) $(PYTEST_ARGS)
+test: setup ## Run the tests; those with browsers and servers have commands of their own
+	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) $(PYTEST_ARGS)
 
 test-slow: setup ## Run the long simulations and load tests
 	@$(PYTEST) $(PARALLEL) -m slow $(PYTEST_ARGS)
@@ -145,8 +146,8 @@ test-slow: setup ## Run the long simulations and load tests
 test-browser: setup ## Run the browser tests; a missing Chromium is a failure
 	@HYPAC_TEST_REQUIRE=browser $(PYTEST) $(PARALLEL) tests/browser $(PYTEST_ARGS)
 
-test-services: setup ## Run the service tests, then those about the database on a PostgreSQL of its own
-	@HYPAC_TEST_REQUIRE=postgres,redis $(PYTEST) $(PARALLEL) tests/services $(PYTEST_ARGS)
+test-services: setup ## Run the tests with servers, then those about the database on a PostgreSQL of its own
+	@HYPAC_TEST_REQUIRE=postgres,redis $(PYTEST) $(PARALLEL) tests/client tests/services $(PYTEST_ARGS)
 	@$(MAKE) --no-print-directory test-postgres
 
 test-postgres: setup ## Run the tests about the database on a PostgreSQL of its own

@@ -6,7 +6,7 @@ The threshold policies of the paper are cascades in which all stages look at the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -52,11 +52,15 @@ class Decision:
         Each with a source among ``models``.
     pilot : bool
         Whether the models ran on the pilot.
+    labelled : (n,) or None
+        Of a method that chooses by itself what people label: the items that it asked about.  None: those of
+        the calibration set.
     """
 
     models: tuple[int, ...]
     stages: tuple[Stage, ...]
     pilot: bool = False
+    labelled: Ints | None = field(default=None, compare=False)
 
     @classmethod
     def of_thresholds(cls, thresholds: Thresholds, *, pilot: bool = False) -> Decision:

@@ -265,6 +265,10 @@ def rule_titles() -> dict[str, str]:
         "pac_labeling_2": _("PAC labeling with the second model"),
         "cse": _("Cascaded selective evaluation"),
         "coannotating": _("CoAnnotating"),
+        "bargain_1": _("BARGAIN with the first model"),
+        "bargain_2": _("BARGAIN with the second model"),
+        "lotus_1": _("LOTUS cascade with the first model"),
+        "lotus_2": _("LOTUS cascade with the second model"),
         "best_single_model": _("Best single model"),
         "people_only": _("People only"),
     }

@@ -28,6 +28,7 @@ def sample(size: int, *, seed: int, models: int = 2, ties: int | None = None, sh
         loss_bound=1.0,
         binary=True,
         constant_p=True,
+        pool_size=size,
     )
 
 
@@ -152,6 +153,16 @@ def test_people_only_pays_no_model() -> None:
         ("cse", (True, True), False, True, "loss of 0 or 1"),
         ("cse", (True, True), True, False, "one probability of asking"),
         ("best_single_model", (), True, True, "needs a model"),
+        *(
+            case
+            for name in ("bargain", "lotus")
+            for case in (
+                (f"{name}_2", (True,), True, True, "needs 2 models; the table has 1"),
+                (f"{name}_2", (True, False), True, True, "conf2 or u2"),
+                (f"{name}_1", (True,), False, True, "right and wrong answers"),
+                (f"{name}_1", (True,), True, False, "one probability of asking"),
+            )
+        ),
     ],
 )
 def test_what_a_baseline_cannot_do_is_said(

@@ -115,7 +115,8 @@ def test_a_later_model_is_limited_on_its_own_score():
 
 def test_without_own_scores_of_later_models_some_are_refused():
     rows = found(make([("b", "a")] * 10, ["a"] * 10, costs=(1, 2, 8)))
-    assert {name for name, row in rows.items() if row.refusal} == {"pac_labeling_2", "cse"}
+    needy = {"pac_labeling_2", "cse", "bargain_2", "lotus_2"}
+    assert {name for name, row in rows.items() if row.refusal} == needy
     assert "own score" in rows["cse"].refusal
 
 
@@ -130,3 +131,14 @@ def test_where_probabilities_vary_errors_are_weighted():
     mean, variance = 2 / 40, (4 / 40) - (2 / 40) ** 2
     assert mean < row.upper_bound < mean + 2.2 * np.sqrt(variance / 39)
     assert found(sample)["cse"].refusal
+
+
+def test_what_would_choose_its_own_labels_makes_do_with_those_of_the_run():
+    right = found(make([("a",)] * 50, ["a"] * 50))["bargain_1"]
+    assert right.limits == (0.98,)  # the last of fifty
+    assert "for which that promise does not hold" in right.sentence
+    assert not right.holds_level
+    assert right.upper_bound is not None
+    assert 0 < right.upper_bound < 0.2
+    assert found(make([("b",)] * 50, ["a"] * 50))["bargain_1"].limits == (None,)
+    assert found(make([("a",)] * 6, ["a"] * 6))["bargain_1"].limits == (None,)  # labels run out

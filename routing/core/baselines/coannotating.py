@@ -29,6 +29,7 @@ class CoAnnotating:
     name: str = "coannotating"
     bound: str = ""
     holds_level: bool = False
+    own_sample: bool = False
     summary: ClassVar[Message] = say("baseline.coannotating")
 
     def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> Message | None:

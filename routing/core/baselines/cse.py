@@ -30,6 +30,7 @@ class CascadedSelectiveEvaluation:
     name: str = "cse"
     bound: str = "binomial"
     holds_level: bool = False
+    own_sample: bool = False
     summary: ClassVar[Message] = say("baseline.cse")
 
     def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> Message | None:

@@ -119,6 +119,7 @@ class Sample:
             loss_bound=function.bound,
             binary=function.binary,
             constant_p=plan.constant_p,
+            pool_size=plan.pool_size,
         )
         return cls(plan, labelled, calibration.v[kept], usable, scored, partly)
 
@@ -163,7 +164,9 @@ def compare_baselines(sample: Sample) -> Iterator[Observed]:
         decision = sample.decide(baseline, sample.plan.epsilon)
         losses, saving = sample.outcome(decision)
         limits, everything = _limits(decision, sample.plan.sources - 1)
-        holds = baseline.holds_level
+        # What a method promises that chooses what people label does not pass on to the labels of a run.
+        holds = baseline.holds_level and not baseline.own_sample
+        lost = say("baseline.not_its_labels" if baseline.own_sample else "baseline.not_held")
         yield Observed(
             rule=baseline.name,
             bound=baseline.bound,
@@ -174,7 +177,7 @@ def compare_baselines(sample: Sample) -> Iterator[Observed]:
             observed_errors=float(losses.sum()),
             upper_bound=0.0 if holds else _upper(sample, baseline.bound, losses),
             holds_level=holds,
-            said=(baseline.summary, *([] if holds else [say("baseline.not_held")])),
+            said=(baseline.summary, *([] if holds else [lost])),
         )
 
 
@@ -206,6 +209,7 @@ def _upper(sample: Sample, bound: str, losses: Floats) -> float | None:
         weighted=None if labelled.constant_p else np.array([weighted.sum()]),
         weighted_squares=None if labelled.constant_p else np.array([(weighted**2).sum()]),
         p_min=None if sample.plan.p_min is None else Fraction(sample.plan.p_min),
+        rows=lambda first, last: losses[None, :],
     )
     upper = BOUNDS.get(bound).upper(evidence, float(sample.plan.alpha), target="population")
     return float(upper[0])
@@ -232,6 +236,9 @@ def _losses(rows: Sequence[CalibrationRow], plan: Plan) -> tuple[Floats, Floats,
 
 
 SAYS = {
+    "baseline.not_its_labels": gettext_noop(
+        "Here it was given the labels of this run, for which that promise does not hold."
+    ),
     "baseline.not_held": gettext_noop(
         "It does not hold the stated level for the error of what is delivered."
     ),

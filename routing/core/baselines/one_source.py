@@ -19,6 +19,7 @@ class PeopleOnly:
     name: str = "people_only"
     bound: str = ""
     holds_level: bool = True
+    own_sample: bool = False
     summary: ClassVar[Message] = say("baseline.people_only")
 
     def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> Message | None:
@@ -35,6 +36,7 @@ class BestSingleModel:
     name: str = "best_single_model"
     bound: str = ""
     holds_level: bool = False
+    own_sample: bool = False
     summary: ClassVar[Message] = say("baseline.best_single_model")
 
     def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> Message | None:

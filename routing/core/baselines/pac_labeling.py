@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from routing.core.baselines.base import Labelled
+from routing.core.baselines.base import Labelled, missing_score
 from routing.core.bounds import BOUNDS, Evidence
 from routing.core.cascade import NO_TIES, Decision, Stage
 from routing.core.messages import Message, declare, gettext_noop, say
@@ -26,17 +26,14 @@ class PacLabeling:
     model: int
     bound: str = "clt"
     holds_level: bool = False
+    own_sample: bool = False
 
     @property
     def summary(self) -> Message:
         return say("baseline.pac_labeling", model=self.model + 1)
 
     def refusal(self, *, scored: tuple[bool, ...], binary: bool, constant_p: bool) -> Message | None:
-        if self.model >= len(scored):
-            return say("baseline.needs_models", baseline=self.name, models=self.model + 1, there=len(scored))
-        if not scored[self.model]:
-            return say("baseline.own_score_missing", baseline=self.name, model=self.model + 1)
-        return None
+        return missing_score(self.name, self.model, scored)
 
     def decide(self, sample: Labelled, *, epsilon: float, alpha: float) -> Decision:
         score = sample.u[:, self.model]
@@ -66,10 +63,5 @@ SAYS = {
     "baseline.pac_labeling": gettext_noop(
         "Model %(model)s labels where its own score is below one threshold, else people."
     ),
-    "baseline.own_score_missing": gettext_noop(
-        "'%(baseline)s' needs a score of model %(model)s itself, and the table has none (a column "
-        "conf%(model)s or u%(model)s)"
-    ),
-    "baseline.needs_models": gettext_noop("'%(baseline)s' needs %(models)s models; the table has %(there)s"),
 }
 declare(SAYS)

@@ -33,7 +33,7 @@ class Measured:
         The paper's cost saving, over the items not asked for calibration, and 1 - everything really paid / N
         c_h.
     human_labels : int
-        Labels that people gave, calibration included, each item once.
+        Labels that people gave, those behind the decision included, each item once.
     """
 
     error: float
@@ -67,13 +67,13 @@ def measure(split: Split, decision: Decision, terms: Terms) -> Measured:
     nominal, ran = decision.apply(split.table.u, split.v)
     rows = np.arange(table.size)
     loss = table.final_loss[rows, nominal]
-    asked = split.asked_items
+    asked = split.asked_items if decision.labelled is None else decision.labelled
     total = float(loss.sum())
     if terms.target == "dataset":
         total -= float(loss[asked].sum())
-    outside = split.outside
     mask = np.zeros(table.size, dtype=np.bool_)
     mask[asked] = True
+    outside = split.outside if decision.labelled is None else ~mask
     needed = _tried(table, nominal, ran)
     needed[mask, :] = True
     if decision.pilot:
@@ -103,9 +103,10 @@ def measure_deployment(split: Split, decision: Decision, deployment: Deployment,
     needed = _tried(table, nominal, ran)
     before = np.zeros((own.size, own.models + 1), dtype=np.bool_)
     scores = {stage.score for stage in decision.stages}
+    scored = split.drawn if decision.labelled is None else slice(None)
     for place, model in enumerate(decision.models):
-        before[split.drawn, place] = model in scores
-    before[split.asked_items, :] = True
+        before[scored, place] = model in scores
+    before[split.asked_items if decision.labelled is None else decision.labelled, :] = True
     if decision.pilot:
         before[split.pilot_items(terms.target, terms.pilot_size), :-1] = True
     people = table.costs[:, -1]

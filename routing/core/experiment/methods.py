@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
-from routing.core.arrays import Bools
+from routing.core.arrays import Bools, Floats, Ints
 from routing.core.baselines import BASELINES, Baseline, Labelled
 from routing.core.bins import Bins
 from routing.core.bounds import BOUNDS
@@ -33,8 +33,8 @@ class Method(Protocol):
     @property
     def name(self) -> str: ...
 
-    @property
-    def holds_level(self) -> bool: ...
+    def holds_level(self, target: str) -> bool:
+        """Whether it keeps P(error > epsilon) <= alpha, by proof."""
 
     def bounds(self, requested: tuple[str, ...]) -> tuple[str, ...]:
         """Names of the bounds to run it with; "" stands for the default of the target."""
@@ -50,7 +50,9 @@ class Certifying:
     """A rule that holds its level: chains fixed without the draw, tested on it."""
 
     name: str
-    holds_level: bool = True
+
+    def holds_level(self, target: str) -> bool:
+        return True
 
     def bounds(self, requested: tuple[str, ...]) -> tuple[str, ...]:
         return requested or ("",)
@@ -96,7 +98,9 @@ class OfThePaper:
     """`pointwise_argmin` or `lexicographic`: for comparison, does not hold its level."""
 
     name: str
-    holds_level: bool = False
+
+    def holds_level(self, target: str) -> bool:
+        return False
 
     def bounds(self, requested: tuple[str, ...]) -> tuple[str, ...]:
         return requested or (PAPER_BOUND,)
@@ -131,9 +135,9 @@ class FromLiterature:
     def name(self) -> str:
         return self.baseline.name
 
-    @property
-    def holds_level(self) -> bool:
-        return self.baseline.holds_level
+    def holds_level(self, target: str) -> bool:
+        """What is promised from labels of its own choice holds for the pool that it chose from."""
+        return self.baseline.holds_level and not (self.baseline.own_sample and target == "population")
 
     def bounds(self, requested: tuple[str, ...]) -> tuple[str, ...]:
         """Its own, whatever is asked for."""
@@ -144,25 +148,39 @@ class FromLiterature:
         return "" if refusal is None else str(refusal)
 
     def decide(self, split: Split, plan: Plan) -> Decision:
-        sample = split.once("labelled", lambda: _labelled(split))
-        return split.once(
-            (self.name, plan.epsilon),
-            lambda: self.baseline.decide(sample, epsilon=float(plan.epsilon), alpha=float(plan.alpha)),
-        )
+        return split.once((self.name, plan.epsilon), lambda: self._decide(split, plan))
+
+    def _decide(self, split: Split, plan: Plan) -> Decision:
+        own = self.baseline.own_sample
+        sample = split.once(("labelled", own), lambda: _everything(split) if own else _drawn(split))
+        decision = self.baseline.decide(sample, epsilon=float(plan.epsilon), alpha=float(plan.alpha))
+        rows = decision.labelled
+        return decision if rows is None else replace(decision, labelled=split.shuffled[rows])
 
 
-def _labelled(split: Split) -> Labelled:
-    table, drawn = split.table, split.drawn
+def _drawn(split: Split) -> Labelled:
+    p = np.broadcast_to(np.asarray(split.p, dtype=np.float64), split.drawn.shape)
+    return _labelled(split.table, split.drawn, asked=split.asked, p=p)
+
+
+def _everything(split: Split) -> Labelled:
+    """The whole pool in random order, for a method that chooses by itself whom it asks about what."""
+    size = split.table.size
+    return _labelled(split.table, split.shuffled, asked=np.ones(size, np.bool_), p=np.ones(size))
+
+
+def _labelled(table: Table, items: Ints, *, asked: Bools, p: Floats) -> Labelled:
     return Labelled(
-        u=table.u[drawn],
-        asked=split.asked,
-        p=np.broadcast_to(np.asarray(split.p, dtype=np.float64), drawn.shape),
-        loss=table.final_loss[drawn, :-1],
-        alone=np.where(table.usable[drawn], table.loss[drawn], 0.0),
-        cost=table.path_cost[drawn],
+        u=table.u[items],
+        asked=asked,
+        p=p,
+        loss=table.final_loss[items, :-1],
+        alone=np.where(table.usable[items], table.loss[items], 0.0),
+        cost=table.path_cost[items],
         loss_bound=table.loss_bound,
         binary=table.binary,
         constant_p=table.p is None,
+        pool_size=table.size,
     )
 
 

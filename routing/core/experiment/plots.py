@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
     from routing.core.region import Region
 
-# Okabe and Ito's colours, told apart by most eyes, and four more: one for each rule.
+# Okabe and Ito's colours, told apart by most eyes, and more: one for each rule.
 COLOURS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"),
-    *("#7B3F00", "#5E3C99", "#B8B000", "#8B0A50"),
+    *("#7B3F00", "#5E3C99", "#B8B000", "#8B0A50", "#00B7B0", "#FF69B4", "#355E3B", "#4B5563"),
+    *("#A3D900", "#1B1B8F"),
 )
-MARKERS = "osD^vP*Xph<d>"
+MARKERS = "osD^vP*Xph<d>8H12+x34"
 DASHES = ("--", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (2, 1)))
 """Of rules that promise no level, in turn; the others are drawn through, and epsilon is dotted."""
 DPI = 110
@@ -272,7 +273,7 @@ def feasible_region_figure(table: Table, settings: Settings) -> Figure:
         path = share(chain.thresholds)
         axes.plot(path[:, 0], path[:, 1], color=COLOURS[number], lw=1.3, label=f"chain: {chain.name}")
     for name, marker in (("fixed_sequence", "*"), ("pointwise_argmin", "X")):
-        bound = "" if METHODS.get(name).holds_level else PAPER_BOUND
+        bound = "" if METHODS.get(name).holds_level(target) else PAPER_BOUND
         one = settings.plan(table, rule=name, target=target, bound=bound, m=m, epsilon=epsilon)
         if METHODS.get(name).refusal(table, one):
             continue

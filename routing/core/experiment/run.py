@@ -68,7 +68,7 @@ def run(table: Table, settings: Settings, progress: Progress | None = None) -> R
                 target=case.plan.target,
                 bound=case.bound,
                 # Severity 0 is no shift, whatever the drift; beyond it nothing is proved.
-                holds_level=case.method.holds_level and not severity,
+                holds_level=case.method.holds_level(case.plan.target) and not severity,
                 epsilon=float(settings.epsilons[place]),
                 alpha=float(settings.alpha),
                 m=case.plan.m,

@@ -34,7 +34,7 @@ class Split:
     """
 
     def __init__(self, table: Table, *, m: int, p: float, seed: np.random.SeedSequence) -> None:
-        draw, ties, pilot, later = (np.random.default_rng(child) for child in seed.spawn(4))
+        draw, ties, pilot, later, every = (np.random.default_rng(child) for child in seed.spawn(5))
         self.table = table
         self.drawn: Ints = draw.permutation(table.size)[:m].astype(np.int64)
         self.p: float | Floats = p if table.p is None else table.p[self.drawn]
@@ -43,12 +43,18 @@ class Split:
         self._pilots: Ints = pilot.permutation(table.size).astype(np.int64)
         self.later = later
         """The stream for deployments after this calibration."""
+        self._every = every
         self._kept: dict[Hashable, object] = {}
 
     @cached_property
     def asked_items(self) -> Ints:
         """Pool positions (n,) of the asked items, in draw order."""
         return self.drawn[self.asked]
+
+    @cached_property
+    def shuffled(self) -> Ints:
+        """All pool positions (N,) in random order, for methods that choose by themselves what is labelled."""
+        return self._every.permutation(self.table.size).astype(np.int64)
 
     @cached_property
     def outside(self) -> Bools:

@@ -19,6 +19,7 @@ ASK = {"p": None, "p_column": "ask"}
 RULES = {
     *("pointwise_argmin", "lexicographic", "pac_labeling_1", "pac_labeling_2"),
     *("cse", "coannotating", "best_single_model", "people_only"),
+    *("bargain_1", "bargain_2", "lotus_1", "lotus_2"),
 }
 
 
@@ -93,7 +94,7 @@ def test_a_learnt_chain_is_learnt_from_the_first_labels_and_tested_on_the_others
 def test_a_baseline_that_needs_scores_nobody_has_is_refused_in_words(world):
     run = world.analysed(target="pool", bound="hoeffding", m=240, **ASK)
     refused = {row.rule: row.refusal for row in run_report(run).comparisons if row.refusal}
-    assert set(refused) == {"pac_labeling_2", "cse"}
+    assert set(refused) == {"pac_labeling_2", "cse", "bargain_1", "bargain_2", "lotus_1", "lotus_2"}
     assert all("own score" in refusal or "probability" in refusal for refusal in refused.values())
 
 
