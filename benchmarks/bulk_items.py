@@ -1,7 +1,4 @@
-"""The parts `export` and `tables` of benchmarks/bulk.py, in the project of bulk_world.py: two models, a
-twentieth of the items sent to people; one label in a hundred is rare, one item in a thousand is flagged, one
-in a hundred has a twin.
-"""
+"""The parts `export` and `tables` of benchmarks/bulk.py, in the half labelled project of bulk_world.py."""
 
 import argparse
 import time
@@ -10,6 +7,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from bulk_world import half_labelled
 from runner import Row, busy, measured, peak_mib, percentile
 
 ENOUGH_SECONDS = 20
@@ -25,7 +23,7 @@ FILTERS = (
     *("human=emu", "answer=1:cat", "answer=1:emu", "u_from=0.99", "u_to=0.5", "annotator=ANN", "flag=open"),
     *("comment=any", "differ=people", "differ=sources", "same=any"),
 )
-# Thresholds of the made-up run: about 0.16 and 0.51.
+# The run's thresholds at a million items: about 0.05 and 0.51. One label in a hundred is an emu.
 PAIRS = (
     ("stage=waiting u_from=0.97", "-u"),
     ("stage=labelled human=cat", "-label"),
@@ -56,14 +54,11 @@ Steps = dict[str, Callable[[], Any]]
 def export(options: argparse.Namespace) -> None:
     """The delivery of a run, written by the real job and kept in the storage.
 
-    A text of 200 characters is among the imported columns. A line is one job with the formats that it names;
+    A text of 160 characters is among the imported columns. A line is one job with the formats that it names;
     a rate counts items, whatever the number of files. The time at work is the worker's: the database's server
     works beside it.
     """
-    from bulk_world import lengthen_texts, make
-
-    project, access = make(options.size)
-    lengthen_texts(project)
+    project, access = half_labelled(options.size)
     run = project.runs.get(number=1)
     for formats in options.formats.split(","):
         found = [delivered(run, access.user, options.size, formats) for _ in range(options.repeat)]
@@ -100,10 +95,9 @@ def tables(options: argparse.Namespace) -> None:
     the page on which people label with the longest guidelines and the longest item in Markdown, what programs
     watch, and a backup.
     """
-    from bulk_world import make
     from django.core.management import call_command
 
-    project, access = make(options.size)
+    project, access = half_labelled(options.size)
     if options.search:
         call_command("search_index", "--create")
     for name, steps in (pages if options.pages else table_pages)(project, access):

@@ -3,29 +3,15 @@
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from decimal import Decimal
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
-import numpy as np
-from runner import analyze, measured, stage
+from bulk_world import PLAN, make
+from runner import measured, stage
 
-LABELS = ("cat", "dog", "emu", "fox")
-TEXT = (
-    "Item {} has a text of some length. "
-    + "It goes on for a while, as texts do that people are asked about. " * 2
-)
-# Items are made in groups of so many, each from a seed of its own, so that the truth needs no memory.
-GROUP = 50_000
-PLAN: dict[str, Any] = {
-    "epsilon": Decimal("0.02"),
-    "alpha": Decimal("0.05"),
-    "m": 3000,
-    "p": Decimal("0.9"),
-}
 OPTIONS = {
     "undeleted": (False, "stop before the project is deleted"),
-    "m": (PLAN["m"], "items that are drawn"),
+    "m": (3000, "items that are drawn"),
 }
 
 
@@ -141,76 +127,3 @@ def remove(size: int, run: Any, world: Any, work: Callable[[str], None]) -> None
         delete_project(project=project, actor=manager, name=project.name)
     with stage("... its removal (a job)", size):
         remove_deleted(project)
-
-
-# --- The project ---
-
-
-class Facts(NamedTuple):
-    """Of one group of items: indices into LABELS, and uncertainties."""
-
-    true: Any
-    answers: tuple[Any, Any]
-    u: tuple[Any, Any]
-
-
-@lru_cache(1)
-def facts(group: int) -> Facts:
-    """The first source errs at u with 0.4 u, the second with 0.1 u; few digits make ties."""
-    random = np.random.default_rng(group)
-    u = np.round(random.random(GROUP) ** 2, 4)
-    true = random.integers(0, len(LABELS), GROUP)
-    first, second = (
-        np.where(random.random(GROUP) < share * u, (true + 1) % len(LABELS), true) for share in (0.4, 0.1)
-    )
-    return Facts(true, (first, second), (u, np.round(u / 4, 4)))
-
-
-class Truth(dict[str, str]):
-    """The true label of an item by its name; asked in the order of positions, it makes each group once."""
-
-    def __missing__(self, name: str) -> str:
-        group, place = divmod(int(name.removeprefix("t")), GROUP)
-        return LABELS[facts(group).true[place]]
-
-
-def make(size: int) -> Any:
-    from annotation.common.bulk import copy_rows
-    from annotation.models import Item
-    from routing.sources.manage import save_source
-    from testbed.factories import add_member, make_project
-    from testbed.worlds import World
-
-    project = make_project(choices=LABELS, human_cost=Decimal("0.1"), currency="USD")
-    project.columns = ["text", "model_1", "confidence_1", "model_2", "confidence_2"]
-    project.save(update_fields=["columns"])
-    for number, cost in enumerate(("0.0001", "0.001"), start=1):
-        save_source(
-            project=project,
-            user=project.created_by,
-            name=f"Model {number}",
-            backend="recorded",
-            params={"label_column": f"model_{number}", "confidence_column": f"confidence_{number}"},
-            cost_per_label=Decimal(cost),
-        )
-    copy_rows(
-        Item,
-        ("project", "external_id", "position", "text", "fields", "data", "content_hash"),
-        ((project.pk, f"t{place}", place, *content) for place, content in enumerate(contents(size))),
-    )
-    analyze("annotation_item")
-    return World(project, project.created_by, [add_member(project)], Truth())
-
-
-def contents(size: int) -> Iterator[tuple[Any, ...]]:
-    """Text, fields, data and hash of every item."""
-    from annotation.imports.rows import text_hash
-
-    for start in range(0, size, GROUP):
-        group = facts(start // GROUP)
-        lists = [values.tolist()[: size - start] for values in (*group.answers, *group.u)]
-        for place, (one, two, u_one, u_two) in enumerate(zip(*lists, strict=True), start):
-            text = TEXT.format(place)
-            data = {"text": text, "model_1": LABELS[one], "confidence_1": f"{1 - u_one:.4f}"}
-            data |= {"model_2": LABELS[two], "confidence_2": f"{1 - u_two:.4f}"}
-            yield text, [], data, text_hash(text)

@@ -31,9 +31,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from faults_site import FaultError, Gates, Model, Reconcilers, Worker, until
+from faults_site import Gates, Model, Reconcilers, Worker
 from runner import Table, parser_of, set_up
 
+from testbed.hosts import until
 from testbed.servers import PostgresServer, RedisServer, create_database
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     from annotation.models import Job
 
 STALE_SECONDS = 3
-# A session that does nothing inside a transaction for so long is ended, so that a frozen worker lets go.
+PATIENCE = 120
+# A worker's session that does nothing inside a transaction for so long is ended: a frozen one lets go.
 IDLE_MILLISECONDS = 5000
 FAULTS = ("kills", "twice", "broker", "database", "stale", "frozen", "poison", "terminate", "cancel")
 
@@ -56,7 +58,6 @@ class Bench:
             raise SystemExit("no PostgreSQL server is installed (Debian: apt install postgresql)")
         self.postgres = stack.enter_context(PostgresServer(binaries))
         database = create_database(self.postgres.url("postgres"), "hypac")
-        options = quote(f"-c jit=off -c idle_in_transaction_session_timeout={IDLE_MILLISECONDS}")
         self.redis: RedisServer | None = None
         if not broker:
             if (program := RedisServer.installed()) is None:
@@ -65,7 +66,7 @@ class Bench:
             broker = self.redis.url()
         self.broker, self.log = broker, folder / "worker.log"
         os.environ |= {
-            "DATABASE_URL": f"{database}?options={options}",
+            "DATABASE_URL": database,
             "CELERY_BROKER_URL": broker,
             "HYPAC_VAR": str(folder),
             "HYPAC_PRIVATE_HOSTS": "127.0.0.1",
@@ -76,6 +77,10 @@ class Bench:
             "DJANGO_SETTINGS_MODULE": "hypac_site.settings",
         }
         set_up()
+        options = quote(f"-c jit=off -c idle_in_transaction_session_timeout={IDLE_MILLISECONDS}")
+        os.environ["DATABASE_URL"] = (
+            f"{database}?options={options}"  # of workers: a migration may take longer
+        )
         logging.disable(logging.WARNING)  # of this process, which nudges while the broker is away
         self.gates = Gates(database)
         stack.callback(self.gates.end)
@@ -111,32 +116,23 @@ class Bench:
         job.refresh_from_db()
         return job.claim_token
 
-    def said(self, words: str) -> bool:
-        """Whether a worker wrote so."""
-        return self.times_said(words) > 0
-
-    def times_said(self, words: str) -> int:
+    def said(self, words: str) -> int:
         """How often workers wrote so."""
         return self.log.read_text(errors="replace").count(words)
 
-    def alive(self, job: "Job") -> bool:
-        """Raises FaultError where the job has ended, though it should still be under way."""
+    def state(self, job: "Job") -> str:
+        """Raises AssertionError where it failed or was cancelled."""
         job.refresh_from_db()
-        if job.state in (job.State.DONE, job.State.FAILED, job.State.CANCELLED):
-            raise FaultError(f"{job.kind} has ended too early ({job.state}): {job.error}")
+        assert job.state not in (job.State.FAILED, job.State.CANCELLED), f"{job.kind}: {job.error}"
+        return job.state
+
+    def alive(self, job: "Job") -> bool:
+        """Raises AssertionError where the job has ended, though it should still be under way."""
+        assert self.state(job) != job.State.DONE, f"{job.kind} has ended too early"
         return True
 
-    def finished(self, job: "Job") -> "Job":
-        """The job, once it is done. Raises FaultError where it fails."""
-
-        def done() -> bool:
-            job.refresh_from_db()
-            if job.state in (job.State.FAILED, job.State.CANCELLED):
-                raise FaultError(f"{job.kind}: {job.error}")
-            return job.state == job.State.DONE
-
-        until(done, f"{job.kind} to be done")
-        return job
+    def finish(self, job: "Job") -> None:
+        until(lambda: self.state(job) == job.State.DONE, f"{job.kind} to be done", PATIENCE)
 
 
 def rows_of(bench: Bench, options: argparse.Namespace) -> Iterator["Row"]:
@@ -181,7 +177,7 @@ def main() -> int:
         bench = Bench(stack, options.broker, folder)
         try:
             rows = table(rows_of(bench, options))
-        except FaultError as error:
+        except AssertionError as error:
             print(f"\n{error}\n\n{bench.log.read_text(errors='replace')[-6000:]}", file=sys.stderr)
             return 1
     for row in rows:

@@ -8,11 +8,12 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 from django.db import transaction
-from faults_site import Model, until
+from faults_site import Model
 from faults_world import CONCURRENCY, Found, World, check
 
 from annotation.models import Job
 from routing.models import Prediction
+from testbed.hosts import until
 
 if TYPE_CHECKING:
     from faults import Bench
@@ -201,4 +202,5 @@ def _killed_at(
             bench.worker.kill(next(victims))
             row.times += 1
             trap.free()
-        return bench.finished(job)
+        bench.finish(job)
+        return job

@@ -10,13 +10,13 @@ import redis
 from django.conf import settings
 from django.db import connection, transaction
 from faults_kills import Calls, Row
-from faults_site import until
 from faults_world import CONCURRENCY, World, check
 
 from annotation.jobs import running as jobs
 from annotation.models import Job
 from annotation.tasks import run_job
 from routing.models import Reservation
+from testbed.hosts import until
 
 if TYPE_CHECKING:
     from faults import Bench
@@ -61,7 +61,7 @@ class Scene(AbstractContextManager["Scene"]):
         self.row.times += 1
 
     def done(self, job: Job) -> None:
-        self.bench.finished(job)
+        self.bench.finish(job)
         self.row.jobs += 1
 
     def held(self, kind: str, table: str, *, at_commit: bool = False) -> tuple[Job, Callable[[], None]]:
@@ -156,9 +156,9 @@ def broker(bench: "Bench") -> Iterator[Row]:
         scene.done(job)
         scene.fault()
         server.send(signal.SIGSTOP)
-        before = bench.times_said(GAVE_UP)
+        before = bench.said(GAVE_UP)
         bench.worker.send(signal.SIGCONT)
-        until(lambda: bench.times_said(GAVE_UP) > before, "the worker to give up")
+        until(lambda: bench.said(GAVE_UP) > before, "the worker to give up")
         server.send(signal.SIGCONT)
         scene.rest(after="import")  # it has to take others all the same
         scene.calls.fault(None)

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from itertools import count
@@ -19,25 +18,11 @@ from typing import Any
 import psycopg
 from runner import ROOT, children_of
 
+from testbed.hosts import until
 from testbed.scripted_replies import completion
 from testbed.scripted_server import Reply, Request, ScriptedServer
 
-PATIENCE = 120.0
 _names = count(1)
-
-
-class FaultError(AssertionError):
-    """Something did not come to pass that had to."""
-
-
-def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
-    """What `condition` gives, as soon as it is true."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        if time.monotonic() > end:
-            raise FaultError(f"not within {seconds:.0f} s: {what}")
-        time.sleep(0.02)
-    return found
 
 
 # --- Models -------------------------------------------------------------------------------------------------
@@ -57,15 +42,6 @@ class Model:
         self.server = ScriptedServer(self._reply, models=[name])
         listed = {"object": "list", "data": [{"id": name, "object": "model"}]}
         self.server.route("GET", "/v1/models", lambda _request: self._list(listed))
-
-    @property
-    def begun(self) -> int:
-        return self.calls.total()
-
-    @property
-    def extra(self) -> int:
-        """Calls for items that had been asked for before."""
-        return self.calls.total() - len(self.calls)
 
     def hold(self, after: int = 0) -> None:
         """Answer so many calls more, and let the others wait."""
@@ -143,6 +119,7 @@ class Gates:
         self._connection = psycopg.connect(url, autocommit=True)
 
     def install(self) -> None:
+        """Make the triggers, in a database whose tables are there."""
         self._connection.execute(GATE)
         for number, table in enumerate(GATED):
             self._connection.execute(

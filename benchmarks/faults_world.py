@@ -11,7 +11,7 @@ from django.db.models import Count, Exists, OuterRef, Sum
 from annotation.common.files import store_file
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.upload import start_import
-from annotation.models import Item, Job, Project, User
+from annotation.models import Item, Job, Label, Project, User
 from annotation.projects.manage import create_project
 from routing.delivery.deliver import deliver
 from routing.models import (
@@ -36,8 +36,6 @@ from testbed.worlds import World as Labelled
 
 ITEMS = 70
 CONCURRENCY = 4
-# What of a worker can be lost at a time: calls under way, and the item that may follow one of them.
-IN_FLIGHT = CONCURRENCY + CONCURRENCY // 4
 TRUE = "right"
 _numbers = count(1)
 
@@ -140,26 +138,21 @@ class Found:
     doubled: int = 0
     wrong: list[str] = field(default_factory=list)
 
-    def add(self, what: str, *, there: int, distinct: int, wanted: int) -> None:
-        lost, doubled = max(wanted - distinct, 0), there - distinct + max(distinct - wanted, 0)
-        self.lost += lost
-        self.doubled += doubled
-        if lost or doubled:
-            self.wrong.append(f"{what}: {there} rows, {distinct} distinct, {wanted} wanted")
-
-    def money(self, what: str, *, fits: bool) -> None:
-        if not fits:
-            self.wrong.append(what)
+    def count(self, what: str, there: int, wanted: int) -> None:
+        self.lost += max(wanted - there, 0)
+        self.doubled += max(there - wanted, 0)
+        if there != wanted:
+            self.wrong.append(f"{what}: {there} are there, {wanted} wanted")
 
 
 def check(world: World, rows: int = ITEMS) -> Found:
-    """Compare what is stored of all that the world has done so far with what it should be."""
+    """Compare what is stored of all that the world has done so far with what it should be. Where a constraint
+    lets nothing be there twice, a count tells all.
+    """
     found, project = Found(), world.project
     items = Item.objects.filter(project=project)
-    names = items.values("external_id").distinct().count()
-    found.add("items", there=items.count(), distinct=names, wanted=rows)
-    places = items.filter(position__lt=rows).values("position").distinct().count()
-    found.add("places of items", there=places, distinct=places, wanted=rows)
+    found.count("items", items.count(), rows)
+    found.count("places of items", items.filter(position__lt=rows).count(), rows)
     if run := project.runs.first():
         _check_run(found, run)
     return found
@@ -170,29 +163,27 @@ def _check_run(found: Found, run: Run) -> None:
     prepared = run.state != state.PREPARING
     for source in Source.objects.filter(project=run.project).order_by("position"):
         made = Prediction.objects.filter(source=source)
-        asked = _asked(run, source)
-        answered = asked.filter(Exists(made.filter(item=OuterRef("pk"))))
         if prepared:
-            there = answered.count()
-            found.add(f"answers of {source.name}", there=there, distinct=there, wanted=asked.count())
-        _once(found, f"answers of {source.name}", made, "item")
-        scores = ItemScore.objects.filter(prediction__source=source)
-        _once(found, f"scores of {source.name}", scores, "prediction", made.count())
+            asked = _asked(run, source)
+            answered = asked.filter(Exists(made.filter(item=OuterRef("pk"))))
+            found.count(f"answers of {source.name}", answered.count(), asked.count())
+        items = made.values("item").distinct().count()
+        found.count(f"answers of {source.name}, each item once", made.count(), items)
+        scores = ItemScore.objects.filter(prediction__source=source).count()
+        found.count(f"scores of {source.name}", scores, made.count())
         _check_money(found, run, source)
     if prepared:
-        work = run.calibration_batch.work_items  # type: ignore[union-attr]
-        _once(found, "calibration set", work.all(), "item", run.draw.n)
-        batches = run.project.work_batches.count()
-        found.add("batches", there=batches, distinct=min(batches, 2), wanted=2 if run.routed_batch_id else 1)
+        found.count("calibration set", run.calibration_batch.work_items.count(), run.draw.n)  # type: ignore[union-attr]
+        found.count("batches", run.project.work_batches.count(), 2 if run.routed_batch_id else 1)
     if run.state in (state.ANALYSED, state.ROUTING, state.LABELLING, state.COMPLETE):
-        _once(found, "certificates", Certificate.objects.filter(run=run), "run", 1)
+        found.count("certificates", Certificate.objects.filter(run=run).count(), 1)
     if run.state in (state.LABELLING, state.COMPLETE):
-        _once(found, "routes", Route.objects.filter(run=run), "item", run.pool_size)
+        found.count("routes", Route.objects.filter(run=run).count(), run.pool_size)
     deliveries = Delivery.objects.filter(run=run)
     jobs = run.project.jobs.filter(kind="deliver_run", state=Job.State.DONE).count()
-    found.add("deliveries", there=deliveries.count(), distinct=deliveries.count(), wanted=jobs)
+    found.count("deliveries", deliveries.count(), jobs)
     for delivery in deliveries:
-        found.add("rows", there=delivery.rows, distinct=delivery.rows, wanted=run.pool_size)
+        found.count("rows", delivery.rows, run.pool_size)
 
 
 def _asked(run: Run, source: Source) -> Any:
@@ -204,26 +195,16 @@ def _asked(run: Run, source: Source) -> Any:
     wanted |= Exists(run.draw.items.filter(item=OuterRef("pk"), asked=True))
     if run.state in (Run.State.LABELLING, Run.State.COMPLETE):
         band = Exists(Route.objects.filter(run=run, item=OuterRef("pk"), position=2))
-        return pool.filter(wanted | (band & ~Exists(_labelled())))
+        wanted |= band & ~Exists(Label.objects.filter(item=OuterRef("pk")))
     return pool.filter(wanted)
-
-
-def _labelled() -> Any:
-    from annotation.models import Label
-
-    return Label.objects.filter(item=OuterRef("pk"))
-
-
-def _once(found: Found, what: str, rows: Any, key: str, wanted: int | None = None) -> None:
-    total = rows.aggregate(there=Count("pk"), distinct=Count(key, distinct=True))
-    found.add(what, **total, wanted=total["distinct"] if wanted is None else wanted)
 
 
 def _check_money(found: Found, run: Run, source: Source) -> None:
     paid = Spend.objects.filter(run=run, source=source).aggregate(q=Sum("quantity"), a=Sum("amount"))
     cost = Prediction.objects.filter(source=source).aggregate(q=Count("pk"), a=Sum("cost"))
-    fits = (paid["q"] or 0, paid["a"] or 0) == (cost["q"], cost["a"] or 0)
-    found.money(f"ledger of {source.name}: {paid}, predictions: {cost}", fits=fits)
+    if (paid["q"] or 0, paid["a"] or 0) != (cost["q"], cost["a"] or 0):
+        found.wrong.append(f"ledger of {source.name}: {paid}, predictions: {cost}")
     if not run.project.jobs.filter(state__in=(Job.State.QUEUED, Job.State.RUNNING)).exists():
-        open_ = Reservation.objects.filter(run=run, source=source, state=Reservation.State.OPEN)
-        found.money(f"{source.name}: money still set aside", fits=not open_.filter(calls__gt=0).exists())
+        kept = Reservation.objects.filter(run=run, source=source, state=Reservation.State.OPEN, calls__gt=0)
+        if kept.exists():
+            found.wrong.append(f"{source.name}: money still set aside")

@@ -22,40 +22,11 @@ from runner import Table, parser_of
 from testbed.hosts import Host, IsolatedHost, ip
 from testbed.hosts_story import Story, StoryReport
 from testbed.object_store import ObjectStoreServer
-from testbed.servers import PostgresServer, RedisServer, create_database, free_port
+from testbed.servers import LOOPBACK, PostgresServer, RedisServer, create_database, free_port
 
 INSIDE = "HYPAC_BENCH_INSIDE"
 NETWORK = "10.123.45"
 KEY = "YSBrZXkgdGhhdCBhbGwgaG9zdHMgaGF2ZSBpbiBjb20="
-
-
-class Postgres(PostgresServer):
-    """One that hosts at other addresses may ask."""
-
-    address = "127.0.0.1"
-
-    def command(self) -> list[str]:
-        access = self.folder / "access.conf"
-        access.write_text(f"host all all {NETWORK}.0/24 trust\nhost all all 127.0.0.1/32 trust\n")
-        access.chmod(0o644)
-        return [*super().command(), "-c", f"hba_file={access}", "-c", f"listen_addresses={self.address}"]
-
-    def url(self, database: str) -> str:
-        return super().url(database).replace("127.0.0.1", self.address)
-
-
-class Redis(RedisServer):
-    """The same for Redis."""
-
-    address = "127.0.0.1"
-
-    def command(self) -> list[str]:
-        given = super().command()
-        given[given.index("--bind") + 1] = self.address
-        return [*given, "--protected-mode", "no"]
-
-    def url(self) -> str:
-        return super().url().replace("127.0.0.1", self.address)
 
 
 def main() -> int:
@@ -83,13 +54,13 @@ def _tell(stack: ExitStack, folder: Path, rows: int, *, isolated: bool) -> Story
         ip("link", "add", "hosts", "type", "bridge")
         ip("address", "add", f"{NETWORK}.1/24", "dev", "hosts")
         ip("link", "set", "hosts", "up")
-        Postgres.address = Redis.address = f"{NETWORK}.1"
+    address = f"{NETWORK}.1" if isolated else LOOPBACK
     binaries, redis_program = PostgresServer.installed(), RedisServer.installed()
     if binaries is None or redis_program is None:
         sys.exit("PostgreSQL and Redis have to be installed (Debian: postgresql, redis-server).")
-    postgres = stack.enter_context(Postgres(binaries))
-    redis = stack.enter_context(Redis(redis_program))
-    store = stack.enter_context(ObjectStoreServer(Postgres.address))
+    postgres = stack.enter_context(PostgresServer(binaries, address))
+    redis = stack.enter_context(RedisServer(redis_program, address))
+    store = stack.enter_context(ObjectStoreServer(address))
     database_url = create_database(postgres.url("postgres"), "hypac")
     web_address = f"{NETWORK}.11:8000" if isolated else f"127.0.0.1:{free_port()}"
     environment = {

@@ -47,34 +47,21 @@ class Report:
 
 @dataclass
 class Crowd:
-    """`by`: "page" or "api"."""
+    """`think`: mean seconds between two answers."""
 
     address: str
     slug: str
     password: str
-    by: str
     seed: int
+    think: float
 
-    async def label(
-        self,
-        names: Sequence[str],
-        *,
-        think: float,
-        seconds: float,
-        labels: int,
-        taken: Callable[[], float],
-    ) -> Report:
+    async def label(self, names: Sequence[str], seconds: float, taken: Callable[[], float]) -> Report:
         report = Report()
         people = [Person(self, name, random.Random(f"{self.seed} {name}"), report) for name in names]
         for person in people:  # passwords are dear to check: not part of what is measured
             await person.log_in()
         began, processor, server = time.perf_counter(), time.process_time(), taken()
-        end = began + seconds
-
-        def over() -> bool:
-            return time.perf_counter() > end or (labels > 0 and len(report.stored) >= labels)
-
-        await asyncio.gather(*(person.work(think, over) for person in people))
+        await asyncio.gather(*(person.work(began + seconds) for person in people))
         report.seconds = time.perf_counter() - began
         report.processor = time.process_time() - processor
         report.server = taken() - server
@@ -87,26 +74,28 @@ class Person:
     def __init__(self, crowd: Crowd, name: str, rng: random.Random, report: Report) -> None:
         self.crowd, self.name, self.rng, self.report = crowd, name, rng, report
         self.client = httpx.AsyncClient(base_url=crowd.address, timeout=120)
+        self.path = f"/projects/{crowd.slug}/annotate"
         self.cards: list[Card] = []
         self.count = 0
 
     async def log_in(self) -> None:
         await self.client.get("/login/")
-        fields = {"username": self.name, "password": self.crowd.password, **self._token()}
+        fields = {"username": self.name, "password": self.crowd.password}
+        fields["csrfmiddlewaretoken"] = self.client.cookies["csrftoken"]
         answer = await self.client.post("/login/", data=fields)
         assert answer.status_code == 302, f"{self.name} cannot log in: {answer.status_code}"
 
-    async def work(self, think: float, over: Any) -> None:
+    async def work(self, end: float) -> None:
         # Nobody comes at the same moment as everybody else.
-        await asyncio.sleep(self.rng.uniform(0, think))
-        while not over():
+        await asyncio.sleep(self.rng.uniform(0, self.crowd.think))
+        while time.perf_counter() < end:
             try:
                 if not self.cards or self.count % CLAIM_EVERY == CLAIM_EVERY - 1:
                     await self._claim()
                     if not self.cards:
                         await asyncio.sleep(EMPTY_WAIT)
                         continue
-                await asyncio.sleep(self.rng.uniform(0.5, 1.5) * think)
+                await asyncio.sleep(self.rng.uniform(0.5, 1.5) * self.crowd.think)
                 await self._answer(self.cards.pop(0))
             except (httpx.HTTPError, ValueError, KeyError, AttributeError) as error:
                 self.report.errors.append(f"{self.name}: {type(error).__name__}: {error}"[:300])
@@ -115,23 +104,15 @@ class Person:
 
     async def _claim(self) -> None:
         began = time.perf_counter()
-        if self.crowd.by == "api":
-            answer = await self._post(f"/api/v1/projects/{self.crowd.slug}/queue/claim/", json={})
-            self.report.claims.append(time.perf_counter() - began)
-            self.cards = [answer["task"]] if answer["task"] else []
-        else:
-            page = await self.client.get(f"/projects/{self.crowd.slug}/annotate/")
-            self.report.claims.append(time.perf_counter() - began)
-            page.raise_for_status()
-            work_item = re.search(r'name="work_item" value="(\d+)"', page.text)
-            token = re.search(r'name="token" value="(\w+)"', page.text)
-            self.cards = []
-            if work_item and token:
-                self.cards = [{"work_item": int(work_item[1]), "token": token[1]}]
-                behind = await self._post(
-                    f"/projects/{self.crowd.slug}/annotate/ahead/", data={"holding": work_item[1]}
-                )
-                self.cards += behind["ahead"]
+        page = await self.client.get(f"{self.path}/")
+        self.report.claims.append(time.perf_counter() - began)
+        page.raise_for_status()
+        work_item = re.search(r'name="work_item" value="(\d+)"', page.text)
+        token = re.search(r'name="token" value="(\w+)"', page.text)
+        self.cards = []
+        if work_item and token:
+            behind = await self._post("ahead", holding=work_item[1])
+            self.cards = [{"work_item": int(work_item[1]), "token": token[1]}, *behind["ahead"]]
         self._note(self.cards)
 
     async def _answer(self, card: Card) -> None:
@@ -157,28 +138,18 @@ class Person:
             self.cards += [one for one in cards if one["work_item"] not in known]
 
     async def _send(self, fields: dict[str, Any]) -> tuple[bool, list[Card]]:
-        if self.crowd.by == "api":
-            url, body = f"/api/v1/projects/{self.crowd.slug}/queue/submit/", {"json": fields}
-        else:
-            held = ",".join(str(card["work_item"]) for card in self.cards)
-            counts = "yes" if self.count % COUNTS_EVERY == 0 else "no"
-            url = f"/projects/{self.crowd.slug}/annotate/submit/"
-            body = {"data": {**fields, "holding": held, "counts": counts}}
+        held = ",".join(str(card["work_item"]) for card in self.cards)
+        counts = "yes" if self.count % COUNTS_EVERY == 0 else "no"
         began = time.perf_counter()
-        answer = await self._post(url, **body)
+        answer = await self._post("submit", **fields, holding=held, counts=counts)
         self.report.answers.append(time.perf_counter() - began)
-        if self.crowd.by == "api":
-            return "label" in answer, [answer["task"]] if answer["task"] else []
         return answer["outcome"] == "stored", answer["ahead"]
 
-    async def _post(self, url: str, **body: Any) -> dict[str, Any]:
+    async def _post(self, what: str, **data: Any) -> dict[str, Any]:
         headers = {"X-CSRFToken": self.client.cookies["csrftoken"], "HX-Request": "true"}
-        answer = await self.client.post(url, headers=headers, **body)
+        answer = await self.client.post(f"{self.path}/{what}/", headers=headers, data=data)
         answer.raise_for_status()
         return answer.json()
-
-    def _token(self) -> dict[str, str]:
-        return {"csrfmiddlewaretoken": self.client.cookies["csrftoken"]}
 
     def _note(self, cards: Sequence[Card]) -> None:
         for card in cards:

@@ -8,7 +8,7 @@ MODELLED = 200
 TEXT = "Item {} has a text of some two hundred characters. " + "It goes on for a while. " * 6
 
 
-def make(size: int, people: int, overlap: int, password: str) -> tuple[str, list[str], int]:
+def make(size: int, people: int, password: str) -> tuple[str, list[str], int]:
     """A run whose thresholds send `size` items to people: slug, names of the annotators, the batch's id.
 
     Answers to it go the whole way: they are paid, and each asks whether the run is complete.
@@ -44,7 +44,6 @@ def make(size: int, people: int, overlap: int, password: str) -> tuple[str, list
         blind=False,
         priority=5,
         entropy=1,
-        overlap=overlap,
     )
     Run.objects.filter(pk=run.pk).update(routed_batch=batch, state=Run.State.LABELLING)
     secret = make_password(password)  # which takes its time, once

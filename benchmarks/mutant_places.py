@@ -1,7 +1,6 @@
 """The places of a checkout that can be broken, and the list of some of them; see benchmarks/mutants.py."""
 
 import ast
-import difflib
 import random
 import re
 from collections import Counter
@@ -15,7 +14,6 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 KINDS = ("flip", "drop", "return")
 COUNT = 40
-ALIKE = 0.75
 FLIPPED = {
     ast.Eq: ("==", "!="),
     ast.NotEq: ("!=", "=="),
@@ -160,44 +158,24 @@ def choose(places: Sequence[Place], seed: int) -> list[Place]:
 
 def find(row: dict[str, str], places: Sequence[Place]) -> Place | None:
     """The place that a row of the list means, in a checkout where modules and names may have changed: the
-    same line of a function of that name; else what `now_kind`, `now_function` and `now_text` say; else the
-    same line of another function, or the likest one of a function of that name.
+    same line of a function of that name, in the same file if there are several; else what `now_kind`,
+    `now_function` and `now_text` say.
     """
-    text, what = row["text"], row["what"]
-    if same := _same(places, row["kind"], row["function"], text, what, row["file"]):
-        return same
-    if row["now_function"]:
-        return _same(places, row["now_kind"] or row["kind"], row["now_function"], row["now_text"], "", "")
-    of_kind = [place for place in places if place.kind == row["kind"]]
-    elsewhere = [place for place in of_kind if place.text == text and place.what == what]
-    if len(elsewhere) == 1:
-        return elsewhere[0]
-    named = [place for place in of_kind if last(place.function) == last(row["function"])]
-    if row["kind"] == "return" and len(named) == 1:
-        return named[0]
-    likely = max(named, key=lambda place: likeness(place, text, what), default=None)
-    return likely if likely and likeness(likely, text, what) >= ALIKE else None
+    same = _like(places, row["kind"], row["function"], row["text"])
+    same = [place for place in same if place.what == row["what"]]
+    same.sort(key=lambda place: place.file != row["file"])
+    if not same and row["now_text"]:
+        same = _like(places, row["now_kind"], row["now_function"], row["now_text"])
+    return same[0] if same else None
 
 
-def _same(places: Sequence[Place], kind: str, function: str, text: str, what: str, file: str) -> Place | None:
-    found = [
+def _like(places: Sequence[Place], kind: str, function: str, text: str) -> list[Place]:
+    return [
         place
         for place in places
         if (place.kind, last(place.function), place.text) == (kind, last(function), text)
-        and (not what or place.what == what)
     ]
-    return max(
-        found, key=lambda place: (place.function == function, nearness(place.file, file)), default=None
-    )
 
 
 def last(function: str) -> str:
     return function.rpartition(".")[2]
-
-
-def nearness(one: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, one, other).ratio()
-
-
-def likeness(place: Place, text: str, what: str) -> float:
-    return nearness(f"{place.text} {place.what}", f"{text} {what}")

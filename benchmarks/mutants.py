@@ -6,7 +6,7 @@
 A place is broken in one of three ways: a comparison is flipped (`<` becomes `>=`), a check is dropped (an
 `if` that only raises or returns is never entered), or a function returns at once. `benchmarks/mutants.csv`
 lists the places by file, function and the text of the line, as version 0.2.0 has them; they are found again
-wherever the function or the line has gone. Where both were rewritten, `now_kind`, `now_function` and
+wherever the function has gone. Where the line or the name was rewritten, `now_kind`, `now_function` and
 `now_text` there say what they are. `--choose SEED` makes the list anew from `--root`.
 
 Each mutant is written into a copy of the checkout and runs the tests that touched its line, up to the first

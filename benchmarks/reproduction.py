@@ -8,20 +8,14 @@ docs/figures.  The tables of outputs are those of the folder in the environment 
 --data names none.
 """
 
-import argparse
 import os
-import platform
-import sys
 import time
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-import numpy as np
-import scipy
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from runner import ROOT, machine, parser_of
 
 from routing.core.experiment import plots
 from routing.core.experiment.reading import read_table
@@ -33,7 +27,6 @@ from routing.core.experiment.shift import weights
 from routing.core.experiment.summary import Row
 from routing.core.experiment.table import Table
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "experiment.md"
 ROWS = ROOT / "benchmarks" / "reproduction.csv"
 FIGURES = ROOT / "docs" / "figures"
@@ -219,15 +212,16 @@ def _short(name: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    folder = os.environ.get("HYPAC_DATA", "")
-    parser.add_argument("--data", type=Path, default=Path(folder) if folder else None)
-    parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--only", default="", help="sections, with commas (default: all)")
+    parser = parser_of(
+        __doc__,
+        data=(os.environ.get("HYPAC_DATA", ""), "folder of the tables"),
+        repeats=(100, "draws a row"),
+        only=("", "sections, with commas; without it all"),
+    )
     options = parser.parse_args()
-    if options.data is None:
+    if not options.data:
         parser.error("name the folder of the tables with --data or HYPAC_DATA")
-    work = Reproduction(options.data, options.repeats)
+    work = Reproduction(Path(options.data), options.repeats)
     sections: dict[str, Callable[[], None]] = {
         name: getattr(work, name)
         for name in ("main", "cascades", "population", "epsilon", "size", "bounds", "scores", "shift")
@@ -244,8 +238,7 @@ def main() -> None:
             "how",
             f"{date.today():%Y-%m-%d}, `.venv/bin/python benchmarks/reproduction.py`, "
             f"{options.repeats} draws a row, {time.perf_counter() - began:.0f} s on "
-            f"{platform.machine()} with {os.cpu_count()} cores, "
-            f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}.",
+            f"{machine('numpy', 'scipy')}.",
         )
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -126,17 +127,12 @@ def main() -> None:
         outcome.again = measure(second_jobs(first, outcome.counts, size), options.jobs)
     outcome.seconds = time.perf_counter() - started
     missing = [name for name in names if name not in worlds]
-    command = ["--full" if options.full else "--quick", f"--jobs {options.jobs}"]
-    if options.minutes < math.inf:
-        command.append(f"--minutes {options.minutes:g}")
-    if options.worlds:
-        command.append(f'--worlds "{options.worlds}"')
     if options.out:
         out = Path(options.out)
         exact = out.with_name(f"{out.stem}_exact.csv")
         out.write_text(validity_report.cells_csv(outcome), encoding="utf-8")
         exact.write_text(validity_report.exact_csv(outcome), encoding="utf-8")
-    print(validity_report.summary(outcome, command=" ".join(command), missing=missing))
+    print(validity_report.summary(outcome, command=shlex.join(sys.argv[1:]), missing=missing))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -197,9 +198,10 @@ def ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True, capture_output=True)
 
 
-def until(condition: Callable[[], object], what: str, seconds: float = 300, every: float = 0.05) -> None:
+def until(condition: Callable[[], Any], what: str, seconds: float = 300, every: float = 0.05) -> Any:
+    """What `condition` gives, as soon as it is true."""
     end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds:.0f} s for {what}")
+    while not (found := condition()):
+        assert time.monotonic() < end, f"waited {seconds:.0f} s for {what}"
         time.sleep(every)
+    return found

@@ -14,13 +14,7 @@ ACCESS, SECRET = "access-of-tests", "secret-of-tests"
 
 
 class ObjectStoreServer(_Server):
-    """`address`: of the interface on which it listens."""
-
     name = "s3"
-
-    def __init__(self, address: str = "127.0.0.1") -> None:
-        super().__init__()
-        self.address = address
 
     def command(self) -> list[str]:
         return [sys.executable, "-m", "moto.server", "-H", self.address, "-p", str(self.port)]

@@ -31,6 +31,7 @@ import psycopg
 import redis
 from psycopg import sql
 
+LOOPBACK = "127.0.0.1"
 START_SECONDS = 180
 STOP_SECONDS = 120
 # Below those that systems give to outgoing connections and to whoever asks for any: such a one could be taken
@@ -61,13 +62,17 @@ def dead_port() -> Iterator[int]:
 
 
 class _Server:
-    """One child process with a folder of its own, which outlives `stop` and `kill` and goes with `close`."""
+    """One child process with a folder of its own, which outlives `stop` and `kill` and goes with `close`.
+
+    `address`: of the interface on which it listens; on another than the loopback its neighbours may ask it.
+    """
 
     name: str
     stop_signal = signal.SIGTERM
     start_seconds: float = START_SECONDS
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = LOOPBACK) -> None:
+        self.address = address
         self.folder = Path(tempfile.mkdtemp(prefix=f"hypac-{self.name}-"))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -159,8 +164,8 @@ class PostgresServer(_Server):
     name = "postgres"
     stop_signal = signal.SIGINT  # "fast": ends open sessions, then writes everything
 
-    def __init__(self, binaries: Path) -> None:
-        super().__init__()
+    def __init__(self, binaries: Path, address: str = LOOPBACK) -> None:
+        super().__init__(address)
         self.binaries = binaries
         self.data = self.folder / "data"
 
@@ -197,6 +202,9 @@ class PostgresServer(_Server):
             )
             if outcome.returncode != 0:
                 raise ServerError(f"initdb failed:\n{outcome.stdout}{outcome.stderr}")
+            if self.address != LOOPBACK:
+                with (self.data / "pg_hba.conf").open("a") as access:
+                    access.write("host all all samenet trust\n")
         super().start()
 
     def kill(self) -> None:
@@ -206,7 +214,7 @@ class PostgresServer(_Server):
 
     def command(self) -> list[str]:
         options = {
-            "listen_addresses": "127.0.0.1",
+            "listen_addresses": self.address,
             "port": self.port,
             "unix_socket_directories": "",
             "max_connections": 200,
@@ -225,7 +233,7 @@ class PostgresServer(_Server):
         return True
 
     def url(self, database: str) -> str:
-        return f"postgres://hypac@127.0.0.1:{self.port}/{database}"
+        return f"postgres://hypac@{self.address}:{self.port}/{database}"
 
 
 class RedisServer(_Server):
@@ -233,8 +241,8 @@ class RedisServer(_Server):
 
     name = "redis"
 
-    def __init__(self, program: Path) -> None:
-        super().__init__()
+    def __init__(self, program: Path, address: str = LOOPBACK) -> None:
+        super().__init__(address)
         self.program = program
 
     @staticmethod
@@ -245,7 +253,8 @@ class RedisServer(_Server):
 
     def command(self) -> list[str]:
         options = {
-            "--bind": "127.0.0.1",
+            "--bind": self.address,
+            "--protected-mode": "no",
             "--port": str(self.port),
             "--save": "",
             "--appendonly": "no",
@@ -263,7 +272,7 @@ class RedisServer(_Server):
             client.close()
 
     def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}/0"
+        return f"redis://{self.address}:{self.port}/0"
 
 
 def create_database(server_url: str, name: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 
@@ -17,6 +18,7 @@ from routing.core.losses import Loss
 from routing.core.losses.base import BatchLoss, LossError, LossUnavailableError, outside_range
 from routing.core.messages import declare, gettext_noop, say
 from routing.core.plan import Plan
+from routing.core.sampling import CalibrationDraw
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,66 @@ class Calibration:
     def from_rows(cls, rows: Iterable[CalibrationRow]) -> Calibration:
         """The rows sorted into draw order."""
         return cls(tuple(sorted(rows, key=lambda row: row.order)))
+
+    @classmethod
+    def of_pool(
+        cls,
+        plan: Plan,
+        draw: CalibrationDraw,
+        *,
+        items: Sequence[str],
+        u: Floats,
+        v: Ints,
+        answers: Sequence[Sequence[str | None]],
+        labels: Mapping[str, str | None],
+        p: Sequence[Decimal] | None = None,
+    ) -> Calibration:
+        """The rows of ``draw`` from the columns of its pool, all in pool order.
+
+        Parameters
+        ----------
+        items : N texts
+        u, v : (N,)
+            Uncertainty and tie-break.
+        answers : N rows of S - 1 texts
+            None for an answer that cannot be used; read for asked items only.
+        labels
+            By item id, of every asked item; None where nobody could label it.
+        p : N decimals, optional
+            Each item's own probability of being asked about, where the plan's varies.
+
+        Raises
+        ------
+        CalibrationError
+            The columns are not of one length, an asked item has no label, or the rows do not fit the plan.
+        """
+        lengths = {"items": len(items), "u": len(u), "v": len(v), "answers": len(answers)}
+        if {*lengths.values(), plan.pool_size} != {plan.pool_size}:
+            raise CalibrationError(say("calibration.lengths", pool=plan.pool_size, **lengths))
+        rows = []
+        for order, (place, asked) in enumerate(
+            zip(draw.positions.tolist(), draw.asked.tolist(), strict=True)
+        ):
+            item = items[place]
+            if asked and item not in labels:
+                why = say("calibration.no_label")
+                raise CalibrationError(say("row.wrong", row=order, item=repr(item), why=why))
+            rows.append(
+                CalibrationRow(
+                    item_id=item,
+                    position=place,
+                    order=order,
+                    asked=asked,
+                    p=plan.p if p is None else p[place],
+                    u=float(u[place]),
+                    v=int(v[place]),
+                    label=labels[item] if asked else None,
+                    answers=tuple(answers[place]) if asked else (),
+                )
+            )
+        calibration = cls(tuple(rows))
+        calibration.check(plan)
+        return calibration
 
     @cached_property
     def u(self) -> Floats:
@@ -307,6 +369,13 @@ def sorted_losses(
 
 
 SAYS = {
+    "calibration.lengths": gettext_noop(
+        "the pool has %(pool)s items, but there are %(items)s ids, %(u)s uncertainties, %(v)s tie-breaks and "
+        "%(answers)s rows of answers"
+    ),
+    "calibration.no_label": gettext_noop(
+        "people were asked about it, and it has no label; give None where nobody could label it"
+    ),
     "item.wrong": gettext_noop("item %(item)s: %(why)s"),
     "item.not_binary": gettext_noop("the loss %(loss)s gave %(value)s, but says that it is 0 or 1 only"),
 }
