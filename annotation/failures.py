@@ -1,14 +1,15 @@
-"""Why jobs fail: a code with parameters is what programs go by, the sentence is made where people read it.
+"""Why jobs fail and certificates break: a code with parameters is what programs go by, the sentence is made
+where people read it.
 
-A job keeps the sentence in English, too: for what programs are told, and for a version that does not know the
-code.
+What is stored keeps the sentence in English, too: for what programs are told, and for a version that does not
+know the code.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.translation import gettext as _, override
+from django.utils.translation import gettext as _, gettext_noop, override
 
 from annotation.errors import HypacError, JobFailedError
 
@@ -20,7 +21,8 @@ NO_ERROR: dict[str, Any] = {"error": "", "error_code": "", "error_params": {}}
 
 def columns_of(error: HypacError) -> dict[str, Any]:
     """What a job that failed keeps of it."""
-    return {"error": str(error), "error_code": error.code, "error_params": error.params}
+    words = in_english(error.code, error.params) or str(error)
+    return {"error": words, "error_code": error.code, "error_params": error.params}
 
 
 @dataclass(frozen=True)
@@ -36,16 +38,18 @@ class Failure:
         self, *, raised_as: type[HypacError] = JobFailedError, permanent: bool = True, **params: Any
     ) -> HypacError:
         """What a handler raises. The parameters are plain values: they are stored as JSON."""
-        with override("en"):
-            words = self.sentence(params)
-        return raised_as(words, permanent=permanent, code=self.code, params=params)
+        return raised_as(self.sentence(params), permanent=permanent, code=self.code, params=params)
 
 
 _failures: dict[str, Failure] = {}
 
 
-def register(code: str, sentence: Callable[[Params], str]) -> Failure:
-    return _failures.setdefault(code, Failure(code, sentence))
+def register(code: str, words: str | Callable[[Params], str]) -> Failure:
+    """Make a failure known. `words` is a template that names its parameters, marked by gettext_noop, or makes
+    the sentence of them.
+    """
+    failure = Failure(code, words if callable(words) else lambda params: _(words) % params)
+    return _failures.setdefault(code, failure)
 
 
 def in_words(code: str, params: Params) -> str:
@@ -54,6 +58,11 @@ def in_words(code: str, params: Params) -> str:
         return _failures[code].sentence(params)
     except KeyError:
         return ""
+
+
+def in_english(code: str, params: Params) -> str:
+    with override("en"):
+        return in_words(code, params)
 
 
 def _out_of_memory(params: Params) -> str:
@@ -71,20 +80,14 @@ def _out_of_memory(params: Params) -> str:
 
 WORKERS_DIED = register(
     "workers_died",
-    lambda params: (
-        _(
-            "Its worker died %(attempts)s times. What it finished is kept; start it again once the cause is "
-            "gone."
-        )
-        % params
+    gettext_noop(
+        "Its worker died %(attempts)s times. What it finished is kept; start it again once the cause is gone."
     ),
 )
 UNKNOWN_KIND = register(
     "unknown_kind",
-    lambda params: (
-        _("No worker knows work of kind %(kind)r. It was of another version of this program.") % params
-    ),
+    gettext_noop("No worker knows work of kind %(kind)r. It was of another version of this program."),
 )
-DATABASE = register("database", lambda params: _("The database could not be used: %(error)s") % params)
-UNEXPECTED = register("unexpected", lambda params: _("Unexpected error: %(error)s") % params)
+DATABASE = register("database", gettext_noop("The database could not be used: %(error)s"))
+UNEXPECTED = register("unexpected", gettext_noop("Unexpected error: %(error)s"))
 OUT_OF_MEMORY = register("out_of_memory", _out_of_memory)

@@ -29,8 +29,9 @@ import validity_report
 from runner import parser_of
 
 from testbed.enumeration import Enumerated, cells as enumerated_cells, enumerate_cell
-from testbed.known_truth import SETTINGS, Setting, available
+from testbed.known_truth import SETTINGS, available
 from testbed.level import SECOND_SEED, Cell, Count, Job, failed, run_job
+from testbed.settings import Setting
 
 SEED = 20_240_611
 """Fixed before the first run."""

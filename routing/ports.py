@@ -5,8 +5,9 @@ from datetime import datetime
 
 from django.db.models import Q
 from django.urls import reverse
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
+from annotation import failures
 from annotation.models import (
     AuditEvent,
     Job,
@@ -38,6 +39,17 @@ SHOWN_IN_THE_ADMINISTRATION = tuple(
     for verb in ("view", "change")
 )
 
+CORRECTED = failures.register(
+    "label_corrected",
+    gettext_noop("The calibration label of item %(item)s was corrected after the labels had been locked."),
+)
+SETTLED_OTHERWISE = failures.register(
+    "label_settled_otherwise",
+    gettext_noop(
+        "The label of record of calibration item %(item)s changed after the labels had been locked."
+    ),
+)
+
 
 class Routing:
     """Implements annotation.ports.RoutingPort."""
@@ -55,11 +67,8 @@ class Routing:
             if locked and not _has_several(label.work_item):
                 mark_invalid(
                     run=run,
-                    reason=_(
-                        "The calibration label of item %(item)s was corrected after the labels had been "
-                        "locked."
-                    )
-                    % {"item": label.item.external_id},
+                    why=CORRECTED,
+                    params={"item": label.item.external_id},
                     actor=label.annotator,
                 )
             return
@@ -93,11 +102,8 @@ class Routing:
             if row.value != (row.supersedes.value if row.supersedes else None):
                 mark_invalid(
                     run=run,
-                    reason=_(
-                        "The label of record of calibration item %(item)s changed after the labels had been "
-                        "locked."
-                    )
-                    % {"item": row.item.external_id},
+                    why=SETTLED_OTHERWISE,
+                    params={"item": row.item.external_id},
                     actor=row.decided_by,
                 )
 

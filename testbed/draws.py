@@ -20,7 +20,8 @@ from routing.core.keys import Thresholds, count_at_or_below, pack, pack_threshol
 from routing.core.pilot_losses import pass_on_costs
 from routing.core.plan import Plan
 from routing.core.sample_split import SampleSplit, split_sample
-from testbed.known_truth import Cliff, Setting, World
+from testbed.known_truth import Cliff
+from testbed.settings import Setting, World
 
 SPLIT = "split_fixed_sequence"
 
@@ -45,6 +46,8 @@ class Draw:
             # A cliff in a pool of fixed size is no sample of a source; every other pool is.
             fresh = setting.draw_from_source(rng) if isinstance(setting, Cliff) else world
             self.pools["population"] = Pool(setting, fresh, drawn, asked)
+        self.scored: dict[str, object] = {}
+        """What `by_scores` prepared for each side."""
         self._chains: dict[str, tuple[tuple[Chain, ...], NDArray[np.int64]]] = {}
 
     def pool(self, target: str) -> Pool:

@@ -23,7 +23,7 @@ from routing.core.keys import Key, Thresholds
 from routing.core.plan import Plan
 from routing.core.rules import RULES
 from routing.core.rules.split_fixed_sequence import first_part
-from testbed.known_truth import plan_of
+from testbed.settings import plan_of
 
 COSTS = (1, 2, 9)
 STEPS = 6

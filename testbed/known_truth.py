@@ -9,144 +9,81 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.polynomial import polynomial
 from numpy.typing import NDArray
 
 from routing.core.bins import Bins
-from routing.core.calibration import ObservedLosses, along, cumulative, sorted_losses
-from routing.core.keys import V_MAX, Thresholds, count_at_or_below, pack, pack_thresholds
-from routing.core.pilot import PilotData
-from routing.core.plan import Plan
+from routing.core.calibration import cumulative
+from routing.core.keys import V_MAX, Thresholds, pack
+from testbed.settings import LANGUAGE, Floats, Setting, World
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-LANGUAGE = (1000, 6000, 32768)
-"""Tokens per label: a small model, a large one, people; the costs of the paper's language experiments."""
 VISION = (1, 4, 10)
-CLASSES = 10
 DATA = Path(os.environ.get("HYPAC_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
-@dataclass(frozen=True)
-class World:
-    """A pool: scores and tie-breaks (N,), answers (0: right) and losses (N, S - 1).
-
-    ``own`` are the models' own scores, where they have any; ``blank`` marks items that nobody can label.
-    """
-
-    u: Floats
-    v: Ints
-    answers: NDArray[Any]
-    losses: Floats
-    own: Floats | None = None
-    blank: NDArray[np.bool_] | None = None
-
-    def wrong(self, thresholds: Thresholds) -> float:
-        """T(theta): wrong labels in the pool."""
-        keys = pack(self.u, self.v)
-        order = np.argsort(keys)
-        counts = count_at_or_below(keys[order], pack_thresholds([thresholds]))
-        return float(along(cumulative(self.losses[order]), counts)[0])
-
-    def observe(self, asked: Ints, drawn: int) -> ObservedLosses:
-        """What people find out on the items ``asked``, which come in the order of the draw."""
-        upper = lower = self.losses[asked]
-        if self.blank is not None:
-            nobody = self.blank[asked, None]
-            upper, lower = np.where(nobody, 1.0, upper), np.where(nobody, 0.0, lower)
-        return sorted_losses(self.u[asked], self.v[asked], upper, lower, drawn=drawn)
-
-    def pilot(self, items: Ints) -> PilotData:
-        """What the models say about ``items``."""
-        own = None if self.own is None else self.own[items]
-        return PilotData(self.u[items], self.v[items], self.answers[items].astype(str).astype(object), own)
+Rate = Callable[[Floats], Floats]
+"""Error probability (n,) of a model, given all models' scores (n, K)."""
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A synthetic world: U uniform, model k wrong with probability a polynomial in U.
+class Scored(Setting):
+    """A synthetic world in which every model has a score of its own, uniform unless ``mixed``.
 
     Attributes
     ----------
-    rates : S - 1 tuples
-        Coefficients of each model's error probability in powers of U.
-    nested : bool
-        The errors of a later model lie inside those of the one before it; else they are independent.
-    decimals : int or None
-        U is rounded to so many decimals.
-    unlabelled : float
-        Share of the items with a wrong answer that nobody can label.
-    bar : float or None
-        Points of net saving that a run may stay below the best chain in hindsight; None: reported only.
-    held_out : bool
-        Nothing was ever chosen by looking at this world; drawn only where it is asked for by name.
+    errors : K functions
+        Of a model on its own score and, of two models, the first one's.
+    mixed : bool
+        The score of the second model is (u1 + w) / 2, w uniform.
     """
 
-    name: str
-    rates: tuple[tuple[float, ...], ...]
-    costs: tuple[int, ...] = LANGUAGE
-    size: int = 3000
-    m: int = 500
-    p: str = "0.9"
-    epsilon: str = "0.05"
-    nested: bool = False
-    decimals: int | None = None
-    unlabelled: float = 0.0
-    bar: float | None = None
-    held_out: bool = False
-
-    targets = ("dataset", "pool", "population")
-
-    def plan(self, target: str, **changes: Any) -> Plan:
-        return plan_of(
-            self.size,
-            self.m,
-            **{"p": self.p, "epsilon": self.epsilon, "costs": self.costs, "target": target, **changes},
-        )
+    errors: tuple[Rate, ...] = ()
+    mixed: bool = False
+    wrong_answers: int = 3
 
     def draw(self, rng: np.random.Generator) -> World:
-        """A fresh pool."""
-        u = rng.random(self.size)
-        probability = np.column_stack([polynomial.polyval(u, rate) for rate in self.rates])
-        models = 1 if self.nested else len(self.rates)
-        wrong = rng.random((self.size, models)) < probability
-        answers = np.where(wrong, rng.integers(1, CLASSES, (self.size, models), dtype=np.int8), 0)
-        blank = None
-        if self.unlabelled:
-            blank = wrong.any(axis=1) & (rng.random(self.size) < self.unlabelled)
-        score = u if self.decimals is None else np.round(u, self.decimals)
-        return World(score, rng.integers(0, V_MAX, self.size), answers, wrong.astype(np.float64), blank=blank)
-
-    def risk(self, thresholds: Thresholds) -> float:
-        """R(theta) in closed form: the integral of each model's error probability over its band."""
-        half = 0.0 if self.decimals is None else 0.5 * 10.0**-self.decimals
-        reach = [0.0, *(0.0 if t is None else min(t.u + half, 1.0) for t in thresholds)]
-        parts = [self._below(k, reach[k + 1]) - self._below(k, reach[k]) for k in range(len(self.rates))]
-        return float(sum(parts))
+        shape = (self.size, len(self.errors))
+        u = np.column_stack([rng.random(self.size) for _ in self.errors])
+        if self.mixed:
+            u[:, 1] = (u[:, 0] + u[:, 1]) / 2
+        wrong = np.column_stack([rng.random(self.size) < rate(u) for rate in self.errors])
+        answers = np.where(wrong, rng.integers(1, self.wrong_answers + 1, shape), 0)
+        v = rng.integers(0, V_MAX, self.size)
+        return World(u[:, 0], v, answers, wrong.astype(np.float64), own=u)
 
     def bin_losses(self, world: World, slices: Bins) -> Floats:
-        """The true mean error probability of each model in each slice (S - 1, b)."""
-        half = 0.0 if self.decimals is None else 0.5 * 10.0**-self.decimals
-        ends = np.array([0.0, *(min(end.u + half, 1.0) for end in slices.ends)])
-        middle = (ends[:-1] + ends[1:]) / 2
-        width = np.diff(ends)
-        losses = np.empty((len(self.rates), len(width)))
-        for k, rate in enumerate(self.rates):
-            mass = self._below(k, ends[1:]) - self._below(k, ends[:-1])
-            losses[k] = np.where(
-                width > 0, mass / np.where(width > 0, width, 1.0), polynomial.polyval(middle, rate)
-            )
-        return losses
+        return mean_losses(world, slices)
 
-    def _below(self, model: int, u: Any) -> Any:
-        return polynomial.polyval(u, polynomial.polyint(self.rates[model]))
+    def risk(self, thresholds: Thresholds) -> float:
+        """R of the paper's policies, all of whose thresholds are on the first score."""
+        ends = [0.0, *(0.0 if t is None else min(t.u, 1.0) for t in thresholds)]
+        bands = zip(range(len(self.errors)), ends[:-1], ends[1:], strict=True)
+        return sum(self.band(model, 0, (low, high), 1.0) for model, low, high in bands)
+
+    def band(self, model: int, first: int, band: tuple[float, float], limit: float) -> float:
+        """Expected loss of ``model`` on the items with the score of ``first`` in ``band``, its own up to
+        ``limit``: by the midpoint rule, far below any risk that matters.
+        """
+        low, high = band
+        points = 400
+        inside = (np.arange(points) + 0.5) / points
+        u = np.full((points, points, len(self.errors)), 0.5)
+        u[:, :, first] = low + (high - low) * inside[:, None]
+        mass = np.full((points, 1), limit)
+        if model != first and self.mixed:
+            mass = np.clip(2 * limit - u[:, :1, first], 0.0, 1.0)
+            u[:, :, model] = (u[:, :, first] + mass * inside) / 2
+        elif model != first:
+            u[:, :, model] = limit * inside
+        else:
+            mass = np.ones((points, 1))
+        rates = self.errors[model](u.reshape(-1, len(self.errors))).reshape(points, points)
+        return float((high - low) * (rates * mass).mean())
 
 
 @dataclass(frozen=True)
@@ -193,9 +130,18 @@ class Table(Setting):
         return World(world.u, rng.integers(0, V_MAX, len(world.u)), world.answers, world.losses, world.own)
 
     def bin_losses(self, world: World, slices: Bins) -> Floats:
-        keys = pack(world.u, world.v)
-        sums = cumulative(world.losses[np.argsort(keys)])[np.concatenate([[0], np.cumsum(slices.sizes)])]
-        return np.asarray(np.diff(sums, axis=0).T / slices.sizes, dtype=np.float64)
+        return mean_losses(world, slices)
+
+
+def mean_losses(world: World, slices: Bins) -> Floats:
+    """The mean loss of each model in each slice of this very pool (S - 1, b)."""
+    sums = cumulative(world.losses[np.argsort(pack(world.u, world.v))])
+    edges = sums[np.concatenate([[0], np.cumsum(slices.sizes)])]
+    return np.asarray(np.diff(edges, axis=0).T / slices.sizes, dtype=np.float64)
+
+
+def _of_own_score(model: int, rate: float) -> Rate:
+    return lambda u: rate * u[:, model] ** 2
 
 
 SQUARES = ((0.0, 0.0, 0.4), (0.0, 0.0, 0.2))
@@ -226,6 +172,41 @@ SETTINGS: dict[str, Setting] = {
         ),
         Table("MATH-L5", (), size=721, m=300, bar=3.0, file="zeroeval_math-l5_2tier.csv"),
         Table("GSM8K", (), size=1319, m=300, bar=3.0, file="zeroeval_gsm_2tier.csv"),
+        Scored(
+            "A",
+            (),
+            costs=("0.0004", "0.005", "1"),
+            size=1500,
+            errors=(lambda u: 0.6 * u[:, 0] ** 1.5, lambda u: 0.8 * u[:, 1] ** 3),
+            mixed=True,
+        ),
+        Scored(
+            "A'",
+            (),
+            costs=("0.0004", "0.005", "1"),
+            size=1500,
+            errors=(lambda u: 0.1 + 0.3 * u[:, 0], lambda u: 0.6 * u[:, 1] ** 3),
+        ),
+        Scored(
+            "B",
+            (),
+            costs=("0.03", "0.15", "1"),
+            size=2000,
+            epsilon="0.02",
+            errors=(lambda u: np.where(u[:, 0] > 0.7, 0.45, 0.002), lambda u: 0.4 * u[:, 1] ** 12),
+        ),
+        Scored(
+            "f2-worse cheap",
+            (),
+            costs=("0.001", "0.01", "1"),
+            errors=(lambda u: 0.3 * u[:, 0] ** 2, lambda u: 0.12 - 0.05 * u[:, 0]),
+        ),
+        Scored(
+            "four sources, scored",
+            (),
+            costs=(300, *LANGUAGE),
+            errors=tuple(_of_own_score(model, rate) for model, rate in enumerate((0.4, 0.3, 0.2))),
+        ),
         Setting("steep", ((0.0, 0.0, 0.0, 0.0, 0.6), (0.0, 0.1)), held_out=True),
         Setting("line", ((0.0, 0.25), (0.08,)), costs=(1, 3, 20), size=8000, m=800, held_out=True),
         Setting("shared", ((0.0, 0.3), (0.0, 0.1)), nested=True, size=1500, m=400, held_out=True),
@@ -260,20 +241,6 @@ def same(prediction: str, truth: str) -> bool:
         return abs(float(prediction.replace(",", "")) - float(truth.replace(",", ""))) < 1e-9
     except ValueError:
         return prediction == truth
-
-
-def plan_of(size: int, m: int, **changes: Any) -> Plan:
-    """A plan at epsilon = alpha = 0.05, p = 0.9, the costs of the paper's language experiments."""
-    settings: dict[str, Any] = {
-        "epsilon": "0.05",
-        "alpha": "0.05",
-        "target": "dataset",
-        "m": m,
-        "p": "0.9",
-        "pool_size": size,
-        "costs": LANGUAGE,
-    }
-    return Plan(**{**settings, **changes})
 
 
 def make_world(name: str, size: int, rng: np.random.Generator) -> World:

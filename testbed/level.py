@@ -13,10 +13,14 @@ import numpy as np
 from scipy import stats
 
 from routing.core.bounds import BOUNDS
+from routing.core.certify import Selection
 from routing.core.compare import compare_losses
-from routing.core.rules import RULES
+from routing.core.every_score.select import ScoreSelection
+from routing.core.rules import ALL_RULES, every_score
+from testbed import by_scores
 from testbed.draws import Draw
-from testbed.known_truth import SETTINGS, Setting
+from testbed.known_truth import SETTINGS
+from testbed.settings import Setting
 
 SECOND_SEED = 20_240_612
 """Fixed before the first run; for cells that failed."""
@@ -76,8 +80,8 @@ def certifying_cells(setting: Setting) -> list[Cell]:
     return [
         Cell(setting.name, target, rule, bound)
         for target in setting.targets
-        for rule in RULES.names()
-        if RULES.get(rule).holds_level
+        for rule in ALL_RULES.names()
+        if ALL_RULES.get(rule).holds_level
         for bound in BOUNDS.names()
         if BOUNDS.get(bound).certifies
         and not BOUNDS.get(bound).refusal(target=target, binary=True, constant_p=True)
@@ -106,17 +110,23 @@ def run_job(job: Job) -> dict[Cell, Count]:
 
 def certified(draw: Draw, cells: Iterable[Cell], *, oracle: bool) -> Iterable[tuple[Cell, Count]]:
     """One draw's contribution to each certifying cell."""
-    results = {}
+    results: dict[tuple[str, str, str], Selection | ScoreSelection] = {}
     for cell in cells:
         # A data set that is certified through the pool needs no second analysis.
         through = "pool" if cell.target == "dataset" and cell.bound != "hypergeometric" else cell.target
         key = (through, cell.rule, cell.bound)
         if key not in results:
-            results[key] = draw.certify(*key)
-        thresholds = results[key].policy.thresholds
-        count = Count(draws=1, certified=int(results[key].index > 0))
-        count.false = int(count.certified and draw.false(cell.target, thresholds))
-        count.saving = draw.saving(cell.target, cell.rule, thresholds)
+            certify = by_scores.certify if cell.rule == every_score.RULE.name else Draw.certify
+            results[key] = certify(draw, *key)
+        chosen = results[key]
+        count = Count(draws=1, certified=int(chosen.index > 0))
+        if isinstance(chosen, ScoreSelection):
+            count.false = int(count.certified and by_scores.false(draw, cell.target, chosen))
+            count.saving = by_scores.saving(draw, cell.target, chosen)
+        else:
+            thresholds = chosen.policy.thresholds
+            count.false = int(count.certified and draw.false(cell.target, thresholds))
+            count.saving = draw.saving(cell.target, cell.rule, thresholds)
         if oracle and is_default(cell):
             count.paired, count.below = 1, draw.hindsight(cell.target, cell.bound) - count.saving
         yield cell, count
@@ -141,7 +151,7 @@ def limit(draws: int, cells: int) -> int:
 
 def certifying(counts: Mapping[Cell, Count]) -> list[Cell]:
     """The cells of rules that claim to hold their level."""
-    return [cell for cell in counts if RULES.get(cell.rule).holds_level]
+    return [cell for cell in counts if ALL_RULES.get(cell.rule).holds_level]
 
 
 def failed(counts: Mapping[Cell, Count]) -> list[Cell]:

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from annotation.models import Project
-from annotation.task_types import MISSING, TASK_TYPES, Labels, Read, Reason, TaskType, Value, as_text
+from annotation.task_types import MISSING, TASK_TYPES, Labels, Read, TaskType, Value, ValueReason, as_text
 
-__all__ = ["MISSING", "Read", "Reason", "Value", "ValueReader", "as_text", "reader_of", "spellings"]
+__all__ = ["MISSING", "Read", "Value", "ValueReader", "ValueReason", "as_text", "reader_of", "spellings"]
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ import zipfile
 from typing import IO, Any
 
 from django.conf import settings
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
+from annotation import failures
 from annotation.common import audit
 from annotation.common.files import store_file
-from annotation.errors import ConflictError, InputError, JobFailedError, UnderWayError
+from annotation.errors import ConflictError, InputError, UnderWayError
 from annotation.imports.columns import IMPORT, ColumnMapping
 from annotation.imports.upload import start_import
 from annotation.jobs import running as jobs
@@ -74,6 +75,12 @@ def fetch(
     return job
 
 
+CONNECTION_GONE = failures.register("connection_gone", gettext_noop("The connection was deleted meanwhile."))
+OTHER_SIZE = failures.register(
+    "other_size", gettext_noop("The store gave another number of bytes than it had said.")
+)
+
+
 def whole_key(connection: Connection, key: str) -> str:
     from annotation.outside.buckets import checked_key
 
@@ -85,7 +92,7 @@ def run_fetch(context: JobContext) -> dict[str, Any]:
     project, key = context.job.project, context.params["key"]
     connection = Connection.objects.filter(project=project, pk=context.params["connection"]).first()
     if connection is None:
-        raise JobFailedError(_("The connection was deleted meanwhile."))
+        raise CONNECTION_GONE.error()
     result = dict(context.job.result)
     stored = StoredFile.objects.filter(project=project, pk=result.get("file", 0)).first()
     if stored is None:
@@ -144,7 +151,7 @@ def _object(context: JobContext, bucket: Bucket, key: str, out: IO[bytes]) -> No
     context.progress(total=found.size, stage=_("Reading from the store"))
     done = _copy(context, bucket, found, out)
     if done != found.size:
-        raise JobFailedError(_("The store gave another number of bytes than it had said."))
+        raise OTHER_SIZE.error()
 
 
 def _archive(context: JobContext, bucket: Bucket, prefix: str, out: IO[bytes]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common.bulk import copy_rows
 from annotation.common.files import Content, clean_name, put_content
@@ -19,7 +19,15 @@ from annotation.imports.formats import registry
 from annotation.imports.formats.base import Image, Record, Row
 from annotation.imports.labels import Kept, LabelKeeper, Labelled
 from annotation.imports.reading import reading
-from annotation.imports.rows import Candidate, RowMessage, candidate_of, known_to, none_usable, sort_out
+from annotation.imports.rows import (
+    Candidate,
+    RowMessage,
+    candidate_of,
+    first_problem,
+    known_to,
+    none_usable,
+    sort_out,
+)
 from annotation.jobs.running import JobContext
 from annotation.models import Item, Job, Project, StoredFile
 
@@ -81,6 +89,9 @@ class Chunk:
     problems: list[RowMessage] = field(default_factory=list)
 
 
+NO_ROW = none_usable("no_row_usable", gettext_noop("None of the %(count)s rows of %(file)s could be used."))
+
+
 def run_import(context: JobContext) -> dict[str, Any]:
     """Handler of the kind "import". Raises JobFailedError where no row of the file could be used."""
     params = context.params
@@ -103,8 +114,8 @@ def run_import(context: JobContext) -> dict[str, Any]:
             with context.chunk(done=chunk.end):
                 _store(context, chunk, mapping, counts, keeper)
     if counts.added + counts.already_there == 0:
-        words = _("None of the %(count)s rows of %(file)s could be used.")
-        raise none_usable(context.job, words % {"count": f"{total:,}", "file": stored.original_name})
+        problem = first_problem(context.job)
+        raise NO_ROW.error(count=f"{total:,}", file=stored.original_name, problem=problem)
     counts.spent = 0  # of no use any more
     return counts.as_result()
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.utils.translation import gettext as _
 
+from annotation import failures
 from annotation.common.files import Content
-from annotation.errors import JobFailedError
+from annotation.failures import Failure
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats.base import GivenLabel, Image, Problem, Record
 from annotation.imports.limits import MAX_COLUMNS
@@ -252,8 +253,17 @@ def _shown(value: str) -> str:
     return value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
 
 
-def none_usable(job: Job, words: str) -> JobFailedError:
-    """The end of a job that could use no row of its file: `words` say so, its first problem says why."""
-    if first := JobProblem.objects.filter(job=job).first():
-        words += " " + _("The first one: %(problem)s") % {"problem": first}
-    return JobFailedError(words)
+def none_usable(code: str, words: str) -> Failure:
+    """The failure of a job that could use no row of its file: the template `words` says so, and the first
+    problem, if there is one, says why.
+    """
+
+    def sentence(params: failures.Params) -> str:
+        told = _(words) % params
+        return f"{told} {_('The first one: %(problem)s') % params}" if params["problem"] else told
+
+    return failures.register(code, sentence)
+
+
+def first_problem(job: Job) -> str:
+    return str(JobProblem.objects.filter(job=job).first() or "")

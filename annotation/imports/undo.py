@@ -4,10 +4,11 @@ from typing import Any
 
 from django.db import IntegrityError, models, transaction
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
+from annotation import failures
 from annotation.common import audit
-from annotation.errors import ConflictError, JobFailedError
+from annotation.errors import ConflictError
 from annotation.imports.columns import IMPORT
 from annotation.imports.job import Counts
 from annotation.imports.labels import remove_empty_batch, remove_with_items, was_corrected
@@ -18,6 +19,15 @@ from annotation.models import Item, Job, JobProblem, Project, User
 UNDO = "import_undo"
 CHUNK = 5_000
 
+IN_USE = failures.register(
+    "import_in_use",
+    gettext_noop("A run, an answer, a label or a comment rests on some of these items, so that they stay."),
+)
+USED_MEANWHILE = failures.register(
+    "import_used_meanwhile",
+    gettext_noop("Something came to use these items meanwhile, so that they stay."),
+)
+
 
 def undo_objection(job: Job) -> str:
     """Why the import `job` cannot be taken back, in a sentence; "" where it can."""
@@ -26,9 +36,8 @@ def undo_objection(job: Job) -> str:
     counts = Counts.of(job.result)
     if not counts.positions:
         return _("This import has brought no items that are still there.")
-    for first, last in counts.positions:
-        if reason := _rests_on(_items(job.project_id, first, last), job):
-            return reason
+    if any(_is_used(_items(job.project_id, *place), job) for place in counts.positions):
+        return IN_USE.sentence({})
     return ""
 
 
@@ -78,17 +87,15 @@ def undo_import(context: JobContext) -> dict[str, Any]:
                 items = _items(job.project_id, start, last)
                 # Whoever refers to one of them from now on waits for this lock, and then finds it gone.
                 list(items.select_for_update().values_list("pk", flat=True))
-                if reason := _rests_on(items, job):
-                    raise JobFailedError(reason)
+                if _is_used(items, job):
+                    raise IN_USE.error()
                 remove_with_items(job, items)
                 # Nothing goes with them: what came to refer to them would be an error here.
                 items._raw_delete(items.db)
                 counts.positions[-1:] = [[first, start - 1]] if start > first else []
                 _remember(job, counts, columns_go)
         except IntegrityError:
-            raise JobFailedError(
-                _("Something came to use these items meanwhile, so that they stay.")
-            ) from None
+            raise USED_MEANWHILE.error() from None
     return {"removed": removed}
 
 
@@ -123,10 +130,10 @@ def _items(project_id: int, first: int, last: int) -> QuerySet[Item]:
     return Item.objects.filter(project_id=project_id, position__range=(first, last)).order_by()
 
 
-def _rests_on(items: QuerySet[Item], job: Job) -> str:
-    """Why the items stay, where anything refers to one of them, whichever application it is of; "" where
-    nothing does. The sentence is one for all: what refers to an item would tell what it was drawn for. What
-    the import `job` itself brought with its items goes with them, unless somebody has corrected it.
+def _is_used(items: QuerySet[Item], job: Job) -> bool:
+    """Whether anything refers to one of the items, whichever application it is of, so that they stay. What it
+    is nobody is told: it would tell what an item was drawn for. What the import `job` itself brought with its
+    items goes with them, unless somebody has corrected it.
     """
     brought_by = job.pk or 0
     own: dict[str, dict[str, Any]] = {
@@ -144,7 +151,5 @@ def _rests_on(items: QuerySet[Item], job: Job) -> str:
         if mine := own.get(str(model._meta.model_name)):
             rows = rows.exclude(**mine)
         if rows.exists():
-            return _(
-                "A run, an answer, a label or a comment rests on some of these items, so that they stay."
-            )
-    return ""
+            return True
+    return False

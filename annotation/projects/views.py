@@ -75,7 +75,7 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
             if error.where in form.fields:
                 add_error(form, error)
             else:
-                form.add_error("labels", str(error) if error.where.startswith("label ") else error.message)
+                form.add_error("labels", error.message if error.where == "choices" else str(error))
         else:
             messages.success(request, _("The project is there. Now bring in your data."))
             if lacks := task_type_lacks(project.task_type):

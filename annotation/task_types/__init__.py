@@ -4,7 +4,7 @@ Everything that depends on it asks the task type: forms and pages, imports and d
 agreement. A task type speaks of values only, and nothing here needs a database.
 """
 
-from annotation.task_types.base import MISSING, Labels, Read, Reading, Reason, TaskType, Value, as_text
+from annotation.task_types.base import MISSING, Labels, Read, Reading, TaskType, Value, ValueReason, as_text
 from annotation.task_types.code import Code
 from annotation.task_types.long_text import LongText
 from annotation.task_types.math import Math
@@ -20,9 +20,9 @@ __all__ = [
     "Labels",
     "Read",
     "Reading",
-    "Reason",
     "TaskType",
     "Value",
+    "ValueReason",
     "as_text",
     "task_type_titles",
 ]

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 # --- Why a value cannot be used -----------------------------------------------------------------------------
 
 
-class Reason(str):
+class ValueReason(str):
     """In words; `code` names the kind of reason, and `quotes` is what was given, where they repeat it."""
 
     __slots__ = ("code", "quotes")
@@ -23,17 +23,17 @@ class Reason(str):
     code: str
     quotes: str
 
-    def __new__(cls, words: str, code: str = "", quotes: str = "") -> "Reason":
+    def __new__(cls, words: str, code: str = "", quotes: str = "") -> "ValueReason":
         reason = super().__new__(cls, words)
         reason.code, reason.quotes = code, quotes
         return reason
 
 
-MISSING = Reason("no answer", "no_answer")
+MISSING = ValueReason("no answer", "no_answer")
 
 
-def unknown_label(shown: str, given: str) -> Reason:
-    return Reason(f"unknown label {shown}", "unknown_label", given)
+def unknown_label(shown: str, given: str) -> ValueReason:
+    return ValueReason(f"unknown label {shown}", "unknown_label", given)
 
 
 # --- The choices of a project, as what people, models and columns write may name them -----------------------

@@ -198,7 +198,7 @@ def _parsed(text: str, choices: Choices) -> Reading:
 
 
 def _block(text: str, names: Names) -> Reading:
-    """The list with which a text begins: to the first empty line, or the next "Reason:"."""
+    """The list with which a text begins: to the first empty line, or the next "ValueReason:"."""
     lines: list[str] = []
     for line in text.strip().split("\n")[:_MAX_PIECES]:
         if lines and (not line.strip() or _FIELD.match(line)):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from django.utils.translation import gettext as _, gettext_lazy
 
-from annotation.task_types.base import Choices, Labels, Read, Reading, Reason, TaskType, short, shown
+from annotation.task_types.base import Choices, Labels, Read, Reading, TaskType, ValueReason, short, shown
 from annotation.task_types.parsing.markers import NO_JSON, bare, boxed, from_json, marked_places
 from annotation.task_types.parsing.number_signs import (
     ASIDE,
@@ -108,7 +108,7 @@ def read_number(text: str) -> Read:
         return None, f"a number of more than {most} characters"
     plain = plain.translate(_ASCII)
     if not _NUMBER.fullmatch(plain):
-        return None, Reason(f"{short(text)} is not a number", "not_a_number", text)
+        return None, ValueReason(f"{short(text)} is not a number", "not_a_number", text)
     number = format(Decimal(plain.replace(",", "")), "f")
     if "." in number:
         number = number.rstrip("0").rstrip(".")

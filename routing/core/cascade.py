@@ -55,12 +55,20 @@ class Decision:
     labelled : (n,) or None
         Of a method that chooses by itself what people label: the items that it asked about.  None: those of
         the calibration set.
+    asked_calls : (n, len(models)) or None
+        The items among those that each model ran on.  None: all of them.
     """
 
     models: tuple[int, ...]
     stages: tuple[Stage, ...]
     pilot: bool = False
     labelled: Ints | None = field(default=None, compare=False)
+    asked_calls: Bools | None = field(default=None, compare=False)
+
+    @property
+    def looked_at(self) -> frozenset[int]:
+        """The models that run on every drawn item, because their scores decide."""
+        return frozenset(stage.score for stage in self.stages if stage.score is not None)
 
     @classmethod
     def of_thresholds(cls, thresholds: Thresholds, *, pilot: bool = False) -> Decision:
@@ -70,6 +78,14 @@ class Decision:
             for k, limit in enumerate(thresholds)
         )
         return cls(tuple(range(len(thresholds))), stages, pilot)
+
+    def route(self, u: Floats, v: Ints, usable: Bools) -> tuple[Ints, Bools]:
+        """`apply` with tie-breaks (n, K) of each model's scores; only those of the first ever split ties.
+
+        ``usable`` (n, K) is not looked at: whoever is sent an item passes it on where he cannot label it.
+        """
+        del usable
+        return self.apply(u, v[:, 0])
 
     def apply(self, u: Floats, v: Ints) -> tuple[Ints, Bools]:
         """Who labels, and who had to be run for its score.

@@ -149,7 +149,7 @@ def build_chains(
         return ()
     if plan.sources == 2:
         return (greedy_chain("ordered", slices, assumed(slices, 1), costs),)
-    name, losses = _foretold(slices, plan, pilot)
+    name, losses = foretold_losses(slices, plan, pilot)
     chain = greedy_chain(name, slices, losses, costs)
     if plan.rule != multi_chain.RULE.name:
         return (chain,)
@@ -183,7 +183,7 @@ def cut_slices(plan: Plan, *, u: Floats, v: Ints, reference: Bools | None = None
     return make_bins(u, v, count=bins, whole_ties=whole_ties)
 
 
-def _foretold(slices: Bins, plan: Plan, pilot: PilotData | None) -> tuple[str, Floats]:
+def foretold_losses(slices: Bins, plan: Plan, pilot: PilotData | None) -> tuple[str, Floats]:
     """Name of the forecast and predicted losses (S, b), from the best that the pilot allows.
 
     Two chains at half the level each cost more than the choice between them is worth; where the last model

@@ -64,7 +64,7 @@ def by_disagreement(bins: Bins, pilot: PilotData, loss: Loss) -> Floats:
     items, models = answers.shape
     losses = np.empty((models, len(bins.rho)))
     for k in range(models - 1):
-        outcome = _disagreement(answers[:, k], answers[:, -1], loss)
+        outcome = disagreement(answers[:, k], answers[:, -1], loss)
         line = 2 * outcome.mean() * bins.rho
         fit = _blend(rho, outcome, bins.rho, loss.bound)
         losses[k] = (items * fit + LINE_WEIGHT * line) / (items + LINE_WEIGHT)
@@ -84,7 +84,7 @@ def by_attribution(bins: Bins, pilot: PilotData, loss: Loss) -> Floats | None:
     models = answers.shape[1]
     losses = np.empty((models, len(bins.rho)))
     for k in range(models - 1):
-        outcome = _disagreement(answers[:, k], answers[:, -1], loss)
+        outcome = disagreement(answers[:, k], answers[:, -1], loss)
         own = pilot.u if k == 0 else scores[:, k]
         with np.errstate(invalid="ignore", divide="ignore"):
             share = own / (own + scores[:, -1])
@@ -163,7 +163,7 @@ def _blend(rho: Floats, outcome: Floats, at: Floats, largest: float) -> Floats:
     return np.asarray((isotonic(rho, outcome, at) + smooth) / 2, dtype=np.float64)
 
 
-def _disagreement(first: NDArray[np.object_], best: NDArray[np.object_], loss: Loss) -> Floats:
+def disagreement(first: NDArray[np.object_], best: NDArray[np.object_], loss: Loss) -> Floats:
     """Loss (n,) of a model's answers if the best model's were true; people against a model is a full loss."""
     values = np.array(
         [0.0 if a is b is None else loss.bound for a, b in zip(first, best, strict=True)], dtype=np.float64

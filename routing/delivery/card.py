@@ -63,9 +63,9 @@ def card(
     document = json.loads(run.certificate.document)
     result = document["result"]
     lines = [f"# {_code(run.project.name)}, run {run.number}", ""]
-    if run.invalid_reason:
+    if run.invalid_reasons:
         lines += ["**This run is marked invalid; its certificate no longer holds:**", ""]
-        lines += [*(f"- {_code(reason)}" for reason in run.invalid_reason.split("\n")), ""]
+        lines += [*(f"- {_code(reason['words'])}" for reason in run.invalid_reasons), ""]
     part = since is not None or bool(filters)
     if part:
         lines += _part(run, counts, since, filters or {})

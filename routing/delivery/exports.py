@@ -4,11 +4,12 @@ import hashlib
 import io
 from typing import Any
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
+from annotation import failures
 from annotation.common import audit
 from annotation.common.files import open_file
-from annotation.errors import ConflictError, HypacError, InputError, JobFailedError
+from annotation.errors import ConflictError, HypacError, InputError
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext
 from annotation.models import Connection, Job, User
@@ -68,13 +69,18 @@ def default_prefix(delivery: Delivery) -> str:
     return f"{delivery.run.project.slug}/run-{delivery.run.number}-delivery-{delivery.number}/"
 
 
+GONE = failures.register(
+    "delivery_or_connection_gone", gettext_noop("The connection or the delivery was deleted meanwhile.")
+)
+
+
 def run_export(context: JobContext) -> dict[str, Any]:
     """Handler of the kind "export_delivery"."""
     params, project = context.params, context.job.project
     connection = Connection.objects.filter(project=project, pk=params["connection"]).first()
     delivery = Delivery.objects.filter(run__project=project, pk=params["delivery"]).first()
     if connection is None or delivery is None:
-        raise JobFailedError(_("The connection or the delivery was deleted meanwhile."))
+        raise GONE.error()
     files = list(delivery.files.select_related("file"))
     sums, overwrite = _sums(files), bool(params["overwrite"])
     sums_key, sums_hash = params["prefix"] + SUMS, hashlib.sha256(sums).hexdigest()

@@ -15,10 +15,11 @@ from struct import Struct
 from typing import IO, Any
 
 from django.db.models import Q, QuerySet
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
+from annotation import failures
 from annotation.common.files import open_file
-from annotation.errors import InputError, JobFailedError, NotAllowedError
+from annotation.errors import InputError, NotAllowedError
 from annotation.models import Project, User
 from annotation.permissions import access_to
 from routing.items.filters import HiddenError, conditions
@@ -95,12 +96,7 @@ class GivenBefore:
             rest = block[whole:]
             yield from RECORD.iter_unpack(block[:whole])
         if sha256.hexdigest() != self._sha256:
-            raise JobFailedError(
-                _(
-                    "What is kept of the other delivery, to tell what is new since then, is damaged. Make a "
-                    "whole delivery."
-                )
-            )
+            raise RECORD_DAMAGED.error()
 
 
 @dataclass(frozen=True)
@@ -169,6 +165,25 @@ def checked_part(run: Run, *, user: User | None, since: Delivery | None, filters
     return part
 
 
+OTHER_GONE = failures.register(
+    "other_delivery_gone", gettext_noop("The other delivery was deleted meanwhile.")
+)
+RECORD_DAMAGED = failures.register(
+    "delivery_record_damaged",
+    gettext_noop(
+        "What is kept of the other delivery, to tell what is new since then, is damaged. Make a whole "
+        "delivery."
+    ),
+)
+RECORD_GONE = failures.register(
+    "delivery_record_gone",
+    gettext_noop(
+        "What is kept of the other delivery, to tell what is new since then, is no longer in the storage. "
+        "Deliver all items."
+    ),
+)
+
+
 def part_of(run: Run, *, user: User | None, params: Mapping[str, Any]) -> Part:
     """What a job has kept."""
     since = None
@@ -176,7 +191,7 @@ def part_of(run: Run, *, user: User | None, params: Mapping[str, Any]) -> Part:
         rows = Delivery.objects.select_related("run", "given")
         since = rows.filter(run__project=run.project_id, pk=params["since"]).first()
         if since is None:
-            raise JobFailedError(_("The other delivery was deleted meanwhile."))
+            raise OTHER_GONE.error()
     return Part(since, params.get("filters", {}), user)
 
 
@@ -250,12 +265,7 @@ def selecting(part: Part, given: IO[bytes]) -> Iterator[PartSelection]:
             try:
                 content = stack.enter_context(open_file(stored))
             except InputError as error:
-                raise JobFailedError(
-                    _(
-                        "What is kept of the other delivery, to tell what is new since then, is no longer in "
-                        "the storage. Deliver all items."
-                    )
-                ) from error
+                raise RECORD_GONE.error() from error
             base = GivenBefore(content, sha256=stored.sha256)
         picked = PartSelection(given, base)
         yield picked

@@ -108,7 +108,7 @@ def _report(delivery: Delivery, result: dict[str, object]) -> DeliveryReport:
         sentence=sentence,
         sentence_in_words=stored_in_words(run.certificate.messages.get("sentence", []), sentence),
         certificate_id=run.certificate.sha256,
-        broken_by=[reason for reason in run.invalid_reason.split("\n") if reason],
+        broken_by=run.broken_by,
         reasons=_counted(result.get("by_reason")),
         sources=_counted(result.get("by_source")),
         partial=bool(result["partial"]) if "partial" in result else None,

@@ -10,8 +10,9 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.functional import Promise
-from django.utils.translation import gettext as _, gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy, gettext_noop
 
+from annotation import failures
 from annotation.common import audit
 from annotation.errors import ConflictError, InputError, JobFailedError, NotAllowedError
 from annotation.jobs import running as jobs
@@ -131,7 +132,7 @@ def undo_change(*, access: Access, job: Job) -> Job:
     if change is None or not change.can_be_undone or job.state in jobs.UNFINISHED:
         raise ConflictError(_("This cannot be taken back."))
     if not access.allows(change.needs):
-        raise NotAllowedError(_("You may not do that in this project."))
+        raise NOT_ALLOWED.error(raised_as=NotAllowedError)
     done = Outcome(**job.result)
     undo = jobs.enqueue(
         project=job.project,
@@ -214,29 +215,36 @@ def run_undo(context: JobContext) -> dict[str, Any]:
     return {"job": made.pk}
 
 
+ASKER_GONE = failures.register(
+    "asker_gone", gettext_noop("Whoever asked for this is no longer in the project.")
+)
+NOT_ALLOWED = failures.register("not_allowed", gettext_noop("You may not do that in this project."))
+NOT_ROUTED = failures.register(
+    "run_not_routed",
+    gettext_noop(
+        "People can be asked for chosen items once a run has been routed, and while no other one is open."
+    ),
+)
+
+
 def _again(job: Job, change: Change) -> tuple[ViewPermission, User]:
     """What the person who asked for the job may see now. Raises JobFailedError where they may no longer."""
     access = access_to(job.created_by, job.project.slug) if job.created_by else None
     if access is None:
-        raise JobFailedError(_("Whoever asked for this is no longer in the project."))
+        raise ASKER_GONE.error()
     permission = view_permission(job.project, access, run=job.params.get("shown_run"))
     try:
         _may(change, access, permission)
     except (ConflictError, NotAllowedError) as error:
-        raise JobFailedError(str(error)) from error
+        raise JobFailedError(error.message, code=error.code, params=error.params) from error
     return permission, access.user
 
 
 def _may(change: Change, access: Access, permission: ViewPermission) -> None:
     if not access.allows(change.needs):
-        raise NotAllowedError(_("You may not do that in this project."))
+        raise NOT_ALLOWED.error(raised_as=NotAllowedError)
     if not allowed_changes(change, access, permission):
-        raise ConflictError(
-            _(
-                "People can be asked for chosen items once a run has been routed, and while no other one "
-                "is open."
-            )
-        )
+        raise NOT_ROUTED.error(raised_as=ConflictError)
 
 
 # --- The changes --------------------------------------------------------------------------------------------

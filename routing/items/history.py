@@ -291,13 +291,13 @@ def _route(run: Run, item: Item) -> RouteView:
             Step(name, None if threshold is None else float(threshold["u"]))
             for name, threshold in zip(names, thresholds, strict=False)
         ],
-        invalid=run.invalid_reason,
+        invalid=" ".join(run.broken_by),
     )
 
 
 def _deliveries(project: Project, item: Item) -> list[Delivery]:
     made = Delivery.objects.filter(run__project=project, created_at__gte=item.created_at)
-    return _newest(made.select_related("run").defer("run__invalid_reason"), limits.RUNS_LISTED)
+    return _newest(made.select_related("run").defer("run__invalid_reasons"), limits.RUNS_LISTED)
 
 
 def _newest(rows: QuerySet[Row], most: int | None = None) -> list[Row]:

@@ -52,8 +52,8 @@ def run_of(access: Access, named: str) -> Run:
 def run_content(run: Run) -> dict[str, Any]:
     """Nothing of what the analysis finds is in it before the analysis."""
     content: dict[str, Any] = {"run": run.number, "state": run.state, "pool_size": run.pool_size}
-    if run.invalid_reason:
-        content["invalid_reasons"] = run.invalid_reason.split("\n")
+    if run.invalid_reasons:
+        content["invalid_reasons"] = run.broken_by
     certificate: Certificate | None = getattr(run, "certificate", None)
     if certificate is not None:
         content |= {"certified": certificate.holds, "certificate": certificate.sha256}

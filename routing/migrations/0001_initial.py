@@ -354,8 +354,12 @@ class Migration(migrations.Migration):
                     models.JSONField(blank=True, help_text="What the routing came to.", null=True),
                 ),
                 (
-                    "invalid_reason",
-                    models.TextField(blank=True, help_text="What broke the certificate, if anything did."),
+                    "invalid_reasons",
+                    models.JSONField(
+                        blank=True,
+                        default=list,
+                        help_text="What broke the certificate, if anything did: code, params and the English words of each.",
+                    ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("analysed_at", models.DateTimeField(blank=True, null=True)),

@@ -88,7 +88,7 @@ class Certificate(models.Model):
     @property
     def holds(self) -> bool:
         """Whether something was certified, and nothing broke it since."""
-        return self.certified and not self.run.invalid_reason
+        return self.certified and not self.run.invalid_reasons
 
 
 class Route(models.Model):

@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
+from annotation import failures
 from annotation.models import MAX_OVERLAP, Item, Project, WorkBatch
 from routing.models.sources import Source
 
@@ -143,7 +144,11 @@ class Run(models.Model):
         blank=True,
         help_text="What the routing came to.",
     )
-    invalid_reason = models.TextField(blank=True, help_text="What broke the certificate, if anything did.")
+    invalid_reasons = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="What broke the certificate, if anything did: code, params and the English words of each.",
+    )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
@@ -207,6 +212,14 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"Run {self.number} of {self.project}"
+
+    @property
+    def broken_by(self) -> list[str]:
+        """What broke the certificate, in sentences in the language of the reader."""
+        return [
+            failures.in_words(reason["code"], reason["params"]) or reason["words"]
+            for reason in self.invalid_reasons
+        ]
 
     @property
     def cost_per_item(self) -> Decimal:

@@ -132,7 +132,7 @@ def _certify(facts: Facts) -> Stage:
         key="certify",
         title=_("Certify"),
         state=state,
-        detail=_("marked invalid") if facts.run and facts.run.invalid_reason else "",
+        detail=_("marked invalid") if facts.run and facts.run.invalid_reasons else "",
         url_name="run" if facts.run else "",
         url_kwargs=facts.run_here,
         action="runs.view",

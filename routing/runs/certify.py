@@ -15,11 +15,12 @@ import numpy as np
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
+from annotation import failures
 from annotation.common import audit
 from annotation.common.value_reader import Value, as_text
-from annotation.errors import ConflictError, JobFailedError
+from annotation.errors import ConflictError
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext
 from annotation.labelling import queue
@@ -37,7 +38,7 @@ from routing.core.exact import plain
 from routing.core.losses import LossUnavailableError
 from routing.core.plan import Plan
 from routing.models import Certificate, DrawItem, Run, RunSource
-from routing.runs.chains import chains_from_json, thresholds_to_json
+from routing.runs.chains import chains_from_json, no_losses, thresholds_to_json
 from routing.runs.diagnostics import Analysis, messages_of, run_diagnostics
 from routing.runs.events import run_analysed
 from routing.runs.ledger import ledger
@@ -45,6 +46,13 @@ from routing.runs.plan import plan_of
 from routing.runs.usable_answers import table_of_answers
 
 logger = logging.getLogger(__name__)
+
+NOT_LOCKED = failures.register(
+    "labels_not_locked", gettext_noop("The calibration labels of run %(run)s are not locked.")
+)
+NO_LABEL = failures.register(
+    "label_missing", gettext_noop("%(item)s: This asked item has neither a label nor a decision.")
+)
 
 
 def analyse(*, run: Run, user: User | None) -> Job:
@@ -153,7 +161,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
             analysed_at=timezone.now(),
             refusal=_("Run %(run)s has been analysed already.") % {"run": run.number},
         )
-        run.refresh_from_db(fields=["invalid_reason"])  # a label may have been corrected meanwhile
+        run.refresh_from_db(fields=["invalid_reasons"])  # a label may have been corrected meanwhile
         run_analysed(run, certified=certificate.holds)
     return {"certified": certificate.holds}
 
@@ -163,12 +171,8 @@ def _certified(
 ) -> Certification:
     try:
         return certify(plan, chains, calibration, slices=slices)
-    except LossUnavailableError as error:
-        raise JobFailedError(
-            _("The losses could not be computed: %(error)s.") % {"error": error}, permanent=False
-        ) from error
-    except CalibrationError as error:
-        raise JobFailedError(_("The losses could not be computed: %(error)s.") % {"error": error}) from error
+    except (LossUnavailableError, CalibrationError) as error:
+        raise no_losses(error) from error
 
 
 def _shown_of(run: Run, analysis: Analysis) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -197,7 +201,7 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibr
     """
     batch = run.calibration_batch
     if batch is None or batch.locked_at is None:
-        raise JobFailedError(_("The calibration labels of run %(run)s are not locked.") % {"run": run.number})
+        raise NOT_LOCKED.error(run=run.number)
     labels, nobody = records_at(batch, batch.locked_at), given_up(batch)
     rows = list(
         DrawItem.objects.filter(draw__run=run)
@@ -214,7 +218,7 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibr
     result = []
     for item, external_id, order, asked, probability in rows:
         if asked and item not in labels and item not in nobody:
-            raise JobFailedError(_("This asked item has neither a label nor a decision."), where=external_id)
+            raise NO_LABEL.error(item=external_id)
         position, u, v = keys[item]
         label = labels.get(item) if asked else None
         result.append(
@@ -328,19 +332,21 @@ def overlap_document(run: Run) -> dict[str, Any]:
     }
 
 
-def mark_invalid(*, run: Run, reason: str, actor: User | None) -> None:
+def mark_invalid(*, run: Run, why: failures.Failure, params: failures.Params, actor: User | None) -> None:
     """Add a reason why the certificate of `run` no longer holds. The same reason twice has one effect."""
+    reason = {"code": why.code, "params": dict(params)}
     with transaction.atomic():
         current = Run.objects.select_for_update().get(pk=run.pk)
-        if reason in current.invalid_reason.split("\n"):
+        if reason in ({key: known[key] for key in reason} for known in current.invalid_reasons):
             return
-        current.invalid_reason = "\n".join(filter(None, (current.invalid_reason, reason)))
-        current.save(update_fields=["invalid_reason"])
-        run.invalid_reason = current.invalid_reason
+        words = failures.in_english(why.code, params)
+        current.invalid_reasons.append(reason | {"words": words})
+        current.save(update_fields=["invalid_reasons"])
+        run.invalid_reasons = current.invalid_reasons
         audit.record(
             project=run.project,
             actor=actor,
             action="run.marked_invalid",
             target=f"run:{run.number}",
-            data={"reason": reason},
+            data={"reason": words},
         )

@@ -5,19 +5,39 @@ from typing import Any
 
 import numpy as np
 from django.db.models import Exists, OuterRef
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 from numpy.typing import NDArray
 
-from annotation.errors import JobFailedError
+from annotation import failures
+from annotation.errors import HypacError
 from annotation.jobs.running import JobContext
 from routing.core.certificate import slices_document
 from routing.core.chain import Chain, PilotData, Policy, build_chains, cut_slices
 from routing.core.keys import Key, Thresholds
 from routing.core.losses import LossUnavailableError
+from routing.core.messages import CoreError, from_json, to_json
 from routing.core.rules import split_fixed_sequence
+from routing.core_language import in_words
 from routing.models import DrawItem, Prediction, Run, RunSource
 from routing.runs.plan import plan_of
 from routing.runs.usable_answers import table_of_answers
+
+NO_SCORE = failures.register(
+    "item_without_score",
+    gettext_noop("The item at place %(position)s of the pool has no uncertainty score."),
+)
+NO_LOSSES = failures.register(
+    "losses_failed",
+    lambda params: (
+        _("The losses could not be computed: %(error)s.") % {"error": in_words(from_json(params["error"]))}
+    ),
+)
+
+
+def no_losses(error: CoreError) -> HypacError:
+    """Why the losses of a run could not be computed; another attempt may help where a server failed."""
+    permanent = not isinstance(error, LossUnavailableError)
+    return NO_LOSSES.error(permanent=permanent, error=to_json([error.said]))
 
 
 def fix_chains(context: JobContext, run: Run, run_sources: list[RunSource]) -> None:
@@ -42,9 +62,7 @@ def fix_chains(context: JobContext, run: Run, run_sources: list[RunSource]) -> N
         try:
             chains = build_chains(plan, u=u, v=v, pilot=pilot, reference=reference)
         except LossUnavailableError as error:
-            raise JobFailedError(
-                _("The losses could not be computed: %(error)s.") % {"error": error}, permanent=False
-            ) from error
+            raise no_losses(error) from error
         fixed = {"chains": chains_to_json(chains)}
     with context.chunk():
         Run.objects.filter(pk=run.pk, chains__isnull=True).update(**fixed)
@@ -57,10 +75,7 @@ def _keys(run: Run) -> NDArray[np.complex128]:
     rows = run.pool_items.order_by("position").values_list("position", "u", "v")
     for position, u, v in rows.iterator(chunk_size=10_000):
         if u is None:
-            raise JobFailedError(
-                _("The item at place %(position)s of the pool has no uncertainty score.")
-                % {"position": position}
-            )
+            raise NO_SCORE.error(position=position)
         keys[position] = complex(u, v)
     return keys
 

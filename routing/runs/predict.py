@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 from django.db.models import Exists, OuterRef, QuerySet
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from numpy.typing import NDArray
 
+from annotation import failures
 from annotation.common.ranges import of_items
 from annotation.common.value_reader import reader_of
-from annotation.errors import JobFailedError
 from annotation.jobs.running import JobContext, JobPausedError
 from annotation.models import Item
 from routing.common.sql import analyse_tables
@@ -27,7 +27,7 @@ from routing.models import ItemScore, Prediction, RunSource, Spend
 from routing.runs.budget import BudgetError, BudgetReservation, mark_abandoned_as_lost
 from routing.runs.predictions import MixedModelsError, PredictionRows, store_answers
 from routing.runs.score import score_of, store_scores
-from routing.runs.source_changes import change_of
+from routing.runs.source_changes import STOPPED, has_changed
 from routing.sources.backend_for import backend_for
 from routing.sources.backends import Backend, BackendError
 from routing.sources.backends.base import Answered
@@ -66,6 +66,22 @@ class PendingItems:
         return np.sort(np.fromiter(ids, dtype=np.int64))
 
 
+NO_ANSWER = failures.register(
+    "answers_missing",
+    gettext_noop(
+        "The model gave no answer for %(missing)s of the items that it was asked for. What it did answer is "
+        "stored."
+    ),
+)
+NOT_ASKED = failures.register(
+    "answer_not_asked_for",
+    gettext_noop(
+        "The model gave an answer for the item %(item)s that it was not asked for, or gave it twice. Nothing "
+        "of this answer was stored."
+    ),
+)
+
+
 def predict_missing(
     context: JobContext, *, run_source: RunSource, items: PendingItems, stage: str, words: str, done: int
 ) -> int:
@@ -88,11 +104,8 @@ def predict_missing(
         mark_abandoned_as_lost(context, run_source.run)
     if not left:
         return there
-    if change := change_of(run_source):
-        raise JobFailedError(
-            _("%(change)s Put it back as it was and start this job again, or cancel the run.")
-            % {"change": change}
-        )
+    if has_changed(run_source):
+        raise STOPPED.error(source=run_source.source.name)
     with context.chunk():
         money = BudgetReservation(context, run_source, stage)
     predicting = _Predicting(context, run_source, ids, stage=stage, money=money, done=done + there)
@@ -186,13 +199,7 @@ class _Predicting:
     def _refuse_missing(self) -> None:
         """Raise BackendError where the model ended without an answer for each item that it took."""
         if missing := len(self._items.under_way):
-            raise BackendError(
-                _(
-                    "The model gave no answer for %(missing)s of the items that it was asked for. "
-                    "What it did answer is stored."
-                )
-                % {"missing": missing}
-            )
+            raise NO_ANSWER.error(raised_as=BackendError, missing=missing)
 
 
 class ReservedItems(Iterator[Item]):
@@ -250,13 +257,7 @@ class ReservedItems(Iterator[Item]):
         """
         most = self._outstanding.pop(item.pk, None)
         if most is None:
-            raise BackendError(
-                _(
-                    "The model gave an answer for the item %(item)s that it was not asked for, or "
-                    "gave it twice. Nothing of this answer was stored."
-                )
-                % {"item": item.external_id}
-            )
+            raise NOT_ASKED.error(raised_as=BackendError, item=item.external_id)
         return most
 
     def _reserved(self) -> bool:

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
+from annotation import failures
 from annotation.common.bulk import copy_rows
 from annotation.common.ranges import of_items
 from annotation.common.value_reader import ValueReader
@@ -32,6 +33,16 @@ class MixedModelsError(JobFailedError):
     """A server changed its model in the middle of a run."""
 
 
+MIXED = failures.register(
+    "model_changed",
+    gettext_noop(
+        "Until now the model has answered as %(served)r, and now it answers as %(served_2)r. Its answer was "
+        "not stored. Put the model back and start this job again; or cancel the run, name the new one in the "
+        "source by that exact name, and plan another run."
+    ),
+)
+
+
 class PredictionRows:
     """Makes rows of predictions from answers.
 
@@ -50,15 +61,7 @@ class PredictionRows:
     def of(self, item: Item, answer: Answer) -> Prediction:
         served = storable.text(answer.served_model, 200)
         if served and self._served and served != self._served:
-            raise MixedModelsError(
-                _(
-                    "Until now the model has answered as %(served)r, and now it answers as "
-                    "%(served_2)r. Its answer was not stored. Put the model back and start this job "
-                    "again; or cancel the run, name the new one in the source by that exact name, "
-                    "and plan another run."
-                )
-                % {"served": self._served, "served_2": served}
-            )
+            raise MIXED.error(raised_as=MixedModelsError, served=self._served, served_2=served)
         self._served = self._served or served
         value, reason = answer.value, answer.reason
         if answer.finish_reason == CUT_OFF:

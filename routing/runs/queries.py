@@ -194,7 +194,7 @@ def _base(run: Run, *, with_routing: bool) -> dict[str, Any]:
         "savings": savings(run, paid, with_routing=with_routing),
         "paid": paid,
         "ledger": ledger(run),
-        "invalid_reasons": [reason for reason in run.invalid_reason.split("\n") if reason],
+        "invalid_reasons": run.broken_by,
     }
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
-from annotation.errors import ConflictError, JobFailedError
+from annotation.errors import ConflictError
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext
 from annotation.labelling import queue
@@ -27,7 +27,7 @@ from routing.runs.chains import thresholds_from_json
 from routing.runs.events import run_completed, run_routed
 from routing.runs.label_counts import tally_of
 from routing.runs.predict import PendingItems, predict_missing
-from routing.runs.source_changes import changed_sources
+from routing.runs.source_changes import CHANGED, STOPPED, changed_source
 from routing.runs.usable_answers import passed_on
 from routing.sources.backends import BackendError
 
@@ -56,17 +56,17 @@ def route(*, run: Run, user: User | None) -> Job:
             % {"other": other.number, "state": other.get_state_display().lower()}
         )
     try:
-        changed = changed_sources(run)
+        changed = changed_source(run)
     except BackendError as error:
         then = _("put that right first") if error.permanent else _("try again later")
         raise ConflictError(
             _("%(message)s Nothing was routed; %(then)s.") % {"message": error.message, "then": then}
         ) from error
     if changed:
-        certify.mark_invalid(run=run, reason=changed, actor=user)
+        certify.mark_invalid(run=run, why=CHANGED, params={"source": changed.name}, actor=user)
         raise ConflictError(
             _("%(changed)s Nothing was routed. Put it back as it was, or start a new run.")
-            % {"changed": changed}
+            % {"changed": CHANGED.sentence({"source": changed.name})}
         )
     with transaction.atomic():
         move(
@@ -92,12 +92,10 @@ def route_run(context: JobContext) -> dict[str, Any]:
     if run.state != State.ROUTING:
         return {"state": run.state}
     run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
-    if changed := changed_sources(run):
-        certify.mark_invalid(run=run, reason=changed, actor=context.job.created_by)
-        raise JobFailedError(
-            _("%(changed)s Put it back as it was and start this job again, or cancel the run.")
-            % {"changed": changed}
-        )
+    if changed := changed_source(run):
+        actor = context.job.created_by
+        certify.mark_invalid(run=run, why=CHANGED, params={"source": changed.name}, actor=actor)
+        raise STOPPED.error(source=changed.name)
     _store_routes(context, run)
     _predict_bands(context, run, run_sources)
     return {"people": _ask_people(context, run, run_sources)}

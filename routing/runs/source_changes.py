@@ -1,9 +1,26 @@
 """The sources of a run as its plan froze them, against the sources as they are."""
 
+from django.utils.translation import gettext as _, gettext_noop
+
+from annotation import failures
 from annotation.errors import HypacError
 from routing.models import Run, RunSource, Source
 from routing.sources.backend_for import backend_for
 from routing.sources.backends import BackendError
+
+CHANGED = failures.register(
+    "source_changed",
+    gettext_noop("%(source)s was changed after the run was planned (its fingerprint differs)."),
+)
+STOPPED = failures.register(
+    "stopped_at_changed_source",
+    lambda params: (
+        _("%(change)s Put it back as it was and start this job again, or cancel the run.")
+        % {"change": CHANGED.sentence(params)}
+    ),
+)
+UNREACHABLE = failures.register("source_unreachable", gettext_noop("%(source)s: %(error)s"))
+NOT_RUN = failures.register("source_not_run", gettext_noop("%(source)s cannot be run now: %(error)s"))
 
 
 def fingerprint_now(source: Source) -> str:
@@ -11,8 +28,8 @@ def fingerprint_now(source: Source) -> str:
     return backend_for(source).fingerprint()
 
 
-def change_of(run_source: RunSource) -> str:
-    """What is different about the source since the run froze it, in a sentence; "" where nothing is.
+def has_changed(run_source: RunSource) -> bool:
+    """Whether the source would answer otherwise than when the run froze it.
 
     Raises BackendError where nobody can tell: its server cannot be reached now (not permanent), or refuses
     its key, a setting of this server keeps it from being asked, a file is missing. All of that can be put
@@ -22,18 +39,15 @@ def change_of(run_source: RunSource) -> str:
     try:
         now = fingerprint_now(source)
     except HypacError as error:
-        if not error.permanent:
-            # The reason says itself that it cannot be reached.
-            raise BackendError(f"{source.name}: {error.message}", permanent=False) from error
-        raise BackendError(f"{source.name} cannot be run now: {error.message}") from error
-    if now != run_source.fingerprint:
-        return f"{source.name} was changed after the run was planned (its fingerprint differs)."
-    return ""
+        # Of one that cannot be reached the reason says so itself.
+        why = NOT_RUN if error.permanent else UNREACHABLE
+        raise why.error(
+            raised_as=BackendError, permanent=error.permanent, source=source.name, error=error.message
+        ) from error
+    return now != run_source.fingerprint
 
 
-def changed_sources(run: Run) -> str:
-    """The first change among all sources of the run, in a sentence; "" where there is none. Raises as
-    `change_of` does.
-    """
+def changed_source(run: Run) -> Source | None:
+    """The first of the sources of the run that has changed. Raises as `has_changed` does."""
     rows = run.run_sources.select_related("source").order_by("position")
-    return next((change for row in rows if (change := change_of(row))), "")
+    return next((row.source for row in rows if has_changed(row)), None)

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common import audit
 from annotation.common.bulk import copy_rows
@@ -23,7 +23,7 @@ from annotation.common.value_reader import reader_of
 from annotation.errors import ConflictError, InputError
 from annotation.imports.allowance import Allowance
 from annotation.imports.formats.lines import text_lines
-from annotation.imports.rows import none_usable
+from annotation.imports.rows import first_problem, none_usable
 from annotation.jobs import running as jobs
 from annotation.jobs.places import Place, within
 from annotation.jobs.running import JobContext
@@ -123,6 +123,11 @@ def send_answers(
     return job
 
 
+NO_LINE = none_usable(
+    "no_line_usable", gettext_noop("None of the %(count)s lines of %(file)s could be used.")
+)
+
+
 def take_answers(context: JobContext) -> dict[str, Any]:
     """The handler of the job. Raises JobFailedError where no line could be used."""
     revision = SourceRevision.objects.select_related("source__project").get(pk=context.params["revision"])
@@ -143,8 +148,8 @@ def take_answers(context: JobContext) -> dict[str, Any]:
             with context.chunk(done=done):
                 reading.store(made, counts)
     if not counts.added + counts.already_there:
-        words = _("None of the %(count)s lines of %(file)s could be used.")
-        raise none_usable(context.job, words % {"count": f"{total:,}", "file": stored.original_name})
+        problem = first_problem(context.job)
+        raise NO_LINE.error(count=f"{total:,}", file=stored.original_name, problem=problem)
     return asdict(counts)
 
 

@@ -5,8 +5,8 @@ import math
 import re
 from typing import Any
 
-from annotation.common.value_reader import Reason
-from routing.core.reasons import Reason as ReasonOfCore
+from annotation.common.value_reader import ValueReason
+from routing.core.reasons import ScoreReason
 
 MAX_COUNT = 2**31 - 1
 # PostgreSQL stores neither NUL nor half of a surrogate pair, in text or in JSON.
@@ -22,7 +22,7 @@ def text(value: str, length: int) -> str:
 
 def reason_columns(reason: str) -> dict[str, str]:
     """Code of a reason and what it quotes, "" where it has none."""
-    if not isinstance(reason, Reason | ReasonOfCore):
+    if not isinstance(reason, ValueReason | ScoreReason):
         return {"reason_code": "", "reason_quotes": ""}
     return {"reason_code": reason.code, "reason_quotes": text(reason.quotes, 60)}
 
@@ -33,7 +33,7 @@ REASON = ("reason", "reason_code", "reason_quotes")
 
 def stored_reason(words: str, code: str, quotes: str) -> str:
     """A reason as it was before it was stored."""
-    return Reason(words, code, quotes) if words else ""
+    return ValueReason(words, code, quotes) if words else ""
 
 
 def fits(value: Any) -> bool:

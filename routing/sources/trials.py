@@ -11,11 +11,12 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
+from annotation import failures
 from annotation.common import audit
 from annotation.common.value_reader import ValueReader, as_text, reader_of
-from annotation.errors import ConflictError, JobFailedError
+from annotation.errors import ConflictError
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext
 from annotation.labelling.label_queries import in_words
@@ -26,8 +27,8 @@ from routing.core.scores import make_score
 from routing.models import PoolItem, RunSource, Source, SourceTry
 from routing.sources import storable
 from routing.sources.backend_for import context_of, current_prompt, task_spec
-from routing.sources.backends import Answer, Backend, BackendError, Prompt, backend_class
-from routing.sources.backends.base import digest, shortened
+from routing.sources.backends import Answer, Backend, Prompt, backend_class
+from routing.sources.backends.base import digest, other_number, shortened
 from routing.sources.charging import Charge
 from routing.sources.prompt_versions import prompt_in_force, shown_to_model, takes_prompt
 from routing.sources.prompts import prompt_digest
@@ -69,16 +70,23 @@ def start_try(*, source: Source, user: User) -> Job:
     return job
 
 
+SOURCE_GONE = failures.register("source_gone", gettext_noop("The source has been removed."))
+RUN_HAS_BEGUN = failures.register(
+    "run_has_begun",
+    gettext_noop("A run has begun with these items. Try the source again when it is analysed."),
+)
+
+
 def try_source(context: JobContext) -> dict[str, Any]:
     """The handler of the job: asks, and stores what came."""
     source = Source.objects.select_related("project").filter(pk=context.params["source"]).first()
     if source is None:
-        raise JobFailedError(_("The source has been removed."))
+        raise SOURCE_GONE.error()
     # With their images: a backend may read items in threads of its own, which do not use the database.
     found = Item.objects.filter(project=source.project, pk__in=context.params["items"])
     items = list(found.select_related("image").order_by("pk"))
     if any_hidden([item.pk for item in items]):
-        raise JobFailedError(_("A run has begun with these items. Try the source again when it is analysed."))
+        raise RUN_HAS_BEGUN.error()
     prompt, asked_as = prompt_in_force(source), way_of_asking(source)
     backend, reader, charge = backend_of(source), reader_of(source.project), charge_of(source)
     rows, reasons = [], []
@@ -91,10 +99,7 @@ def try_source(context: JobContext) -> dict[str, Any]:
             reasons.append(why)
         context.progress(done=len(rows))
     if len(rows) != len(items):
-        raise BackendError(
-            _("The model gave %(count)s answers for %(count_2)s items.")
-            % {"count": len(rows), "count_2": len(items)}
-        )
+        raise other_number(len(rows), len(items))
     stored = {"source": source, "rows": rows, "reasons": reasons}
     with context.chunk(done=len(rows)):
         SourceTry.objects.update_or_create(job=context.job, defaults=stored)

@@ -62,7 +62,7 @@ def poisoned(world: World, arguments: dict[str, object]) -> dict[str, object]:
     for source in project.sources.all():
         Source.objects.filter(pk=source.pk).update(name=f"{source.position} {PAYLOADS[0]}")
     ModelPrice.objects.filter(project=project).update(name=SHORT)
-    Run.objects.filter(pk=run.pk).update(invalid_reason=ALL)
+    Run.objects.filter(pk=run.pk).update(invalid_reasons=[{"code": "", "params": {}, "words": ALL}])
     asked = WorkItem.objects.filter(batch__project=project, state="open").order_by("pk")[0]
     _of_items(world, asked)
     Job.objects.filter(project=project).update(error=ALL, stage=SHORT, result={"note": ALL})

@@ -294,8 +294,8 @@ def test_a_shift_weights_hard_items_as_stated_and_raises_the_error() -> None:
 def test_a_deployment_keeps_answers_out_and_draws_its_own_tie_breaks() -> None:
     later = deploy(made_up(50), 0.0, 0.0, np.random.default_rng(4))
     assert isinstance(later, Deployment)
-    assert later.table.size == len(later.v) == 50
-    assert len(np.unique(later.v)) == 50
+    assert later.v.shape == (50, 2)
+    assert len(np.unique(later.v)) == 100
 
 
 def test_the_interval_is_that_of_clopper_and_pearson() -> None:

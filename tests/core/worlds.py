@@ -9,7 +9,8 @@ from routing.core.calibration_rows import CalibrationRow
 from routing.core.chain import Chain, Policy
 from routing.core.keys import V_MAX, Key, Thresholds
 from routing.core.plan import Plan
-from testbed.known_truth import World, make_world, plan_of, risk
+from testbed.known_truth import make_world, risk
+from testbed.settings import World, plan_of
 
 __all__ = ["World", "at", "calibration_of", "make_world", "plan_of", "policies", "risk"]
 

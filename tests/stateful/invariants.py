@@ -62,5 +62,5 @@ class Invariants(RuleBasedStateMachine):
 
     @invariant()
     def a_changed_label_leaves_its_mark(self) -> None:
-        unmarked = Run.objects.filter(pk__in=self.touched, invalid_reason="")
+        unmarked = Run.objects.filter(pk__in=self.touched, invalid_reasons=[])
         assert not unmarked.exists(), "a label changed under a certificate that does not say so"

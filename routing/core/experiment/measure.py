@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from routing.core.arrays import Bools, Floats, Ints
-from routing.core.cascade import Decision
 from routing.core.experiment.split import Split
 from routing.core.experiment.table import Table
 
@@ -44,6 +44,27 @@ class Measured:
     human_labels: int
 
 
+class Decides(Protocol):
+    """What a method decides: `Decision`, or what does as it does."""
+
+    @property
+    def models(self) -> tuple[int, ...]: ...
+
+    @property
+    def pilot(self) -> bool: ...
+
+    @property
+    def labelled(self) -> Ints | None: ...
+
+    @property
+    def asked_calls(self) -> Bools | None: ...
+
+    @property
+    def looked_at(self) -> frozenset[int]: ...
+
+    def route(self, u: Floats, v: Ints, usable: Bools) -> tuple[Ints, Bools]: ...
+
+
 @dataclass(frozen=True)
 class Terms:
     """What a decision is measured against; the pilot is paid only where the decision used one."""
@@ -55,16 +76,16 @@ class Terms:
 
 @dataclass(frozen=True)
 class Deployment:
-    """Items that are routed after the calibration, not among those that it drew from."""
+    """Items that are routed after the calibration, not among those that it drew from; ``v`` is (n, K)."""
 
     table: Table
     v: Ints
 
 
-def measure(split: Split, decision: Decision, terms: Terms) -> Measured:
+def measure(split: Split, decision: Decides, terms: Terms) -> Measured:
     """The pool of ``split`` under ``decision``."""
     table = split.table.only(decision.models)
-    nominal, ran = decision.apply(split.table.u, split.v)
+    nominal, ran = decision.route(split.table.u, split.ties, split.table.usable)
     rows = np.arange(table.size)
     loss = table.final_loss[rows, nominal]
     asked = split.asked_items if decision.labelled is None else decision.labelled
@@ -75,7 +96,7 @@ def measure(split: Split, decision: Decision, terms: Terms) -> Measured:
     mask[asked] = True
     outside = split.outside if decision.labelled is None else ~mask
     needed = _tried(table, nominal, ran)
-    needed[mask, :] = True
+    _calibrated(needed, asked, decision)
     if decision.pilot:
         needed[split.pilot_items(terms.target, terms.pilot_size), :-1] = True
     people = table.costs[:, -1]
@@ -91,22 +112,22 @@ def measure(split: Split, decision: Decision, terms: Terms) -> Measured:
     )
 
 
-def measure_deployment(split: Split, decision: Decision, deployment: Deployment, terms: Terms) -> Measured:
+def measure_deployment(split: Split, decision: Decides, deployment: Deployment, terms: Terms) -> Measured:
     """Other items under the same ``decision``; the calibration set and the pilot of ``split`` are paid, too.
 
     Nobody labelled a deployed item for the calibration, so its error and its test error are one number.
     """
     table, own = deployment.table.only(decision.models), split.table.only(decision.models)
-    nominal, ran = decision.apply(deployment.table.u, deployment.v)
+    nominal, ran = decision.route(deployment.table.u, deployment.v, deployment.table.usable)
     rows = np.arange(table.size)
     total = float(table.final_loss[rows, nominal].sum())
     needed = _tried(table, nominal, ran)
     before = np.zeros((own.size, own.models + 1), dtype=np.bool_)
-    scores = {stage.score for stage in decision.stages}
+    asked = split.asked_items if decision.labelled is None else decision.labelled
     scored = split.drawn if decision.labelled is None else slice(None)
     for place, model in enumerate(decision.models):
-        before[scored, place] = model in scores
-    before[split.asked_items if decision.labelled is None else decision.labelled, :] = True
+        before[scored, place] = model in decision.looked_at
+    _calibrated(before, asked, decision)
     if decision.pilot:
         before[split.pilot_items(terms.target, terms.pilot_size), :-1] = True
     people = table.costs[:, -1]
@@ -119,6 +140,12 @@ def measure_deployment(split: Split, decision: Decision, deployment: Deployment,
         net_saving=1 - spent / float(people.sum()),
         human_labels=int(needed[:, -1].sum() + before[:, -1].sum()),
     )
+
+
+def _calibrated(needed: Bools, asked: Ints, decision: Decides) -> None:
+    """Mark in ``needed`` (N, K + 1) what was asked of people and models about the items ``asked``."""
+    needed[asked, -1] = True
+    needed[asked, :-1] |= True if decision.asked_calls is None else decision.asked_calls
 
 
 def _tried(table: Table, nominal: Ints, ran: Bools) -> Bools:

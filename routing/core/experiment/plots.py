@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from routing.core.arrays import Floats, Keys
-from routing.core.cascade import ALL_TIES
+from routing.core.cascade import ALL_TIES, Decision
 from routing.core.experiment.methods import METHODS, PAPER_BOUND, chains_of
 from routing.core.experiment.reliability import reliability
 from routing.core.experiment.settings import Settings
@@ -277,8 +277,9 @@ def feasible_region_figure(table: Table, settings: Settings) -> Figure:
         one = settings.plan(table, rule=name, target=target, bound=bound, m=m, epsilon=epsilon)
         if METHODS.get(name).refusal(table, one):
             continue
-        stages = METHODS.get(name).decide(split, one).stages
-        spot = share(np.array([complex(stage.limit, stage.tie) for stage in stages]))
+        decision = METHODS.get(name).decide(split, one)
+        assert isinstance(decision, Decision)  # noqa: S101 - of thresholds, as both rules are
+        spot = share(np.array([complex(stage.limit, stage.tie) for stage in decision.stages]))
         axes.plot(*spot, marker, ms=11, color=COLOURS[6], mfc="white", label=f"chosen: {name}", ls="")
     axes.fill([0, 1, 1], [0, 0, 1], color="white", lw=0, zorder=1.5)  # halves of cells on the diagonal
     axes.plot([0, 1], [0, 1], color="black", lw=0.8)

@@ -30,4 +30,5 @@ def weights(table: Table, severity: float, drift: float = 0.0) -> Floats:
 def deploy(table: Table, severity: float, drift: float, rng: np.random.Generator) -> Deployment:
     """N rows drawn with replacement by those probabilities, with tie-breaks of their own."""
     items = rng.choice(table.size, table.size, p=weights(table, severity, drift)).astype(np.int64)
-    return Deployment(table.rows(items), rng.integers(0, V_MAX, table.size, endpoint=True))
+    ties = [rng.integers(0, V_MAX, table.size, endpoint=True) for _ in range(table.models)]
+    return Deployment(table.rows(items), np.column_stack(ties))

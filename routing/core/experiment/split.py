@@ -40,11 +40,18 @@ class Split:
         self.p: float | Floats = p if table.p is None else table.p[self.drawn]
         self.asked: Bools = draw.random(m) < self.p
         self.v: Ints = ties.integers(0, V_MAX, table.size, endpoint=True)
+        self._ties = ties
         self._pilots: Ints = pilot.permutation(table.size).astype(np.int64)
         self.later = later
         """The stream for deployments after this calibration."""
         self._every = every
         self._kept: dict[Hashable, object] = {}
+
+    @cached_property
+    def ties(self) -> Ints:
+        """Tie-breaks (N, K) of each model's scores; those of the first are `v`."""
+        later = (self.table.size, self.table.models - 1)
+        return np.column_stack([self.v, self._ties.integers(0, V_MAX, later, endpoint=True)])
 
     @cached_property
     def asked_items(self) -> Ints:
@@ -74,9 +81,8 @@ class Split:
         if not size or table.answers is None:
             return None
         items = self.pilot_items(target, size)
-        own = table.u[items] if all(table.scored) else None
         costs = table.costs[items, :-1] if table.costs_vary else None
-        return PilotData(table.u[items, 0], self.v[items], table.answers[items], own, costs)
+        return PilotData(table.u[items, 0], self.v[items], table.answers[items], table.u[items], costs)
 
     @cached_property
     def losses(self) -> ObservedLosses:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from routing.core.registry import Registry
 from routing.core.rules import (
+    every_score,
     fixed_sequence,
     lexicographic,
     multi_chain,
@@ -20,5 +21,8 @@ RULES: Registry[Rule] = Registry(
     pointwise_argmin.RULE,
     lexicographic.RULE,
 )
+"""The rules that a run can follow."""
+ALL_RULES: Registry[Rule] = Registry("rule", *RULES, every_score.RULE)
+"""Those, and what experiments try before runs do."""
 
-__all__ = ["RULES", "Rule"]
+__all__ = ["ALL_RULES", "RULES", "Rule"]

@@ -10,7 +10,7 @@ from math import isnan
 from typing import Any, Protocol, runtime_checkable
 
 from routing.core.messages import CoreError, declare, gettext_noop, say
-from routing.core.reasons import CUT_OFF, NO_ANSWER, Reason, score_missing
+from routing.core.reasons import CUT_OFF, NO_ANSWER, ScoreReason, score_missing
 
 ROUNDING = 1e-6
 """A float32 softmax may give a probability of 1.0000001."""
@@ -118,7 +118,7 @@ def number_or_reason(value: object, what: str) -> float | str:
     """``value`` as a float in [0, 1], or the reason why it is none.  Text such as "0.93" is a number."""
     number = float_or_reason(value, what)
     if isinstance(number, float) and not 0.0 <= number <= 1.0:
-        return Reason(f"{what} is outside [0, 1]: {number:g}", "score_outside", f"{number:g}")
+        return ScoreReason(f"{what} is outside [0, 1]: {number:g}", "score_outside", f"{number:g}")
     return number
 
 
@@ -134,13 +134,13 @@ def float_or_reason(value: object, what: str) -> float | str:
     if value is None or value == "":
         return score_missing(f"{what} is missing")
     if isinstance(value, bool):
-        return Reason(f"{what} is not a number: {value!r}", NO_NUMBER, repr(value))
+        return ScoreReason(f"{what} is not a number: {value!r}", NO_NUMBER, repr(value))
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         text = str(value)[:40]
-        return Reason(f"{what} is not a number: {text!r}", NO_NUMBER, text)
-    return Reason(f"{what} is NaN", NO_NUMBER) if isnan(number) else number
+        return ScoreReason(f"{what} is not a number: {text!r}", NO_NUMBER, text)
+    return ScoreReason(f"{what} is NaN", NO_NUMBER) if isnan(number) else number
 
 
 def entries_of(value: object) -> list[object]:

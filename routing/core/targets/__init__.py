@@ -1,4 +1,4 @@
-"""What is promised: three targets.  A new one is one file and one line."""
+"""What is promised: three targets.  Bounds, plan and chains know them by name, as their proofs do."""
 
 from __future__ import annotations
 

@@ -124,6 +124,31 @@ class Target(ABC):
         length = prefix(passes)
         return Verdict(np.arange(size) < length, {"all": length}, allowed, limits=limits)
 
+    def judge_nested(
+        self, *, bound: Bound, evidence: Evidence, lower: Floats, epsilon: Fraction, level: Fraction
+    ) -> Verdict:
+        """Test a chain at ``level`` along which the items that each policy gets wrong only become more.
+
+        Parameters as of `judge`.  Here K+ never falls along the chain, and the order of testing changes
+        nothing; another target may know a better test.
+        """
+        return self.judge(bound=bound, evidence=evidence, lower=lower, epsilon=epsilon, level=level)
+
+    def attained(self, *, bound: Bound, evidence: Evidence, epsilon: Fraction, verdict: Verdict) -> float:
+        """The level that the tests of ``verdict`` really have, at the whole numbers that decide them.
+
+        Of ``evidence`` only the sizes are read.  Where no number of errors decides, there is no saying.
+        """
+        if not verdict.limits:
+            return np.inf
+        return self._chance(bound, evidence, epsilon, verdict.limits["errors"])
+
+    def _chance(self, bound: Bound, evidence: Evidence, epsilon: Fraction, count: int) -> float:
+        """P-value of "the target is more than ``epsilon``" at so many errors; 0 where none may be seen."""
+        if count < 0:
+            return 0.0
+        return float(bound.p_values(full_losses(evidence, count), epsilon, target=self.name)[0])
+
     def allowed(
         self, *, bound: Bound, evidence: Evidence, epsilon: Fraction, level: Fraction, first: int = 0
     ) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence
 from routing.core.bounds.hypergeometric import Hypergeometric, largest_count, largest_self_consistent
+from routing.core.bounds.tails import tail
 from routing.core.messages import Message, declare, gettext_noop, say
 from routing.core.rules.fixed_sequence import Verdict, prefix
 from routing.core.targets.base import Guarantee, LearningSplit, Target
@@ -61,6 +62,37 @@ def two_levels(*, pool_size: int, asked: int, budget: int, level: Fraction, spen
         s,
         largest_count(pool_size, left + s + 1, asked, float(share)),
         largest_count(pool_size, left + 1, asked, float(level - share)),
+    )
+
+
+@dataclass(frozen=True)
+class NestedLevels:
+    """The numbers that decide where wrong items only become more along a chain.
+
+    ``together`` is c, the largest K+ = K- with which any policy passes; ``narrow`` is c_0, the largest K+
+    that passes "T > E", for policies with asked items that nobody could label.
+    """
+
+    together: int
+    narrow: int
+
+
+@lru_cache(maxsize=4096)
+def nested_levels(*, pool_size: int, asked: int, budget: int, level: Fraction) -> NestedLevels:
+    """c and c_0 for the delivered data set where each policy's wrong items hold those of the one before it.
+
+    c is the largest integer with P[Hyp(N, E + c + 1, n) <= c] <= .9 level.  With at least the complementary
+    probability EVERY policy with K <= c delivers at most E wrong labels.  Proof: order all wrong items along
+    the chain, F the first E + c + 1 of them (padded with any fixed items if there are fewer).  Say that some
+    policy has K <= c and more than E unasked wrong items; its wrong items S are an initial piece of the
+    order.  If |S| >= |F|, F lies in S, and at most c of F are asked.  Else F holds S, and of F at most
+    K + |F| - |S| <= E + c + 1 - (E + 1) = c are asked.  Either way at most c of F are, and their number is
+    Hyp(N, E + c + 1, n), F being fixed.  No order of testing is needed, nor any least number of errors.
+    """
+    share = WIDE_SHARE * level
+    return NestedLevels(
+        together=largest_self_consistent(pool_size, budget, asked, float(share)),
+        narrow=largest_count(pool_size, budget + 1, asked, float(level - share)),
     )
 
 
@@ -118,6 +150,52 @@ class DataSet(Target):
             required=levels.s,
             limits={"s": levels.s, "c_s": levels.wide, "c_0": levels.narrow},
         )
+
+    def judge_nested(
+        self, *, bound: Bound, evidence: Evidence, lower: Floats, epsilon: Fraction, level: Fraction
+    ) -> Verdict:
+        """`nested_levels` for all policies at once, whatever their order; any other bound as in `judge`."""
+        if not isinstance(bound, Hypergeometric):
+            return super().judge_nested(
+                bound=bound, evidence=evidence, lower=lower, epsilon=epsilon, level=level
+            )
+        size = len(evidence.total)
+        levels = nested_levels(
+            pool_size=evidence.pool_size,
+            asked=evidence.asked,
+            budget=floor(epsilon * evidence.pool_size),
+            level=level,
+        )
+        at_once = (evidence.total <= levels.together) & (evidence.total == lower)
+        at_once[0] = True
+        narrow = prefix(evidence.total <= levels.narrow)
+        return Verdict(
+            eligible=at_once | (np.arange(size) < narrow),
+            prefixes={"together": int(np.count_nonzero(at_once)), "narrow": narrow},
+            allowed=np.where(evidence.total == lower, levels.together, levels.narrow).astype(np.float64),
+            limits={"c": levels.together, "c_0": levels.narrow},
+        )
+
+    def attained(self, *, bound: Bound, evidence: Evidence, epsilon: Fraction, verdict: Verdict) -> float:
+        limits = verdict.limits
+        if not isinstance(bound, Hypergeometric) or "errors" in limits:
+            return super().attained(bound=bound, evidence=evidence, epsilon=epsilon, verdict=verdict)
+        extra, count = (limits["c"],) * 2 if "c" in limits else (limits["s"], limits["c_s"])
+        wrong = floor(epsilon * evidence.pool_size) + 1
+        return sum(
+            float(tail(evidence.pool_size, wrong + more, evidence.asked, errors))
+            for more, errors in ((extra, count), (0, limits["c_0"]))
+            if errors >= 0
+        )
+
+    def _chance(self, bound: Bound, evidence: Evidence, epsilon: Fraction, count: int) -> float:
+        """Where one test is left, s = 0, it is that of "T is more than E"."""
+        if not isinstance(bound, Hypergeometric):
+            return super()._chance(bound, evidence, epsilon, count)
+        if count < 0:
+            return 0.0
+        wrong = floor(epsilon * evidence.pool_size) + 1
+        return float(tail(evidence.pool_size, wrong, evidence.asked, count))
 
     def allowed(
         self, *, bound: Bound, evidence: Evidence, epsilon: Fraction, level: Fraction, first: int = 0

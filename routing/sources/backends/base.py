@@ -9,8 +9,9 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
+from annotation import failures
 from annotation.errors import HypacError
 from annotation.models import Item
 from routing.sources.backends.params import Param, Secret
@@ -170,14 +171,21 @@ class Backend(ABC):
         """
 
 
+OTHER_NUMBER = failures.register(
+    "other_number_of_answers", gettext_noop("The model gave %(count)s answers for %(count_2)s items.")
+)
+
+
+def other_number(answers: int, items: int) -> HypacError:
+    """A BackendError: each item has one answer."""
+    return OTHER_NUMBER.error(raised_as=BackendError, count=answers, count_2=items)
+
+
 def predict_all(backend: Backend, items: Sequence[Item]) -> list[Answer]:
     """The answers for `items`, in their order. Raises BackendError where one is missing."""
     found = {id(item): answer for group in backend.predict(items) for item, answer in group}
     if len(found) != len(items):
-        raise BackendError(
-            _("The model gave %(count)s answers for %(count_2)s items.")
-            % {"count": len(found), "count_2": len(items)}
-        )
+        raise other_number(len(found), len(items))
     return [found[id(item)] for item in items]
 
 

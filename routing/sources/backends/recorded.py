@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _, gettext_lazy
 
-from annotation.common.value_reader import Reason
+from annotation.common.value_reader import ValueReason
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
@@ -213,7 +213,7 @@ class Recorded(Backend):
         missing = value is None or value == ""
         return Answer(
             None if missing else str(value),
-            Reason(f"no label in the column {label}"[:200], "no_answer") if missing else "",
+            ValueReason(f"no label in the column {label}"[:200], "no_answer") if missing else "",
             raw,
             tokens_in=_count(use[TOKENS_IN]),
             tokens_out=_count(use[TOKENS_OUT]),

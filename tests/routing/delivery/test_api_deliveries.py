@@ -11,6 +11,7 @@ from django.urls import reverse
 from annotation.jobs import running as jobs
 from routing.management.runs import run_content
 from routing.models import Delivery, Run
+from routing.ports import CORRECTED
 from routing.runs.certify import mark_invalid
 from testbed.factories import make_project
 from testbed.worlds import make_world
@@ -143,10 +144,13 @@ def test_what_was_broken_is_certified_no_longer_for_programs(client) -> None:
     path = f"/api/v1/projects/{world.project.slug}/runs/{run.number}/"
     document = client.get(f"{path}certificate.json").content
     assert client.get(path).json()["certificate"]["certified"]
-    mark_invalid(run=run, reason="A label was corrected.", actor=None)
+    mark_invalid(run=run, why=CORRECTED, params={"item": "7"}, actor=None)
     after = client.get(address(world, "api_delivery", delivery_id=before["id"])).json()
     assert (before["certified"], before["broken_by"]) == (True, [])
-    assert (after["certified"], after["broken_by"]) == (False, ["A label was corrected."])
+    assert (after["certified"], after["broken_by"]) == (
+        False,
+        ["The calibration label of item 7 was corrected after the labels had been locked."],
+    )
     assert not client.get(path).json()["certificate"]["certified"]
     assert not run_content(Run.objects.get(pk=run.pk))["certified"]
     assert client.get(f"{path}certificate.json").content == document

@@ -19,6 +19,7 @@ from annotation.permissions import ROLES_BY_ACTION
 from routing.delivery.deliver import deliver
 from routing.delivery.views import file_words
 from routing.models import Delivery, Run
+from routing.ports import CORRECTED
 from routing.runs.certify import mark_invalid
 from testbed.factories import add_member, make_items
 from testbed.worlds import World, make_world
@@ -68,10 +69,10 @@ def test_a_certificate_that_broke_is_marked_with_what_broke_it(client_of) -> Non
     before = page_of(world, client)
     assert "certificate no longer valid" not in before
     assert ("certificate valid" in before) is run.certificate.certified
-    mark_invalid(run=run, reason="<b>The model changed.</b>", actor=world.manager)
+    mark_invalid(run=run, why=CORRECTED, params={"item": "<b>7</b>"}, actor=world.manager)
     page = page_of(world, client)
     assert "certificate no longer valid" in page
-    assert "<li>&lt;b&gt;The model changed.&lt;/b&gt;</li>" in page
+    assert "<li>The calibration label of item &lt;b&gt;7&lt;/b&gt; was corrected" in page
 
 
 def test_deliveries_of_an_earlier_version_are_shown_without_counts(client_of) -> None:

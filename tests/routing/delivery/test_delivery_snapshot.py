@@ -53,7 +53,7 @@ def test_what_happens_while_it_is_read_is_not_in_it():
         queue.correct(user=label.annotator, label_id=label.pk, value=other, idempotency_key="c-0001-abcdef")
         found += pages
     run.refresh_from_db()
-    assert (then.invalid_reason, run.invalid_reason == "") == ("", False)
+    assert (then.invalid_reasons, run.invalid_reasons == []) == ([], False)
     assert [row for page in found for row in page.rows()] == before
     assert rows_of(run) != before
 

@@ -38,7 +38,9 @@ def test_it_says_what_holds_what_it_rests_on_and_what_would_break_it(client_of) 
         run.certificate.sha256,
     ):
         assert words in page, words
-    Run.objects.update(invalid_reason="A calibration label was changed.")
+    Run.objects.update(
+        invalid_reasons=[{"code": "", "params": {}, "words": "A calibration label was changed."}]
+    )
     page = client.get(address).content.decode()
     assert "This certificate is no longer valid." in page
     assert "A calibration label was changed." in page

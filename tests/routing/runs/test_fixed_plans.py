@@ -65,7 +65,7 @@ def test_the_columns_of_p_are_fixed_as_well(world) -> None:
 
 def test_every_column_is_either_fixed_or_meant_to_change() -> None:
     moving = {
-        *("id", "state", "invalid_reason", "calibration_batch_id", "routed_batch_id"),
+        *("id", "state", "invalid_reasons", "calibration_batch_id", "routed_batch_id"),
         *("analysed_at", "routed_at", "completed_at", "budget", "tally"),
         "accepts_unusable",
     }
@@ -105,7 +105,7 @@ def test_the_frozen_pool_stays_as_it_was(world, change) -> None:
 
 def test_the_rest_of_a_run_moves_on(world) -> None:
     run = Run.objects.get()
-    run.state, run.invalid_reason = Run.State.CANCELLED, "why"
+    run.state, run.invalid_reasons = Run.State.CANCELLED, ["why"]
     run.save()
     assert Run.objects.get().state == Run.State.CANCELLED
 

@@ -273,7 +273,7 @@ class TestAfterTheLock:
         else:
             correct(world, other[0], settlement.value)
         run.refresh_from_db()
-        assert run.invalid_reason == ""
+        assert run.invalid_reasons == []
 
     @pytest.mark.parametrize("which", ["calibration_batch", "routed_batch"])
     def test_one_that_opens_an_item_again_leaves_it_blank(self, which: str, crowd: tuple[World, Run]) -> None:
@@ -289,7 +289,7 @@ class TestAfterTheLock:
         assert run.state == Run.State.COMPLETE
         # Only what a certificate rests on makes it invalid; only what is not locked waits for a reviewer.
         locked = which == "calibration_batch"
-        assert (settlement.item.external_id in run.invalid_reason) is locked
+        assert (settlement.item.external_id in " ".join(run.broken_by)) is locked
         assert disagreements(world.project, world.manager).exists() is not locked
         row = row_of(world, run, settlement.item)
         assert (row["label"], row["reason"]) == ("", "people differ about it, and nobody has decided")
@@ -308,7 +308,7 @@ class TestAfterTheLock:
         for answer, value in zip(answers_of(batch, settlement.item), CHOICES, strict=True):
             correct(world, answer, value)
         run.refresh_from_db()
-        assert settlement.item.external_id in run.invalid_reason
+        assert settlement.item.external_id in " ".join(run.broken_by)
 
     def test_a_single_answer_counts_as_before(self, crowd: tuple[World, Run]) -> None:
         world, run = crowd
@@ -316,7 +316,7 @@ class TestAfterTheLock:
         label = Label.objects.exclude(item__in=several).first()
         correct(world, label, next(name for name in CHOICES if name != label.value))
         run.refresh_from_db()
-        assert "was corrected after" in run.invalid_reason
+        assert "was corrected after" in run.broken_by[0]
 
 
 class TestTheRest:

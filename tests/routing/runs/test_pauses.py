@@ -229,13 +229,13 @@ class TestServerAway:
             with pytest.raises(ConflictError, match=r"does not answer.*try again later"):
                 route(run=run, user=world.manager)
             run.refresh_from_db()
-            assert (run.state, run.invalid_reason) == (Run.State.ANALYSED, "")
+            assert (run.state, run.invalid_reasons) == (Run.State.ANALYSED, [])
         route(run=run, user=world.manager)
         with monkeypatch.context() as patch:
             patch.setattr(Recorded, "fingerprint", away)
             assert work(world, "route_run").state == Job.State.QUEUED
         run.refresh_from_db()
-        assert run.invalid_reason == ""
+        assert run.invalid_reasons == []
         assert work(world, "route_run").state == Job.State.DONE
 
     def test_a_source_that_was_changed_does(self, monkeypatch) -> None:
@@ -245,7 +245,7 @@ class TestServerAway:
         with pytest.raises(ConflictError, match="was changed"):
             route(run=run, user=world.manager)
         run.refresh_from_db()
-        assert "was changed" in run.invalid_reason
+        assert "was changed" in run.broken_by[0]
 
 
 class TestPages:

@@ -123,8 +123,8 @@ class TestRun:
         assert downloaded.content.decode() == run.certificate.document
         draw = client.get(reverse("run_draw", args=[world.project.slug, run.number]))
         assert draw.content.decode() == run.certificate.draw_lines
-        run.invalid_reason = "A calibration label was changed."
-        run.save(update_fields=["invalid_reason"])
+        run.invalid_reasons = [{"code": "", "params": {}, "words": "A calibration label was changed."}]
+        run.save(update_fields=["invalid_reasons"])
         page = text(client.get(reverse("run", args=[world.project.slug, run.number])))
         assert "This run is no longer valid." in page
         assert "A calibration label was changed." in page

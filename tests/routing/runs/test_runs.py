@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 from django.db.models import Sum
+from django.utils.translation import override
 
 from annotation.errors import ConflictError
 from annotation.jobs import running as jobs
@@ -11,8 +12,9 @@ from annotation.labelling import queue
 from annotation.models import AuditEvent, Job, Label
 from routing.delivery.deliver import deliver
 from routing.models import Certificate, DrawItem, Prediction, Route, Run, Source, Spend
+from routing.ports import CORRECTED
 from routing.runs.cancel import cancel_run
-from routing.runs.certify import analyse
+from routing.runs.certify import analyse, mark_invalid
 from routing.runs.ledger import ledger
 from routing.runs.queries import run_report
 from routing.runs.route import route
@@ -216,7 +218,7 @@ def test_a_correction_before_the_lock_is_used_and_harmless():
     analyse(run=run, user=world.manager)
     world.do("analyse_run")
     run.refresh_from_db()
-    assert run.invalid_reason == ""
+    assert run.invalid_reasons == []
     assert f'"label":"{other}"' in next(
         line for line in run.certificate.draw_lines.splitlines() if f'"{label.item.external_id}"' in line
     )
@@ -242,8 +244,13 @@ def test_a_correction_after_the_lock_marks_the_run_invalid_everywhere():
     other = next(key for key in ("cat", "dog") if key != label.value)
     queue.correct(user=label.annotator, label_id=label.pk, value=other, idempotency_key="c-0001-abcdef")
     run.refresh_from_db()
-    assert label.item.external_id in run.invalid_reason
-    assert run_report(run).invalid_reasons == [run.invalid_reason]
+    assert label.item.external_id in run.broken_by[0]
+    assert run_report(run).invalid_reasons == run.broken_by
+    with override("fr"):
+        assert run.broken_by[0].startswith("L’étiquette de calibration de l’élément")
+        # Whatever language the same was found in, it is the same.
+        mark_invalid(run=run, why=CORRECTED, params={"item": label.item.external_id}, actor=None)
+    assert len(run.broken_by) == 1
     assert AuditEvent.objects.filter(action="run.marked_invalid", target="run:1").count() == 1
     run.certificate.refresh_from_db()
     assert run.certificate.document == before

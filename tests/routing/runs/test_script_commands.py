@@ -17,6 +17,7 @@ from annotation.models import AuditEvent, Job, Label, Project
 from routing.delivery.folder import write_delivery
 from routing.management.commands.plan import Command
 from routing.models import Delivery, Run
+from routing.ports import CORRECTED
 from routing.runs.certify import mark_invalid
 from routing.sources.manage import save_source
 from testbed.factories import add_member, make_project, make_user
@@ -86,7 +87,7 @@ def test_scripts_are_told_that_a_part_or_a_broken_run_is_not_certified() -> None
     assert json.loads(run(*words, user=user))["certified"] is True
     assert json.loads(run(*words, "--filter", "by=person", user=user))["certified"] is False
     assert run("analyse", slug, 1, user=user).strip().endswith(": certified.")
-    mark_invalid(run=found, reason="A label was corrected.", actor=None)
+    mark_invalid(run=found, why=CORRECTED, params={"item": "7"}, actor=None)
     assert json.loads(run(*words, user=user))["certified"] is False
     assert "its certificate is no longer valid" in run("analyse", slug, 1, user=user)
 

@@ -12,7 +12,7 @@ from annotation.errors import ConflictError, HypacError, InputError
 from routing.models import Route, Run
 from routing.runs.cancel import cancel_run
 from routing.runs.route import route
-from routing.runs.source_changes import change_of
+from routing.runs.source_changes import has_changed
 from routing.sources.manage import delete_source, move_source, save_source
 from testbed.scripted_replies import model_list
 from testbed.scripted_server import ScriptedServer
@@ -42,7 +42,7 @@ def test_a_source_that_changed_is_refused_at_routing_and_the_run_marked_invalid(
         route(run=run, user=world.manager)
     run.refresh_from_db()
     assert run.state == Run.State.ANALYSED
-    assert "Model 1 was changed" in run.invalid_reason
+    assert "Model 1 was changed" in run.broken_by[0]
     assert not Route.objects.exists()
 
 
@@ -93,7 +93,7 @@ def test_under_a_run_only_what_shapes_no_answer_can_be_changed(settings):
         save(there, source, concurrency=3, read_timeout=77)
         source.refresh_from_db()
         assert source.params["read_timeout"] == 77
-        assert change_of(run.run_sources.get(source=source)) == ""
+        assert not has_changed(run.run_sources.get(source=source))
         for changes in ({"temperature": 0.7}, {"backend": "openai_batch"}):
             with pytest.raises(ConflictError, match="only what shapes no answer"):
                 save(there, source, **changes)

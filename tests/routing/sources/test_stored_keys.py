@@ -63,14 +63,14 @@ def test_a_key_that_opens_no_more_invalidates_no_run(settings):
     with pytest.raises(ConflictError, match=r"Model 1 cannot be run now.*Enter it again.*put that right"):
         route(run=run, user=world.manager)
     run.refresh_from_db()
-    assert (run.state, run.invalid_reason) == (Run.State.ANALYSED, "")
+    assert (run.state, run.invalid_reasons) == (Run.State.ANALYSED, [])
     settings.SECRET_KEY = before
     job = route(run=run, user=world.manager)
     settings.SECRET_KEY = "another secret key of the site"
     jobs.run(job.pk)
     job.refresh_from_db()
     run.refresh_from_db()
-    assert (job.state, run.invalid_reason) == (Job.State.FAILED, "")
+    assert (job.state, run.invalid_reasons) == (Job.State.FAILED, [])
     assert "Enter it again" in job.error
     settings.SECRET_KEY = before
     jobs.retry(job=job)

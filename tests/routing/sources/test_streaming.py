@@ -139,7 +139,7 @@ def test_a_model_that_becomes_another_is_found_out_and_nothing_mixed_is_stored(w
     assert "'old', and now it answers as 'new'" in job.error
     assert set(Prediction.objects.values_list("served_model", flat=True)) == {"old"}
     run.refresh_from_db()
-    assert not run.invalid_reason
+    assert not run.invalid_reasons
     # The next attempt remembers which model it was.
     jobs.retry(job=job)
     monkeypatch.setattr(Recorded, "predict", changing)

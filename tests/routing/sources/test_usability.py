@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation.common.value_reader import Reason, reader_of
+from annotation.common.value_reader import ValueReason, reader_of
 from annotation.jobs import running as jobs
 from annotation.models import AuditEvent, Job, Project, WorkItem
 from routing.core.scores import make_score
@@ -259,7 +259,7 @@ def test_the_reasons_that_answers_are_stored_with_are_known_by_their_kind() -> N
     number = reader_of(make_project(task_type="number", choices=[]))
     assert kind_of_reason(number("ten")[1], labels) == ("not_a_number", "ten")
     assert kind_of_reason("unknown label 'Cat '", labels) == ("other", "unknown label 'Cat '")
-    assert kind_of_reason(Reason("the dog ate it", "of a later version"), labels) == (
+    assert kind_of_reason(ValueReason("the dog ate it", "of a later version"), labels) == (
         "other",
         "the dog ate it",
     )

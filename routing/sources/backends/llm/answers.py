@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from annotation.common.value_reader import Reason
+from annotation.common.value_reader import ValueReason
 from routing.sources.backends.base import Answer
 from routing.sources.backends.llm.sampling import Sampling
 from routing.sources.backends.llm.tokens import Token, label_logprobs, stored_logprobs, without_end
@@ -108,7 +108,7 @@ def read_value(
         return None, "the server's content filter stopped the answer"
     if finish in CUT_OFF:
         inside = "inside its thinking " if not generated.spoken else ""
-        return None, Reason(f"the answer was cut off {inside}(finish_reason is {finish!r})", "cut_off")
+        return None, ValueReason(f"the answer was cut off {inside}(finish_reason is {finish!r})", "cut_off")
     if finish in BROKEN_OFF:
         return None, f"the server broke the answer off (finish_reason is {finish!r})"
     text = storable(generated.text)

@@ -140,10 +140,10 @@ class Endpoint:
             if other is None:
                 self._refusals = 0
             if other is not None and other.kind is Kind.REFUSED:
-                reason = verdict.reason.removeprefix("the server refused it ")
+                because = verdict.because or verdict.reason
                 return BackendError(
-                    f"The server refuses every call {reason}. Change the parameters of the source so that it "
-                    "accepts them."
+                    f"The server refuses every call {because}. Change the parameters of the source so that "
+                    "it accepts them."
                 )
             if other is not None:
                 return BackendError(f"The server cannot be used now: {other.reason}.", permanent=False)

@@ -22,13 +22,14 @@ class Kind(Enum):
 @dataclass(frozen=True)
 class Verdict:
     """`body` is that of a good answer; `wait` the seconds that the server asks for; `status` None where there
-    was no HTTP answer."""
+    was no HTTP answer; `because` is the reason of a refusal without that it is one."""
 
     kind: Kind
     reason: str = ""
     wait: float | None = None
     body: Mapping[str, Any] | None = None
     status: int | None = None
+    because: str = ""
 
 
 RETRIED = frozenset({408, 409, 425})
@@ -62,7 +63,7 @@ def verdict_on(response: NetResponse, api_key: str = "") -> Verdict:
             )
         if _TOO_LARGE.search(f"{_code(body)} {said}"):
             # Larger than the limit of a whole minute: no pause helps.
-            return Verdict(Kind.REFUSED, "the server refused it (429)" + _tail(said), status=429)
+            return _refused(429, said)
         return Verdict(Kind.LIMITED, "too many calls (429)" + _tail(said), wait, status=429)
     if status >= 500 or status in RETRIED:
         return Verdict(Kind.RETRY, f"the server failed (status {status})" + _tail(said), wait, status=status)
@@ -102,7 +103,7 @@ def redacted(message: str, api_key: str = "") -> str:
 def _refusal(status: int, said: str, searched: str) -> Verdict:
     if status in (401, 403):
         if status == 403 and _MODERATED.search(searched):
-            return Verdict(Kind.REFUSED, f"the server refused it ({status})" + _tail(said), status=status)
+            return _refused(status, said)
         # Without what the server says: it may repeat a part of the key.
         return _fatal(
             status, f"The server refuses the API key ({status}). Enter a key that it accepts in the source"
@@ -116,12 +117,17 @@ def _refusal(status: int, said: str, searched: str) -> Verdict:
             "address mostly ends in /v1",
         )
     if status in (400, 413, 422):
-        return Verdict(Kind.REFUSED, f"the server refused it ({status})" + _tail(said), status=status)
+        return _refused(status, said)
     if 300 <= status < 400:
         return _fatal(
             status, f"The address leads on to another one ({status}), which is not followed. Enter that one"
         )
     return _fatal(status, f"The server refuses calls (status {status})" + _tail(said))
+
+
+def _refused(status: int, said: str) -> Verdict:
+    because = f"({status}){_tail(said)}"
+    return Verdict(Kind.REFUSED, f"the server refused it {because}", status=status, because=because)
 
 
 def _fatal(status: int, reason: str) -> Verdict:

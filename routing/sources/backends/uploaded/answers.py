@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.common.value_reader import Reason, ValueReader
+from annotation.common.value_reader import ValueReader, ValueReason
 from annotation.errors import InputError
 from routing.sources.backends.base import MOST_REASON, Answer
 from routing.sources.backends.cells import decimal_cell
@@ -18,7 +18,7 @@ ONE_NUMBER = ("confidence", "uncertainty")
 SEVERAL_NUMBERS = ("probabilities", "label_logprobs", "token_probabilities", "token_logprobs")
 TEXTS = ("samples", "verbalized")
 SCORE_FIELDS = (*ONE_NUMBER, *SEVERAL_NUMBERS, *TEXTS)
-GAVE_NONE = Reason("the model gave no answer", "no_answer")
+GAVE_NONE = ValueReason("the model gave no answer", "no_answer")
 COUNTS = ("tokens_in", "tokens_out")
 FIELDS = (
     *("external_id", "label", "reason"),
@@ -90,7 +90,7 @@ def answer_in(stored: Mapping[str, Any]) -> Answer:
     seconds, cost = stored.get("seconds"), stored.get("cost")
     return Answer(
         stored["label"],
-        Reason(stored.get("reason", ""), stored.get("reason_code", ""), stored.get("reason_quotes", "")),
+        ValueReason(stored.get("reason", ""), stored.get("reason_code", ""), stored.get("reason_quotes", "")),
         stored.get("raw", {}),
         tokens_in=stored.get("tokens_in"),
         tokens_out=stored.get("tokens_out"),
@@ -107,7 +107,7 @@ def stored_form(answer: Answer) -> dict[str, Any]:
     stored: dict[str, Any] = {"label": answer.value, "raw": answer.raw}
     if answer.value is None:
         stored["reason"] = answer.reason
-        if isinstance(answer.reason, Reason):
+        if isinstance(answer.reason, ValueReason):
             stored |= {"reason_code": answer.reason.code, "reason_quotes": answer.reason.quotes[:MOST_REASON]}
     for name in (*COUNTS, "finish_reason", "served_model", "served_revision"):
         if value := getattr(answer, name):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common.ranges import of_items
-from annotation.common.value_reader import Reason
+from annotation.common.value_reader import ValueReason
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
@@ -22,7 +22,7 @@ from routing.sources.source_context import SourceContext
 FIRST_REVISION = "1"
 MOST_CHARACTERS = 200
 PAGE = 1_000
-NOTHING_SENT = Reason("no answer was sent for this item", "no_answer")
+NOTHING_SENT = ValueReason("no answer was sent for this item", "no_answer")
 
 
 class Uploaded(Backend):

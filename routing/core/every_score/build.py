@@ -1,0 +1,238 @@
+"""The chains of `every_score`, fixed without the draw: from plan, pool and pilot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from routing.core.arrays import Bools
+from routing.core.bins import Bins
+from routing.core.bounds import Evidence
+from routing.core.chain import ChainError, cut_slices
+from routing.core.every_score.chain import CASCADE, OWN, ScoreChain
+from routing.core.every_score.first_score import first_score_chain
+from routing.core.every_score.forecast import POLICIES, Forecast, Path, PilotPair
+from routing.core.every_score.quantiles import PilotQuantiles, PoolQuantiles, Quantiles
+from routing.core.keys import V_MAX, pack
+from routing.core.pilot import PilotData
+from routing.core.pilot_losses import disagreement, final_answers
+from routing.core.plan import Plan
+
+DEAR = Fraction(5, 100)
+"""rho = c_K / c_h from which on the last model is called only where a policy needs it, and below which a
+model is cheap."""
+BEFORE_LAST, CASCADE_BESIDE, CHEAP = Fraction(3, 10), Fraction(2, 10), Fraction(2, 10)
+"""Shares of alpha: of own_{K-1} and of the cascade beside own_K, of own of a cheap model beside the
+cascade."""
+DEVIATIONS = 0.6
+"""How many standard deviations the forecast errors of the cascade that is taken stay below the limit."""
+
+
+@dataclass(frozen=True)
+class ScoreChains:
+    """What a run of `every_score` freezes before its draw.
+
+    Attributes
+    ----------
+    scored : K bools
+        Which models have a score of their own.
+    chains : tuple
+        The main chain first: the one that gets what the others leave of alpha.
+    lazy : bool
+        Whether the later models are called on asked items only as policies are reached (rho >= .05).
+    """
+
+    scored: tuple[bool, ...]
+    chains: tuple[ScoreChain, ...]
+    lazy: bool
+
+    @property
+    def main(self) -> ScoreChain:
+        return self.chains[0]
+
+
+def build_score_chains(
+    plan: Plan,
+    *,
+    u: ArrayLike,
+    v: ArrayLike,
+    usable: ArrayLike | None = None,
+    pilot: PilotData | None = None,
+    reference: Bools | None = None,
+) -> ScoreChains:
+    """The chains that `every_score` tests, with their shares of alpha (Section 12.2).
+
+    Parameters
+    ----------
+    u, v : (N,)
+        Uncertainties and tie-breaks of the first model on the pool, in pool order.
+    usable : (N,), optional
+        Whether its answer can be used; all can by default.
+    pilot
+        What all models said about the pilot, with ``own_scores`` (NaN where there is none).  Without one, or
+        without a score of the last model, there is one chain, on the first model's score alone.
+    reference : (N,), optional
+        As in `build_chains`: required for the target "population", where it leaves out the calibration set.
+
+    Raises
+    ------
+    ChainError
+        Shapes, scores or the reference do not fit the plan.
+    """
+    return chains_from(Seen.of(plan, u=u, v=v, usable=usable, pilot=pilot, reference=reference))
+
+
+def chains_from(seen: Seen) -> ScoreChains:
+    """`build_score_chains` on what was gathered already."""
+    last, scored, lazy = len(seen.scored) - 1, seen.scored, seen.dear
+    if last == 0:
+        return ScoreChains(scored, (seen.own(0),), lazy)
+    if seen.pilot is None or not scored[-1]:
+        return ScoreChains(scored, (first_score_chain(seen.plan, seen.slices, seen.pilot, start=lazy),), lazy)
+    before = [k for k in range(last) if scored[k]]
+    if lazy:
+        cheap = [k for k in before if seen.prices[k] < DEAR]
+        others = [replace(seen.own(cheap[-1]), share=CHEAP)] if cheap else []
+        return ScoreChains(scored, (seen.cascade(lazy=True), *others), lazy)
+    own = replace(seen.own(before[-1]), share=BEFORE_LAST)
+    cascade = replace(seen.cascade(lazy=False), share=CASCADE_BESIDE)
+    return ScoreChains(scored, (seen.own(last), own, cascade), lazy)
+
+
+def _scored(plan: Plan, pilot: PilotData | None) -> tuple[bool, ...]:
+    """Which models have a score of their own; the first always has one."""
+    later = plan.sources - 2
+    if pilot is None or pilot.own_scores is None:
+        return (True, *[False] * later)
+    return (True, *(not np.isnan(column).all() for column in pilot.own_scores.T[1:]))
+
+
+class Seen:
+    """What a chain may look at: the first model's scores on the pool, and the pilot.
+
+    Attributes
+    ----------
+    scored : K bools
+        Which models have a score of their own.
+    prices : K fractions
+        c_k / c_h, from the plan.
+    quantiles : mapping
+        Of each model with a score: of the first in the pool, of later ones in the pilot.
+    """
+
+    def __init__(self, plan: Plan, pilot: PilotData | None, pool: Quantiles, slices: Bins) -> None:
+        self.plan, self.pilot, self.slices = plan, pilot, slices
+        self.prices = [Fraction(cost) / Fraction(plan.costs[-1]) for cost in plan.costs[:-1]]
+        self.scored = _scored(plan, pilot)
+        self.quantiles = {0: pool}
+        if pilot is None:
+            return
+        own = np.full(pilot.answers.shape, np.nan) if pilot.own_scores is None else pilot.own_scores.copy()
+        own[:, 0] = pilot.u
+        answers = pilot.answers.copy()
+        answers[np.isnan(own) & np.array(self.scored)] = None  # an answer without its score is not usable
+        unusable = np.array([[answer is None for answer in row] for row in answers], dtype=np.bool_)
+        self.u = np.where(unusable, 1.0, own)
+        self.answers = final_answers(answers)
+        ties = np.where(unusable, V_MAX, 0)
+        for k in range(1, len(self.scored)):
+            if self.scored[k]:
+                keys = pack(self.u[:, k], ties[:, k])
+                self.quantiles[k] = PilotQuantiles(keys, whole_ties=plan.target == "population")
+
+    @property
+    def dear(self) -> bool:
+        """Whether rho = c_K / c_h is at least .05, so that the last model is called lazily."""
+        return self.prices[-1] >= DEAR
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        *,
+        u: ArrayLike,
+        v: ArrayLike,
+        usable: ArrayLike | None = None,
+        pilot: PilotData | None = None,
+        reference: Bools | None = None,
+    ) -> Seen:
+        """Parameters and errors as of `build_score_chains`."""
+        scores, ties = np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.int64)
+        good = np.ones(scores.shape, dtype=np.bool_) if usable is None else np.asarray(usable, dtype=np.bool_)
+        if not good.shape == scores.shape == ties.shape:
+            raise ChainError(
+                f"{scores.size} scores, {ties.size} tie-breaks and {good.size} marks of usable answers came"
+            )
+        scores, ties = np.where(good, scores, 1.0), np.where(good, ties, V_MAX)
+        slices = cut_slices(plan, u=scores, v=ties, reference=reference)
+        if pilot is not None and not len(pilot.u):
+            pilot = None
+        if pilot is not None and (problem := pilot.problem(plan.sources)):
+            raise ChainError(problem)
+        population = plan.target == "population"
+        if population and reference is not None:
+            scores, ties = scores[reference], ties[reference]
+        return cls(plan, pilot, PoolQuantiles(pack(scores, ties), whole_ties=population), slices)
+
+    def own(self, model: int) -> ScoreChain:
+        """own_k: 201 thresholds at evenly spread quantiles; the last one takes everything."""
+        thresholds = self.quantiles[model].at(np.linspace(0.0, 1.0, POLICIES))
+        return ScoreChain(f"model {model + 1}", OWN, (model,), thresholds[:, None])
+
+    def cascade(self, *, lazy: bool) -> ScoreChain:
+        """The cascade of the model of least forecast cost before the last one (Section 12.3); with ``lazy``
+        its first model starts alone.
+        """
+        prices, last = [float(price) for price in self.prices], len(self.prices) - 1
+        found = {k: self._forecast(k) for k in range(last) if self.scored[k]}
+        paths = {k: forecast.path(prices[-1]) for k, forecast in found.items()}
+        k = min(paths, key=lambda k: (self._least_cost(paths[k]) + prices[k], k))
+        path = paths[k]
+        if lazy:
+            x = found[k].start(path, float(self.plan.risk_limit) / self.plan.loss_function().bound)
+            path = found[k].with_start(path, prices[-1], x)
+        first, final = self.quantiles[k], self.quantiles[last]
+        thresholds = np.column_stack([first.at(path.t1), first.at(path.th), final.at(path.t2)])
+        return ScoreChain(f"model {k + 1} before {last + 1}", CASCADE, (k, last), thresholds)
+
+    def _forecast(self, model: int) -> Forecast:
+        loss, last = self.plan.loss_function(), len(self.scored) - 1
+        return Forecast(
+            PilotPair(
+                first=self.quantiles[model].ranks(self.u[:, model]),
+                last=self.quantiles[last].ranks(self.u[:, last]),
+                u_first=self.u[:, model],
+                u_last=self.u[:, last],
+                differs=disagreement(self.answers[:, model], self.answers[:, last], loss) / loss.bound,
+            )
+        )
+
+    def _least_cost(self, path: Path) -> float:
+        """Least forecast cost among policies with F n / N <= c + 1/2 - .6 sqrt(c + 1/2)."""
+        asked = floor(self.plan.expected_labels)
+        most = max(_most_errors(self.plan, asked), 0) + 0.5
+        fits = path.errors * asked <= most - DEVIATIONS * np.sqrt(most)
+        return float(path.cost[fits].min(initial=1.0))
+
+
+def _most_errors(plan: Plan, asked: int) -> int:
+    """c_s at full alpha for ``asked`` labels; for another bound the errors that it lets pass."""
+    loss, none = plan.loss_function(), np.zeros(1)
+    evidence = Evidence(
+        none,
+        none,
+        asked,
+        plan.m,
+        plan.exact_p,
+        plan.pool_size,
+        loss.bound,
+        loss.binary,
+        p_min=None if plan.p_min is None else Fraction(plan.p_min),
+    )
+    return plan.target_rule().allowed(
+        bound=plan.bound_rule(), evidence=evidence, epsilon=plan.risk_limit, level=plan.exact_alpha
+    )

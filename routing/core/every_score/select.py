@@ -1,0 +1,221 @@
+"""The tests of `every_score` and its choice: shares of alpha, calls that are still missing, least cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, isinf
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routing.core.arrays import Bools, Floats, Ints
+from routing.core.every_score.build import ScoreChains
+from routing.core.every_score.chain import OWN, ScoreChain
+from routing.core.every_score.items import ScoredItems
+from routing.core.every_score.losses import AskedItems
+from routing.core.keys import Thresholds
+from routing.core.plan import Plan
+from routing.core.rules.fixed_sequence import Verdict, cheapest
+
+T = TypeVar("T", bound=np.generic)
+
+DECIMALS = 10**9
+"""Probabilities that tests attain are rounded up to so many parts, the same on every machine."""
+
+
+@dataclass(frozen=True)
+class ScoreTest:
+    """How the tests along one chain came out.
+
+    Attributes
+    ----------
+    chain : ScoreChain
+    level : Fraction
+    upper, lower : (J,)
+        K+ and K-; NaN beyond the policies that were reached.
+    reached : int
+        Policies that could be looked at: all, or those up to the first that failed.
+    verdict
+        Which policies are certified; of length J.
+    attained : Fraction
+        What the tests use up of alpha.
+    called : (n, K)
+        The asked items that each model had to be called on.
+    """
+
+    chain: ScoreChain
+    level: Fraction
+    upper: Floats
+    lower: Floats
+    reached: int
+    verdict: Verdict
+    attained: Fraction
+    called: Bools
+
+
+@dataclass(frozen=True)
+class MissingCalls:
+    """Which answers have to be there before the tests can go on.
+
+    Attributes
+    ----------
+    model : int
+        Its place, 0 .. K - 1.
+    rows : (c,)
+        The asked items to call it on, places among the n, in draw order.
+    chain, policy
+        What needs them: the name of a chain and the place of its first policy that does.
+    """
+
+    model: int
+    rows: Ints
+    chain: str
+    policy: int
+
+
+class AnswersMissingError(ValueError):
+    """The tests need answers that are not there; ``missing`` says which."""
+
+    def __init__(self, missing: MissingCalls) -> None:
+        super().__init__(
+            f"chain {missing.chain!r}, policy {missing.policy}: model {missing.model + 1} has not been asked "
+            f"about {len(missing.rows)} of the asked items; call it on them first"
+        )
+        self.missing = missing
+
+
+@dataclass(frozen=True)
+class ScoreSelection:
+    """The tests of one analysis and its choice: policy ``index`` of chain ``number``.
+
+    Attributes
+    ----------
+    tests : one per chain
+        In the order of the chains.
+    costs : one (J,) per chain
+        Cost per item of later models and people, estimated from asked and pilot items; infinite where a
+        policy was not reached.
+    """
+
+    tests: tuple[ScoreTest, ...]
+    costs: tuple[Floats, ...]
+    number: int
+    index: int
+
+    @property
+    def chain(self) -> ScoreChain:
+        return self.tests[self.number].chain
+
+    @property
+    def thresholds(self) -> Thresholds:
+        return self.chain.policy(self.index)
+
+    @property
+    def called(self) -> Bools:
+        """The asked items (n, K) that each model had to be called on, for any of the tests."""
+        return np.asarray(np.any([test.called for test in self.tests], axis=0), dtype=np.bool_)
+
+
+def select_by_scores(
+    plan: Plan, chains: ScoreChains, asked: AskedItems, pilot: ScoredItems | None = None
+) -> ScoreSelection:
+    """Test all chains and choose the certified policy of least estimated cost (Section 12.2).
+
+    Parameters
+    ----------
+    pilot
+        The pilot items that are not among the asked ones: the cost of a policy is estimated from both.  Any
+        choice among certified policies is valid.
+
+    Raises
+    ------
+    AnswersMissingError
+        A model has to be called on asked items first: its ``missing`` says on which.
+    ValueError
+        A chain does not fit the plan.
+    """
+    for chain in chains.chains:
+        if fault := chain.fault(plan.sources - 1):
+            raise ValueError(f"chain {chain.name!r}: {fault}")
+    alpha = left = plan.exact_alpha
+    others = []
+    for chain in chains.chains[1:]:
+        others.append(_test(plan, chain, (chain.share or Fraction(0)) * alpha, asked))
+        left -= others[-1].attained
+    tests = (_test(plan, chains.main, left, asked), *others)
+    costs = tuple(_estimated_costs(plan, test, asked, pilot) for test in tests)
+    number, index, least = 0, 0, float(costs[0][0])
+    for candidate, (test, cost) in enumerate(zip(tests, costs, strict=True)):
+        best = cheapest(test.verdict.eligible, cost)
+        if best and cost[best] < least:
+            number, index, least = candidate, best, float(cost[best])
+    return ScoreSelection(tests, costs, number, index)
+
+
+def missing_calls(plan: Plan, chains: ScoreChains, asked: AskedItems) -> MissingCalls | None:
+    """The calls that `select_by_scores` cannot do without, given the answers so far; None where it can.
+
+    A run asks this after its labels are locked, calls the model on these items, and asks again: with lazy
+    calls the last model so runs only on what the policies up to the first failure send to it.
+    """
+    try:
+        select_by_scores(plan, chains, asked)
+    except AnswersMissingError as error:
+        return error.missing
+    return None
+
+
+def _test(plan: Plan, chain: ScoreChain, level: Fraction, asked: AskedItems) -> ScoreTest:
+    """The tests along ``chain``, as far as they go before answers are missing, if these are still needed."""
+    first = {model: asked.missing(chain, model) for model in chain.models}
+    known = min(int(needed.min(initial=chain.size)) for needed in first.values())
+    evidence, lower = asked.evidence(plan, chain.head(known))
+    target, bound = plan.target_rule(), plan.bound_rule()
+    judge = target.judge_nested if chain.shape == OWN else target.judge
+    verdict = judge(bound=bound, evidence=evidence, lower=lower, epsilon=plan.risk_limit, level=level)
+    passed = max(verdict.prefixes.values())
+    if chain.shape != OWN and passed < known:
+        known = passed + 1  # the first that failed was reached
+    elif known < chain.size:
+        model = next(model for model, needed in first.items() if np.any(needed == known))
+        rows = np.flatnonzero(first[model] == known)
+        raise AnswersMissingError(MissingCalls(model, rows, chain.name, known))
+    attained = target.attained(bound=bound, evidence=evidence, epsilon=plan.risk_limit, verdict=verdict)
+    return ScoreTest(
+        chain=chain,
+        level=level,
+        upper=_padded(evidence.total[:known], chain.size, np.nan),
+        lower=_padded(lower[:known], chain.size, np.nan),
+        reached=known,
+        verdict=replace(
+            verdict,
+            eligible=_padded(verdict.eligible[:known], chain.size, False),
+            allowed=_padded(verdict.allowed[:known], chain.size, np.nan),
+        ),
+        attained=_rounded_up(attained, level),
+        called=asked.called(chain, known),
+    )
+
+
+def _padded(values: NDArray[T], size: int, rest: object) -> NDArray[T]:
+    """``values`` (j,) and ``rest`` up to ``size``."""
+    padded = np.full(size, rest, dtype=values.dtype)
+    padded[: len(values)] = values
+    return padded
+
+
+def _rounded_up(attained: float, level: Fraction) -> Fraction:
+    """A probability as a fraction that is not below it, and not above the level that it was tested at."""
+    return level if isinf(attained) else min(level, Fraction(ceil(attained * DECIMALS), DECIMALS))
+
+
+def _estimated_costs(plan: Plan, test: ScoreTest, asked: AskedItems, pilot: ScoredItems | None) -> Floats:
+    """Cost per item of later models and people of each policy (J,), estimated from asked and pilot items."""
+    prices = [float(cost) for cost in plan.costs]
+    reached = test.chain.head(test.reached)
+    groups = [asked.items] if pilot is None else [asked.items, pilot]
+    total = sum(reached.paid(items, prices) for items in groups)
+    items = max(sum(group.size for group in groups), 1)
+    return _padded(np.asarray(total, dtype=np.float64) / items, test.chain.size, np.inf)

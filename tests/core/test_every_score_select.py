@@ -1,0 +1,251 @@
+"""The tests of `every_score` and its choice: shares of alpha, lazy calls, targets, other losses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from routing.core.every_score.build import ScoreChains, build_score_chains
+from routing.core.every_score.chain import CASCADE, OWN, ScoreChain
+from routing.core.every_score.items import EVERYTHING, ScoredItems
+from routing.core.every_score.losses import AskedItems
+from routing.core.every_score.select import AnswersMissingError, missing_calls, select_by_scores
+from routing.core.keys import V_MAX, Key
+from routing.core.pilot import PilotData
+from routing.core.plan import Plan
+from tests.core.worlds import plan_of
+
+CHEAP = ("0.0004", "0.005", "1")
+DEAR = ("0.03", "0.15", "1")
+SIZE = 1200
+
+
+class Drawn:
+    """A pool with frozen chains, its pilot and its asked items."""
+
+    def __init__(
+        self, costs: tuple[str, ...], *, seed: int = 0, unusable: float = 0.0, **changes: object
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        models = len(costs) - 1
+        u = rng.random((SIZE, models))
+        wrong = rng.random((SIZE, models)) < 0.35 * u ** (2 + np.arange(models))
+        answers = np.where(wrong, rng.integers(1, 4, u.shape), 0).astype(str).astype(object)
+        usable = rng.random(u.shape) >= unusable
+        answers[~usable] = None
+        self.plan = plan_of(SIZE, 400, costs=costs, rule="every_score", **changes)
+        self.items = ScoredItems.of(u, rng.integers(0, V_MAX, u.shape), usable)
+        drawn, pilot = rng.permutation(SIZE)[:400], rng.permutation(SIZE)[: self.plan.pilot]
+        asked = drawn[:360]
+        population = self.plan.target == "population"
+        reference = ~np.isin(np.arange(SIZE), drawn)
+        if population:
+            pilot = rng.permutation(np.flatnonzero(reference))[: self.plan.pilot]
+        self.losses = np.where(usable, wrong, 0).astype(np.float64)
+        self.chains = build_score_chains(
+            self.plan,
+            u=u[:, 0],
+            v=self.items.keys[:, 0].imag.astype(np.int64),
+            usable=usable[:, 0],
+            pilot=PilotData(u[pilot, 0], np.zeros(len(pilot), np.int64), answers[pilot], u[pilot]),
+            reference=reference if population else None,
+        )
+        self.asked_at = np.sort(asked)
+        self.asked = self.seen()
+        self.pilot = self.items.rows(pilot[~np.isin(pilot, asked)])
+
+    def seen(self, known: np.ndarray | None = None) -> AskedItems:
+        """The asked items; what is not known is hidden."""
+        items, losses = self.items.rows(self.asked_at), self.losses[self.asked_at]
+        if known is not None:
+            items = ScoredItems(np.where(known, items.keys, complex(*EVERYTHING)), items.usable & known)
+            losses = np.where(known, losses, 0.0)
+        return AskedItems.of(items, losses, drawn=400, known=known)
+
+
+def test_the_main_chain_gets_what_the_others_leave() -> None:
+    world = Drawn(CHEAP)
+    chosen = select_by_scores(world.plan, world.chains, world.asked, world.pilot)
+    main, *others = chosen.tests
+    assert [test.level for test in others] == [Fraction(15, 1000), Fraction(10, 1000)]
+    left = Fraction(1, 20) - sum(test.attained for test in others)
+    assert main.level == left
+    assert Fraction(25, 1000) < left < Fraction(1, 20), "discreteness leaves something over"
+    assert sum(test.attained for test in chosen.tests) <= Fraction(1, 20)
+    assert all(test.attained.denominator <= 10**9 for test in others), "rounded, the same everywhere"
+
+
+def test_the_cheapest_certified_policy_of_all_chains_is_chosen() -> None:
+    for costs in (CHEAP, DEAR):
+        world = Drawn(costs)
+        chosen = select_by_scores(world.plan, world.chains, world.asked, world.pilot)
+        assert chosen.index > 0
+        best = [np.where(test.verdict.eligible, cost, np.inf).min()
+                for test, cost in zip(chosen.tests, chosen.costs, strict=True)]  # fmt: skip
+        assert chosen.costs[chosen.number][chosen.index] == min(best)
+        assert chosen.thresholds == chosen.chain.policy(chosen.index)
+        assert chosen.chain is world.chains.chains[chosen.number]
+
+
+def test_costs_are_estimated_from_asked_and_pilot_items_together() -> None:
+    world = Drawn(DEAR)
+    chosen = select_by_scores(world.plan, world.chains, world.asked, world.pilot)
+    chain, j = world.chains.main, 60
+    both = [world.asked.items, world.pilot]
+    called = sum(int(chain.calls(items)[1][j].sum()) for items in both)
+    people = sum(int((chain.delivers(items)[j] == 2).sum()) for items in both)
+    assert chosen.tests[0].reached > j
+    assert chosen.costs[0][j] == pytest.approx((0.15 * called + people) / sum(items.size for items in both))
+
+
+def fetched(world: Drawn) -> tuple[np.ndarray, int]:
+    """What is known in the end, calling models only when they are asked for, and the number of times."""
+    known = np.zeros((360, len(world.plan.costs) - 1), dtype=np.bool_)
+    known[:, 0] = True
+    times = 0
+    while (missing := missing_calls(world.plan, world.chains, world.seen(known))) is not None:
+        assert not known[missing.rows, missing.model].any(), "nothing is called twice"
+        assert len(missing.rows)
+        known[missing.rows, missing.model] = True
+        times += 1
+    return known, times
+
+
+@pytest.mark.parametrize("unusable", [0.0, 0.1])
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_lazy_calls_change_nothing_but_the_bill(seed: int, unusable: float) -> None:
+    """The last model runs on asked items only as policies are reached, up to the first that fails."""
+    world = Drawn(DEAR, seed=seed, unusable=unusable)
+    assert world.chains.lazy
+    known, times = fetched(world)
+    lazily = select_by_scores(world.plan, world.chains, world.seen(known), world.pilot)
+    at_once = select_by_scores(world.plan, world.chains, world.asked, world.pilot)
+    assert (lazily.number, lazily.index) == (at_once.number, at_once.index)
+    assert np.array_equal(lazily.tests[0].upper, at_once.tests[0].upper, equal_nan=True)
+    assert np.array_equal(known, at_once.called), "exactly the calls that the tests need"
+    assert 0 < known[:, 1].sum() < 360
+    assert times >= 1
+    main = at_once.tests[0]
+    assert main.reached == main.verdict.prefixes["wide"] + 1, "up to the first that fails"
+    assert np.isnan(main.upper[main.reached :]).all()
+    assert np.isinf(at_once.costs[0][main.reached :]).all()
+
+
+def test_in_the_chain_of_first_scores_each_later_model_waits_for_its_band() -> None:
+    world = Drawn(("0.01", "0.08", "0.15", "1"), seed=4)
+    own = world.items.keys.real.copy()
+    own[:, 2] = np.nan
+    pilot = np.arange(60)
+    answers = np.where(world.losses[pilot] > 0, "b", "a").astype(object)
+    chains = build_score_chains(
+        world.plan, u=own[:, 0], v=np.arange(SIZE), pilot=PilotData(own[pilot, 0], pilot, answers, own[pilot])
+    )
+    world.chains = chains
+    assert len(chains.chains) == 1
+    known, _ = fetched(world)
+    at_once = select_by_scores(world.plan, chains, world.asked)
+    assert np.array_equal(known, at_once.called)
+
+
+def test_without_an_answer_that_is_needed_nothing_is_certified() -> None:
+    world = Drawn(CHEAP)
+    known = np.ones((360, 2), dtype=np.bool_)
+    known[7, 1] = False
+    with pytest.raises(AnswersMissingError, match="model 2 has not been asked about 1 of") as caught:
+        select_by_scores(world.plan, world.chains, world.seen(known), world.pilot)
+    assert caught.value.missing.rows.tolist() == [7]
+
+
+def test_nobody_can_label_some_items() -> None:
+    """They count for no policy that the simultaneous test passes, and against every one of the others."""
+    world = Drawn(CHEAP)
+    lost = world.asked.lower.copy()
+    lost[:40] = 0.0
+    upper = world.asked.upper.copy()
+    upper[:40] = 1.0
+    asked = replace(world.asked, upper=upper, lower=lost)
+    chosen = select_by_scores(world.plan, world.chains, asked, world.pilot)
+    for test in chosen.tests:
+        if test.chain.shape == OWN:
+            certified = np.flatnonzero(test.verdict.eligible)
+            apart = test.upper[certified] > test.lower[certified]
+            assert (test.upper[certified][apart] <= test.verdict.limits["c_0"]).all()
+
+
+@pytest.mark.parametrize(
+    ("target", "bound"),
+    [
+        ("pool", "hypergeometric"),
+        ("population", "binomial"),
+        ("dataset", "betting_upper"),
+        ("pool", "hoeffding"),
+    ],
+)
+def test_other_targets_and_bounds_go_along_the_chains_in_order(target: str, bound: str) -> None:
+    world = Drawn(CHEAP, target=target, bound=bound, epsilon="0.1", pilot_size=100)
+    chosen = select_by_scores(world.plan, world.chains, world.asked, world.pilot)
+    assert sum(test.attained for test in chosen.tests) <= Fraction(1, 20)
+    for test in chosen.tests:
+        length = max(test.verdict.prefixes.values())
+        assert test.verdict.eligible.tolist() == [True] * length + [False] * (test.chain.size - length)
+        if bound.startswith("b") and target == "dataset":
+            assert test.attained == test.level, "no whole number decides, so nothing is left over"
+    assert chosen.index > 0
+
+
+def test_losses_between_0_and_1_are_tested_with_bets_along_the_draw() -> None:
+    world = Drawn(DEAR, loss="jaccard", epsilon="0.2", target="pool")
+    half = AskedItems.of(world.asked.items, world.asked.upper / 2, drawn=400)
+    chosen = select_by_scores(world.plan, world.chains, half, world.pilot)
+    assert world.plan.bound_rule().name == "betting_upper"
+    assert chosen.index > 0
+
+
+def test_probabilities_of_asking_that_vary_weigh_the_losses() -> None:
+    world = Drawn(CHEAP, p="0.6", p_min="0.3", target="population", epsilon="0.3", pilot_size=100)
+    rng = np.random.default_rng(0)
+    weights = 1 / rng.uniform(0.3, 0.9, 360)
+    asked = replace(world.asked, weights=weights, places=np.sort(rng.permutation(400)[:360]))
+    chosen = select_by_scores(world.plan, world.chains, asked, world.pilot)
+    assert world.plan.bound_rule().name == "betting_upper"
+    assert chosen.index > 0
+    with pytest.raises(ValueError, match="1 / p_i"):
+        select_by_scores(world.plan, world.chains, world.asked, world.pilot)
+
+
+def tiny(costs: tuple[str, ...]) -> tuple[Plan, ScoreChains, AskedItems]:
+    """Twenty items, all scores the same."""
+    plan = plan_of(20, 10, costs=costs, rule="every_score", p=1)
+    models = len(costs) - 1
+    items = ScoredItems.of(np.full((20, models), 0.5), np.arange(20 * models).reshape(20, models))
+    chains = build_score_chains(plan, u=np.full(20, 0.5), v=np.arange(20))
+    return plan, chains, AskedItems.of(items.rows(slice(0, 10)), np.zeros((10, models)), drawn=10)
+
+
+@pytest.mark.parametrize("costs", [("1", "10"), CHEAP, ("2", "1", "10"), ("20", "30", "10")])
+def test_twenty_items_fall_back_to_people(costs: tuple[str, ...]) -> None:
+    """Also where costs are in the wrong order or models dearer than people: nothing is certified, or nothing
+    dearer than people is chosen.
+    """
+    plan, chains, asked = tiny(costs)
+    chosen = select_by_scores(plan, chains, asked)
+    assert chosen.index == 0
+    assert chosen.thresholds == (None,) * len(chosen.thresholds)
+
+
+def test_a_model_that_is_dearer_than_people_is_never_chosen() -> None:
+    world = Drawn(("0.03", "1.5", "1"))
+    chosen = select_by_scores(world.plan, world.chains, world.asked, world.pilot)
+    assert chosen.index > 0
+    assert not np.any(chosen.chain.delivers(world.items)[chosen.index] == 1)
+    assert not chosen.called[:, 1].any()
+
+
+def test_a_chain_that_does_not_fit_the_plan_is_refused() -> None:
+    world = Drawn(CHEAP)
+    wrong = ScoreChain.of("odd", CASCADE, (0, 1), [(Key(0.5, 0),) * 3])
+    with pytest.raises(ValueError, match=r"'odd'.*people alone"):
+        select_by_scores(world.plan, replace(world.chains, chains=(wrong,)), world.asked)
