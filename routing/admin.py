@@ -16,14 +16,19 @@ from routing.common.states import OPEN
 
 
 class Blind(ReadOnly):
-    """Rows of projects in which no run is open. `project_path` leads from the row to the id of its
-    project."""
+    """Rows of projects in which no run is open and nothing measured waits for its run. `project_path` leads
+    from the row to the id of its project.
+    """
 
     project_path = ""
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        open_runs = models.Run.objects.filter(state__in=OPEN, project=OuterRef(self.project_path))
-        return super().get_queryset(request).filter(~Exists(open_runs))
+        project = OuterRef(self.project_path)
+        open_runs = models.Run.objects.filter(state__in=OPEN, project=project)
+        measured = models.Measurement.objects.filter(
+            discarded_at__isnull=True, runs__isnull=True, project=project
+        )
+        return super().get_queryset(request).filter(~Exists(open_runs), ~Exists(measured))
 
 
 @admin.register(models.Source)

@@ -21,6 +21,8 @@ class RoutingConfig(AppConfig):
             "routing_route",
             "routing_spend",
             "routing_runsource",
+            "routing_measuredsource",
+            "routing_measureditem",
             "routing_promptversion",
             "routing_sentanswer",
         )
@@ -34,6 +36,12 @@ class RoutingConfig(AppConfig):
                 "slices": "IS NULL AND OLD.chains IS NULL",
             },
             message="the plan of a run cannot be changed after its draw: start a new run",
+        )
+        append_only.register_columns(
+            "routing_measurement",
+            fixed=models.Measurement.FIXED_COLUMNS,
+            once={"pool_hash": "= ''", "finished_at": "IS NULL"},
+            message="a measurement cannot be changed: measure again",
         )
         append_only.register_columns(
             "routing_poolitem",

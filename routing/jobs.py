@@ -10,9 +10,11 @@ from annotation.models import Job
 from routing.delivery.deliver import deliver_run
 from routing.delivery.exports import KIND as EXPORT, run_export
 from routing.items.changes import CHANGE_KIND as CHANGE, UNDO, run_change, run_undo
-from routing.models import RunSource, Source
+from routing.models import MeasuredSource, RunSource, Source
 from routing.runs.certify import analyse_run
 from routing.runs.complete import settle_run
+from routing.runs.measure import measure
+from routing.runs.measurements import KIND as MEASURE
 from routing.runs.route import route_run
 from routing.runs.start import prepare
 from routing.sources.backends import backends_that
@@ -25,6 +27,12 @@ GPU = "gpu"
 def queue_of_run(job: Job) -> str:
     """The queue of a job about a run: "gpu" where one of the run's sources needs it."""
     sources = RunSource.objects.filter(run=job.params["run"])
+    return _queue_of(sources.values_list("source__backend", flat=True))
+
+
+def queue_of_measurement(job: Job) -> str:
+    """The same of a job that measures."""
+    sources = MeasuredSource.objects.filter(measurement=job.params["measurement"])
     return _queue_of(sources.values_list("source__backend", flat=True))
 
 
@@ -41,7 +49,9 @@ def _queue_of(backends: Iterable[str]) -> str:
 def register() -> None:
     # What calls models is done by a worker that has them, and can be paused between calls.
     models: dict[str, Any] = {"queue": queue_of_run, "can_pause": True}
+    measuring: dict[str, Any] = {"queue": queue_of_measurement, "can_pause": True}
     jobs.register("prepare_run", prepare, title=gettext_noop("Predicting and drawing"), **models)
+    jobs.register(MEASURE, measure, title=gettext_noop("Measuring the models"), **measuring)
     jobs.register("analyse_run", analyse_run, title=gettext_noop("The analysis"))
     jobs.register("route_run", route_run, title=gettext_noop("The routing"), **models)
     jobs.register("settle_run", settle_run, title=gettext_noop("Settling what people differ about"))

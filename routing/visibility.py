@@ -11,7 +11,7 @@ from annotation.labelling.labels_of_record import batches_with_overlap
 from annotation.models import Comment, Label, Project, Settlement, Skip, WorkItem
 from annotation.permissions import Access
 from routing.common.states import OPEN, ROUTED
-from routing.models import Certificate, PoolItem, Run, RunSource
+from routing.models import Certificate, Measurement, PoolItem, Run, RunSource
 
 Row = TypeVar("Row", bound=Model)
 
@@ -144,12 +144,18 @@ def shown_run(project: Project, number: int | None = None) -> Run | None:
 def may_see_model_output(project: Project, access: Access) -> bool:
     """Whether predictions, scores and routes may be shown to this person now.
 
-    Not before a run has been analysed, not while another one is open, and never to people who label blind.
+    Not before a run has been analysed, not while another one is open or what was measured waits for its run,
+    and never to people who label blind.
     """
     return access.allows("predictions.view") and output_is_open(project)
 
 
 def output_is_open(project: Project) -> bool:
-    if project.runs.filter(state__in=OPEN).exists():
+    if project.runs.filter(state__in=OPEN).exists() or measured_for_a_plan(project).exists():
         return False
     return Certificate.objects.filter(run__project=project).exists()
+
+
+def measured_for_a_plan(project: Project) -> QuerySet[Measurement]:
+    """What was measured that no run rests on and nobody discarded: people may be asked about any of it."""
+    return project.measurements.filter(discarded_at__isnull=True, runs__isnull=True)

@@ -1,18 +1,29 @@
 from routing.models.deliveries import Delivery, DeliveryFile
 from routing.models.draws import Certificate, Draw, DrawItem, PilotItem, Route
+from routing.models.measurements import MeasuredItem, MeasuredSource, Measurement
 from routing.models.predictions import ItemScore, Prediction, SentAnswer, SourceRevision
 from routing.models.runs import PoolItem, Run, RunSource
-from routing.models.sources import ModelPrice, PromptVersion, Source, SourceTry
+from routing.models.sources import FrozenSource, ModelPrice, PromptVersion, Source, SourceTry
 from routing.models.spend import Reservation, Spend
 
+# Whoever pays models for answers, and a source as it asked for them.
+Payer = Run | Measurement
+AskedSource = RunSource | MeasuredSource
+
 __all__ = [
+    "AskedSource",
     "Certificate",
     "Delivery",
     "DeliveryFile",
     "Draw",
     "DrawItem",
+    "FrozenSource",
     "ItemScore",
+    "MeasuredItem",
+    "MeasuredSource",
+    "Measurement",
     "ModelPrice",
+    "Payer",
     "PilotItem",
     "PoolItem",
     "Prediction",

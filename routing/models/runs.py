@@ -7,7 +7,8 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation import failures
 from annotation.models import MAX_OVERLAP, Item, Project, WorkBatch
-from routing.models.sources import Source
+from routing.models.measurements import Measurement
+from routing.models.sources import FrozenSource
 
 
 def price_per_item(human_cost: Decimal, overlap: int, overlap_share: Decimal) -> Decimal:
@@ -52,7 +53,7 @@ class Run(models.Model):
             "p_min",
             "whole_size",
         ),
-        *("bound", "rule", "split_share", "score", "score_params", "loss", "loss_params"),
+        *("bound", "rule", "split_share", "score", "score_params", "loss", "loss_params", "measurement_id"),
         *("human_cost", "overlap", "overlap_share", "consensus"),
         *("pool_size", "entropy", "salt", "created_by_id", "created_at"),
     )
@@ -95,6 +96,14 @@ class Run(models.Model):
     )
     loss = models.CharField(max_length=200, default="zero_one")
     loss_params = models.JSONField(default=dict, blank=True)
+    measurement = models.ForeignKey(
+        Measurement,
+        null=True,
+        blank=True,
+        on_delete=models.RESTRICT,
+        related_name="runs",
+        help_text="What the plan was chosen by, whose items are the pilot of the run.",
+    )
     human_cost = models.DecimalField(max_digits=14, decimal_places=6)
     overlap = models.PositiveSmallIntegerField(
         default=1, help_text="How many people label an item of which several are asked."
@@ -227,16 +236,10 @@ class Run(models.Model):
         return price_per_item(self.human_cost, self.overlap, self.overlap_share)
 
 
-class RunSource(models.Model):
+class RunSource(FrozenSource):
     """A source as the run's plan froze it. Its answers under another fingerprint are not this run's."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="run_sources")
-    position = models.PositiveSmallIntegerField(help_text="1 is the cheapest.")
-    source = models.ForeignKey(Source, on_delete=models.RESTRICT, related_name="+")
-    fingerprint = models.CharField(max_length=64)
-    cost_per_label = models.DecimalField(max_digits=14, decimal_places=6)
-    cost_function = models.CharField(max_length=40, default="flat")
-    prices = models.JSONField(default=dict, blank=True)
 
     class Meta:
         ordering = ["run_id", "position"]
@@ -249,6 +252,10 @@ class RunSource(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source} in run {self.run_id}"
+
+    @property
+    def payer(self) -> Run:
+        return self.run
 
 
 class PoolItem(models.Model):

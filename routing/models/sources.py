@@ -77,6 +77,20 @@ class Source(models.Model):
         return self.name
 
 
+class FrozenSource(models.Model):
+    """A source as something that rests on its answers froze it: what it answers as, and what that costs."""
+
+    position = models.PositiveSmallIntegerField(help_text="1 is the cheapest.")
+    source = models.ForeignKey(Source, on_delete=models.RESTRICT, related_name="+")
+    fingerprint = models.CharField(max_length=64)
+    cost_per_label = models.DecimalField(max_digits=14, decimal_places=6)
+    cost_function = models.CharField(max_length=40, default="flat")
+    prices = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        abstract = True
+
+
 class SourceTry(models.Model):
     """What a source answered when it was tried on a few items: looked at and forgotten, used by no run.
 

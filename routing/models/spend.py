@@ -3,6 +3,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Project
+from routing.models.measurements import Measurement
 from routing.models.runs import Run
 from routing.models.sources import Source
 
@@ -18,6 +19,9 @@ class Spend(models.Model):
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="spends")
     run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.CASCADE, related_name="spends")
+    measurement = models.ForeignKey(
+        Measurement, null=True, blank=True, on_delete=models.CASCADE, related_name="spends"
+    )
     source = models.ForeignKey(
         Source, null=True, blank=True, on_delete=models.RESTRICT, related_name="+", help_text="Empty: people."
     )
@@ -32,6 +36,9 @@ class Spend(models.Model):
             models.CheckConstraint(condition=Q(amount__gte=0), name="spend_not_negative"),
             models.CheckConstraint(
                 condition=Q(stage__in=["pool", "pilot", "calibration", "routed"]), name="spend_stage_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(run__isnull=True) | Q(measurement__isnull=True), name="spend_of_one_payer"
             ),
         ]
         indexes = [models.Index(fields=["run", "stage"], name="spend_by_stage")]
@@ -52,7 +59,10 @@ class Reservation(models.Model):
         SETTLED = "settled", _("Settled")
         LOST = "lost", _("Calls lost with their worker")
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="reservations")
+    run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.CASCADE, related_name="reservations")
+    measurement = models.ForeignKey(
+        Measurement, null=True, blank=True, on_delete=models.CASCADE, related_name="reservations"
+    )
     source = models.ForeignKey(Source, on_delete=models.RESTRICT, related_name="+")
     stage = models.CharField(max_length=20, choices=Spend.Stage)
     claim_token = models.CharField(max_length=32, help_text="Of the job's worker that makes the calls.")
@@ -66,6 +76,13 @@ class Reservation(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["run", "source", "stage", "claim_token"], name="reservation_once_per_worker"
+            ),
+            models.UniqueConstraint(
+                fields=["measurement", "source", "stage", "claim_token"],
+                name="reservation_once_per_measurer",
+            ),
+            models.CheckConstraint(
+                condition=Q(run__isnull=True) ^ Q(measurement__isnull=True), name="reservation_of_one_payer"
             ),
             models.CheckConstraint(condition=Q(amount__gte=0), name="reservation_not_negative"),
             models.CheckConstraint(

@@ -1,4 +1,5 @@
-"""The money of a run: set aside before a model is called, settled with its answers, never above the budget.
+"""The money of a run, or of a measurement: set aside before a model is called, settled with its answers,
+never above the budget.
 
 What a worker had set aside when it died counts as lost: those calls may have been charged, and nobody can
 tell. It stays within the budget.
@@ -20,7 +21,7 @@ from annotation.jobs.running import JobContext
 from annotation.models import Job, User
 from routing.common.states import CANCELLABLE
 from routing.core.exact import plain
-from routing.models import Reservation, Run, RunSource, Spend
+from routing.models import AskedSource, Payer, Reservation, Run, Spend
 from routing.sources.backends import backends_that
 
 ZERO = Decimal(0)
@@ -30,7 +31,7 @@ PLACES, LARGEST = Decimal(1).scaleb(-6), Decimal(10) ** 14
 
 
 class BudgetError(JobFailedError):
-    """The budget of a run has no room for the next call."""
+    """The budget has no room for the next call."""
 
 
 def _used_up(params: Mapping[str, Any]) -> str:
@@ -59,23 +60,49 @@ def _used_up(params: Mapping[str, Any]) -> str:
 USED_UP = failures.register("budget_used_up", _used_up)
 
 
+def _used_up_measuring(params: Mapping[str, Any]) -> str:
+    return (
+        _(
+            "The budget of %(budget)s %(currency)s is not enough to measure more: %(gone)s %(currency)s are "
+            "spent or lost, and the next answer may cost up to %(most)s %(currency)s. Everything that was "
+            "paid for is stored. Measure with a larger budget: it then goes on where it stopped."
+        )
+        % params
+    )
+
+
+USED_UP_MEASURING = failures.register("measuring_budget_used_up", _used_up_measuring)
+
+
+def column_of(payer: Payer) -> dict[str, Any]:
+    """Under which column payments and reservations name whoever pays."""
+    return {"run": payer} if isinstance(payer, Run) else {"measurement": payer}
+
+
+def spends_of_models(payer: Payer) -> QuerySet[Spend]:
+    """What the models were paid: for a run also what was paid for the measurement that its plan rests on."""
+    paid = Q(**column_of(payer))
+    if isinstance(payer, Run) and payer.measurement_id is not None:
+        paid |= Q(measurement=payer.measurement_id)
+    return Spend.objects.filter(paid, source__isnull=False)
+
+
 class BudgetReservation:
-    """What one worker sets aside and pays for one source at one stage of a run.
+    """What one worker sets aside and pays for one source at one stage of a run or measurement.
 
     All that writes is called inside `context.chunk`, which only the worker that has the job can enter: so
-    nobody else pays for the run's models meanwhile, and sums need not be made anew.
+    nobody else pays for the same models meanwhile, and sums need not be made anew.
     """
 
-    def __init__(self, context: JobContext, run_source: RunSource, stage: str) -> None:
-        self.run = run_source.run
+    def __init__(self, context: JobContext, asked: AskedSource, stage: str) -> None:
+        self.payer: Payer = asked.payer
         self.calls, self.amount = 0, ZERO
         self._written = (0, ZERO)
-        models = Spend.objects.filter(run=self.run, source__isnull=False)
-        lost = self.run.reservations.filter(state=State.LOST)
-        self.spent, self.lost = _sum(models), _sum(lost)
+        lost = self.payer.reservations.filter(state=State.LOST)
+        self.spent, self.lost = _sum(spends_of_models(self.payer)), _sum(lost)
         self._row, _ = Reservation.objects.get_or_create(
-            run=self.run,
-            source_id=run_source.source_id,
+            **column_of(self.payer),
+            source_id=asked.source_id,
             stage=stage,
             claim_token=context.token,
             defaults={"calls": 0, "amount": ZERO},
@@ -84,7 +111,7 @@ class BudgetReservation:
     def take(self, most: Sequence[Decimal]) -> int:
         """Set aside money for as many of the next calls as fit into the budget; returns how many that are."""
         # Without an order: to find out by which columns a run is ordered takes as long as the rest of this.
-        row = Run.objects.filter(pk=self.run.pk).order_by().select_for_update()
+        row = type(self.payer)._default_manager.filter(pk=self.payer.pk).order_by().select_for_update()
         (budget,) = row.values_list("budget", flat=True)
         taken = 0
         for amount in most:
@@ -125,13 +152,23 @@ class BudgetReservation:
 
     def too_small_for(self, most: Decimal) -> HypacError:
         """Why the run stops: a BudgetError."""
-        run = self.run
-        budget = Run.objects.values_list("budget", flat=True).get(pk=run.pk) or ZERO
-        calls = lost_reservations(run).aggregate(calls=Sum("calls"))["calls"] if self.lost else 0
+        payer = self.payer
+        payer.refresh_from_db(fields=["budget"])
+        budget = payer.budget or ZERO
+        currency = payer.project.currency
+        if not isinstance(payer, Run):
+            return USED_UP_MEASURING.error(
+                raised_as=BudgetError,
+                currency=currency,
+                budget=plain(budget),
+                gone=plain(self.spent + self.lost),
+                most=plain(most),
+            )
+        calls = lost_reservations(payer).aggregate(calls=Sum("calls"))["calls"] if self.lost else 0
         return USED_UP.error(
             raised_as=BudgetError,
-            run=run.number,
-            currency=run.project.currency,
+            run=payer.number,
+            currency=currency,
             budget=plain(budget),
             spent=plain(self.spent),
             lost=plain(self.lost) if self.lost else None,
@@ -167,7 +204,7 @@ def set_budget(*, run: Run, user: User | None, budget: Decimal | None) -> Run:
                 _("Run %(stored)s is %(state)s: its models cost nothing more.")
                 % {"stored": stored.number, "state": stored.get_state_display().lower()}
             )
-        spent = _sum(Spend.objects.filter(run=stored, source__isnull=False))
+        spent = _sum(spends_of_models(stored))
         aside = _sum(stored.reservations.filter(state__in=(State.OPEN, State.LOST)))
         if checked is not None and checked < spent + aside:
             currency = stored.project.currency
@@ -204,9 +241,9 @@ def stopped_at_budget(job: Job | None) -> bool:
     return job is not None and job.state == Job.State.FAILED and job.error_code == USED_UP.code
 
 
-def mark_abandoned_as_lost(context: JobContext, run: Run) -> None:
+def mark_abandoned_as_lost(context: JobContext, payer: Payer) -> None:
     """Count what workers had set aside that no longer have the job. Called inside a chunk."""
-    mark_lost(run.reservations.exclude(claim_token=context.token))
+    mark_lost(payer.reservations.exclude(claim_token=context.token))
 
 
 def mark_lost(reservations: QuerySet[Reservation]) -> None:

@@ -1,6 +1,6 @@
 """Chains of policies: fixed before the first label can exist, and as JSON and back, exactly."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,14 +9,17 @@ from django.utils.translation import gettext as _, gettext_noop
 from numpy.typing import NDArray
 
 from annotation import failures
+from annotation.common.ranges import of_items
 from annotation.errors import HypacError
 from annotation.jobs.running import JobContext
+from annotation.models import Item
 from routing.core.certificate import slices_document
 from routing.core.chain import Chain, PilotData, Policy, build_chains, cut_slices
 from routing.core.keys import Key, Thresholds
 from routing.core.losses import LossUnavailableError
 from routing.core.messages import CoreError, from_json, to_json
 from routing.core.rules import split_fixed_sequence
+from routing.core.sampling import tie_breaks
 from routing.core_language import in_words
 from routing.models import DrawItem, Prediction, Run, RunSource
 from routing.runs.plan import plan_of
@@ -84,11 +87,8 @@ def _pilot(run: Run, run_sources: list[RunSource]) -> PilotData | None:
     items = list(run.pilot_items.order_by("order").values_list("item_id", flat=True))
     if not items:
         return None
-    keys: dict[int, tuple[float | None, int]] = {}
-    for start in range(0, len(items), 500):
-        part = run.pool_items.filter(item__in=items[start : start + 500])
-        keys.update({item: (u, v) for item, u, v in part.values_list("item_id", "u", "v")})
     answers, scores = table_of_answers(run, run_sources, items)
+    keys = _keys_of(run, items, {item: of_item[0] for item, of_item in scores.items()})
     own = np.array([scores[item] for item in items], dtype=np.float64)  # None becomes NaN
     return PilotData.of(
         u=np.array([keys[item][0] for item in items], dtype=np.float64),
@@ -97,6 +97,23 @@ def _pilot(run: Run, run_sources: list[RunSource]) -> PilotData | None:
         own_scores=own,
         costs=_costs(run_sources, items),
     )
+
+
+def _keys_of(
+    run: Run, items: list[int], scores: Mapping[int, float | None]
+) -> dict[int, tuple[float | None, int]]:
+    """Keys of items, also of those that were measured and stay outside the pool."""
+    keys: dict[int, tuple[float | None, int]] = {}
+    for start in range(0, len(items), 500):
+        part = run.pool_items.filter(item__in=items[start : start + 500])
+        keys.update({item: (u, v) for item, u, v in part.values_list("item_id", "u", "v")})
+    if outside := [item for item in items if item not in keys]:
+        names = dict(Item.objects.filter(of_items("pk", outside)).values_list("pk", "external_id"))
+        breaks = tie_breaks(run.salt, [names[item] for item in outside]).tolist()
+        for item, v in zip(outside, breaks, strict=True):
+            found = scores[item]
+            keys[item] = (1.0 if found is None else found, v)
+    return keys
 
 
 def _costs(run_sources: list[RunSource], items: list[int]) -> NDArray[np.float64]:

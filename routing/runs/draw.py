@@ -12,7 +12,7 @@ from annotation.errors import ConflictError
 from annotation.jobs.running import JobContext
 from routing.common.sql import TieBreak, analyse_tables, insert_select
 from routing.core import sampling
-from routing.models import Draw, DrawItem, PilotItem, PoolItem, Run
+from routing.models import Draw, DrawItem, Measurement, PilotItem, PoolItem, Run
 from routing.runs.plan_fields import probabilities_by_position
 from routing.runs.pool import pool_of
 
@@ -26,7 +26,8 @@ def freeze(run: Run, *, pilot: int, last: int) -> None:
     """Store pool, pilot and draw of a new run; sets its pool hash. Call it in a transaction.
 
     `pilot` is the size of the pilot, `last` the position of the last item that the plan knew: what was
-    imported since is not in the pool. It locks none of the items: people and imports go on meanwhile.
+    imported since is not in the pool. Where the plan rests on a measurement, that is the pilot. It locks none
+    of the items: people and imports go on meanwhile.
 
     Raises ConflictError where items were labelled or deleted since the plan was made, or where one has no
     probability any more.
@@ -39,7 +40,7 @@ def freeze(run: Run, *, pilot: int, last: int) -> None:
     rows = items.order_by().values_list(Value(run.pk), "pk", "place", "tie")
     count = insert_select(PoolItem, ("run", "item", "position", "v"), rows)
     if count != run.pool_size:
-        raise _changed()
+        raise changed_meanwhile()
     names = run.pool_items.order_by("position").values_list("item__external_id", flat=True)
     run.pool_hash = sampling.pool_hash(names.iterator(chunk_size=CHUNK))
     run.save(update_fields=["pool_hash"])
@@ -47,13 +48,17 @@ def freeze(run: Run, *, pilot: int, last: int) -> None:
     entropy, p = int(run.entropy), run.p.normalize()
     each = probabilities_by_position(run.pool_items.all(), run.p_column) if run.p_column else None
     if each and (None in each or min(filter(None, each)) != run.p_min):
-        raise _changed()
+        raise changed_meanwhile()
     probabilities = [one for one in each or () if one is not None]
     drawn = sampling.draw_calibration(pool_size=count, m=run.m, p=probabilities or p, entropy=entropy)
-    exclude = drawn.positions if run.target == Run.Target.POPULATION else None
-    piloted = sampling.draw_pilot(pool_size=count, size=pilot, entropy=entropy, exclude=exclude)
+    if run.measurement is not None:
+        piloted = _measured(run, run.measurement)
+    else:
+        exclude = drawn.positions if run.target == Run.Target.POPULATION else None
+        places = sampling.draw_pilot(pool_size=count, size=pilot, entropy=entropy, exclude=exclude)
+        piloted = _items_at(run, places)
     PilotItem.objects.bulk_create(
-        (PilotItem(run=run, item_id=item, order=order) for order, item in enumerate(_items_at(run, piloted))),
+        (PilotItem(run=run, item_id=item, order=order) for order, item in enumerate(piloted)),
         batch_size=CHUNK,
     )
     draw = Draw.objects.create(run=run, m=run.m, n=int(drawn.asked.sum()))
@@ -83,10 +88,17 @@ def freeze_missing(context: JobContext, run: Run) -> None:
     analyse_tables(PoolItem)
 
 
-def _changed() -> ConflictError:
+def changed_meanwhile() -> ConflictError:
     return ConflictError(
         _("The items changed while the run was planned. Look at the plan again, then start.")
     )
+
+
+def _measured(run: Run, measurement: Measurement) -> list[int]:
+    """Ids of the items of a pilot that was drawn from this pool before the plan was chosen."""
+    if measurement.pool_hash != run.pool_hash:
+        raise changed_meanwhile()
+    return list(measurement.items.order_by("order").values_list("item_id", flat=True))
 
 
 def _items_at(run: Run, positions: NDArray[np.int64]) -> list[int]:

@@ -1,7 +1,7 @@
 """From what a manager types to a plan of the core, and what that plan would mean."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +19,7 @@ from routing.core_language import in_words, refusal_in_words
 from routing.models import Run, Source
 from routing.models.runs import people_per_item, price_per_item
 from routing.runs.budget import checked_budget
+from routing.runs.measurements import Measured, measured_for
 from routing.runs.plan_fields import (
     Asking,
     PlanFields,
@@ -59,6 +60,8 @@ class Outlook:
         How many people are asked about an item, on average.
     looked : routing.sources.usability.SourcesUsability
         How many answers of each source can be used, as far as that is known.
+    measured : routing.runs.measurements.Measured
+        What the models answered before the plan was chosen, if they did.
     warnings : sentences
     """
 
@@ -73,6 +76,7 @@ class Outlook:
     plan: Plan
     people_per_item: Decimal
     looked: SourcesUsability
+    measured: Measured
     warnings: tuple[str, ...]
 
     @property
@@ -165,8 +169,11 @@ def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -
 
     Raises InputError, whose `where` names the field, for a plan that cannot be carried out.
     """
-    sources = sources_of(project)
     wanted = PlanFields(**fields)
+    sources = sources_of(project, leave_out=wanted.leave_out)
+    measured = measured_for(project, target=wanted.target, sources=sources)
+    if measured.usable and wanted.pilot_size is None:
+        wanted = replace(wanted, pilot_size=measured.usable.size)
     plan, _ = build_plan(project=project, sources=sources, fields=wanted)
     score, score_params = score_for(project, sources[0], wanted)
     looked = usability_of_sources(project, sources, score=score, score_params=score_params)
@@ -187,6 +194,7 @@ def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -
         plan=plan,
         people_per_item=_people_per_item(project),
         looked=looked,
+        measured=measured,
         warnings=(
             *map(in_words, cost_warnings(plan)),
             *source_warnings(project, sources, looked),
@@ -230,12 +238,29 @@ def _beyond(budget: Decimal | None, models: Decimal, currency: str) -> tuple[str
     )
 
 
-def sources_of(project: Project) -> list[Source]:
-    """The models of the project, cheapest place first. Raises InputError where there is none."""
+def sources_of(project: Project, *, leave_out: Sequence[str] = ()) -> list[Source]:
+    """The models of the project, cheapest place first, but those of the names in `leave_out`.
+
+    Raises InputError where there is none, none is left, or a name is unknown.
+    """
     sources = list(project.sources.order_by("position"))
     if not sources:
         raise InputError(_("The project has no model yet: add a source first."), where="sources")
-    return sources
+    names = {source.name for source in sources}
+    if unknown := sorted(set(leave_out) - names):
+        raise InputError(
+            _("There is no model %(name)r; there are %(names)s.")
+            % {"name": unknown[0], "names": ", ".join(sorted(names))},
+            where="leave_out",
+        )
+    if len(names) == len(set(leave_out)):
+        raise InputError(_("Leave at least one model in the plan."), where="leave_out")
+    return [source for source in sources if source.name not in leave_out]
+
+
+def people_cost(project: Project) -> Decimal:
+    """What people cost per item, on average."""
+    return price_per_item(project.human_cost, project.overlap, project.overlap_share)
 
 
 def build_plan(*, project: Project, sources: Sequence[Source], fields: PlanFields) -> tuple[Plan, Asking]:
@@ -264,7 +289,7 @@ def build_plan(*, project: Project, sources: Sequence[Source], fields: PlanField
             pool_size=pool_size,
             costs=(
                 *(source.cost_per_label for source in sources),
-                price_per_item(project.human_cost, project.overlap, project.overlap_share),
+                people_cost(project),
             ),
             bound=fields.bound,
             rule=fields.rule,

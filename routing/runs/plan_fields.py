@@ -1,6 +1,6 @@
 """What a manager chooses for a run, beside what a project allows: losses, and probabilities of asking."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import cache
@@ -41,7 +41,9 @@ class PlanFields:
         For the rule `split_fixed_sequence` only: the part of the asked items that it learns its chain from;
         None for the default.
     pilot_size
-        None for the default.
+        None for the items that were measured, or else the default.
+    leave_out
+        Names of models that the run is to do without.
     """
 
     epsilon: Decimal
@@ -58,6 +60,7 @@ class PlanFields:
     score: str = ""
     score_params: Mapping[str, Any] = field(default_factory=dict)
     pilot_size: int | None = None
+    leave_out: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Raise InputError where a part could not be stored with the run, or written into its certificate."""

@@ -1,6 +1,6 @@
 """Which items a run covers, and what the data set that it completes holds beside them."""
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
@@ -9,7 +9,7 @@ from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.labels_of_record import has_record
 from annotation.models import Item, Project, WorkItem
 from routing.core.choices import DEFAULT_TARGET
-from routing.models import DrawItem, PilotItem, PoolItem, Run
+from routing.models import DrawItem, MeasuredItem, PilotItem, PoolItem, Run
 from routing.visibility import hidden_batches
 
 
@@ -18,14 +18,15 @@ def pool_of(project: Project, target: str) -> QuerySet[Item]:
     Where labels that came with an import differ about an item, it waits for a reviewer, who sees them: it is
     in no pool either.
 
-    For the target `population` also none that an earlier run drew, or its pilot used: a random sample of the
-    source's items must not have been looked at before. And none of a pool whose rest people were given by
-    thresholds: what they left is no random sample, but the items that the models find easy. Nor any that came
-    with an import that brought labels: why people elsewhere had left them out, nobody knows.
+    For the target `population` also none that an earlier run drew, or its pilot used, or that was measured: a
+    random sample of the source's items must not have been looked at before. And none of a pool whose rest
+    people were given by thresholds: what they left is no random sample, but the items that the models find
+    easy. Nor any that came with an import that brought labels: why people elsewhere had left them out, nobody
+    knows.
     """
     items = project.items.filter(~_has_labels(project))
     if target == Run.Target.POPULATION:
-        items = items.filter(*(~used for used in _used_by_runs())).exclude(_came_beside_labels(project))
+        items = items.filter(*(~used for used in _looked_at())).exclude(_came_beside_labels(project))
     return items.order_by("position")
 
 
@@ -37,11 +38,14 @@ def _has_labels(project: Project) -> Q:
     return labelled | Q(Exists(WorkItem.objects.filter(item=OuterRef("pk"), batch__in=brought)))
 
 
-def _used_by_runs() -> tuple[Exists, ...]:
-    """Of an item whether a run drew it, used it as its pilot, or routed it with the rest of its pool."""
+def _looked_at() -> tuple[Exists, ...]:
+    """Of an item whether a run drew it, used it as its pilot, or routed it with the rest of its pool, and
+    whether it was measured before a plan was chosen.
+    """
     return (
         Exists(DrawItem.objects.filter(item=OuterRef("pk"))),
         Exists(PilotItem.objects.filter(item=OuterRef("pk"))),
+        Exists(MeasuredItem.objects.filter(item=OuterRef("pk"))),
         Exists(PoolItem.objects.filter(item=OuterRef("pk"), run__routed_batch__isnull=False)),
     )
 
@@ -59,6 +63,11 @@ def size_of_pool(project: Project, target: str) -> int:
     return project.items.count() - project.items.filter(_has_labels(project)).count()
 
 
+def last_place(project: Project) -> int:
+    """Position of the last item; 0 where there is none."""
+    return project.items.aggregate(last=Max("position"))["last"] or 0
+
+
 def nothing_to_plan_for(project: Project) -> InputError:
     """Why `pool_of` has no item."""
     if not project.items.exists():
@@ -69,7 +78,7 @@ def nothing_to_plan_for(project: Project) -> InputError:
             _("Every item has a label already, and a run covers those without one: import new items first."),
             where="m",
         )
-    unused = unlabelled.filter(*(~used for used in _used_by_runs()))
+    unused = unlabelled.filter(*(~used for used in _looked_at()))
     beside_labels = unused.count()
     used = unlabelled.count() > beside_labels
     if used and beside_labels:

@@ -23,8 +23,8 @@ from annotation.common.value_reader import reader_of
 from annotation.jobs.running import JobContext, JobPausedError
 from annotation.models import Item
 from routing.common.sql import analyse_tables
-from routing.models import ItemScore, Prediction, RunSource, Spend
-from routing.runs.budget import BudgetError, BudgetReservation, mark_abandoned_as_lost
+from routing.models import AskedSource, ItemScore, Prediction, Spend
+from routing.runs.budget import BudgetError, BudgetReservation, column_of, mark_abandoned_as_lost
 from routing.runs.predictions import MixedModelsError, PredictionRows, store_answers
 from routing.runs.score import score_of, store_scores
 from routing.runs.source_changes import STOPPED, has_changed
@@ -51,13 +51,13 @@ class PendingItems:
     def count(self) -> int:
         return sum(part.count() for part in self.rows)
 
-    def without_answer(self, run_source: RunSource) -> NDArray[np.int64]:
-        """Ids of those that have none under the run's fingerprint, ascending.
+    def without_answer(self, asked: AskedSource) -> NDArray[np.int64]:
+        """Ids of those that have none under the frozen fingerprint, ascending.
 
         Read once, 8 bytes for each: a query per page would find out about all of them again and again.
         """
         answered = Prediction.objects.filter(
-            item=OuterRef("item"), source=run_source.source_id, fingerprint=run_source.fingerprint
+            item=OuterRef("item"), source=asked.source_id, fingerprint=asked.fingerprint
         )
         missing = [
             part.filter(~Exists(answered)).order_by().values_list("item", flat=True) for part in self.rows
@@ -83,9 +83,9 @@ NOT_ASKED = failures.register(
 
 
 def predict_missing(
-    context: JobContext, *, run_source: RunSource, items: PendingItems, stage: str, words: str, done: int
+    context: JobContext, *, asked: AskedSource, items: PendingItems, stage: str, words: str, done: int
 ) -> int:
-    """Predict for those of `items` that have no answer under the run's fingerprint; returns how many items
+    """Predict for those of `items` that have no answer under the frozen fingerprint; returns how many items
     have one then.
 
     `stage` is where the ledger puts the money, `words` what the job says that it is doing, `done` the job's
@@ -93,22 +93,22 @@ def predict_missing(
     scores, payment and progress, before the model is asked for more: a worker that is killed loses the calls
     in flight and nothing else.
 
-    Raises JobFailedError where the source is no longer what the run froze and where the budget has no room
+    Raises JobFailedError where the source is no longer what was frozen and where the budget has no room
     for the next item, BackendError where the source cannot answer, JobPausedError where the job is to pause.
     """
-    ids = items.without_answer(run_source)
+    ids = items.without_answer(asked)
     left = len(ids)
     # What is there already from an earlier attempt counts as done.
     there = items.count - left
     with context.chunk(done=done + there, stage=words):
-        mark_abandoned_as_lost(context, run_source.run)
+        mark_abandoned_as_lost(context, asked.payer)
     if not left:
         return there
-    if has_changed(run_source):
-        raise STOPPED.error(source=run_source.source.name)
+    if has_changed(asked):
+        raise STOPPED.error(source=asked.source.name)
     with context.chunk():
-        money = BudgetReservation(context, run_source, stage)
-    predicting = _Predicting(context, run_source, ids, stage=stage, money=money, done=done + there)
+        money = BudgetReservation(context, asked, stage)
+    predicting = _Predicting(context, asked, ids, stage=stage, money=money, done=done + there)
     predicting.run()
     if left >= MANY:
         analyse_tables(Prediction, ItemScore)
@@ -121,7 +121,7 @@ class _Predicting:
     def __init__(
         self,
         context: JobContext,
-        run_source: RunSource,
+        asked: AskedSource,
         ids: NDArray[np.int64],
         *,
         stage: str,
@@ -129,11 +129,11 @@ class _Predicting:
         done: int,
     ) -> None:
         self.done = done
-        self._context, self._run_source, self._stage, self._money = context, run_source, stage, money
-        self._backend: Backend = backend_for(run_source.source)
-        self._score = score_of(run_source.run, run_source)
-        self._reader = reader_of(run_source.run.project)
-        self._rows = PredictionRows(run_source, self._reader)
+        self._context, self._asked, self._stage, self._money = context, asked, stage, money
+        self._backend: Backend = backend_for(asked.source)
+        self._score = score_of(asked.payer, asked)
+        self._reader = reader_of(asked.payer.project)
+        self._rows = PredictionRows(asked, self._reader)
         self._items = ReservedItems(
             context, ids, backend=self._backend, charge=self._rows.charge, money=money
         )
@@ -189,7 +189,7 @@ class _Predicting:
         with self._context.chunk(done=self.done + len(rows)):
             store_answers(rows)
             store_scores(rows, self._score, self._reader)
-            _pay(rows, paid, self._run_source, self._stage)
+            _pay(rows, paid, self._asked, self._stage)
             self._money.settle(self._arrived, paid)
             self._items.set_aside()
             self._money.store()
@@ -295,15 +295,15 @@ class ReservedItems(Iterator[Item]):
         return self._charge.expected if most is None else most
 
 
-def _pay(rows: Sequence[Prediction], paid: Decimal, run_source: RunSource, stage: str) -> None:
+def _pay(rows: Sequence[Prediction], paid: Decimal, asked: AskedSource, stage: str) -> None:
     first = rows[0]
     Spend.objects.create(
         project_id=first.item.project_id,
-        run=run_source.run,
-        source_id=run_source.source_id,
+        **column_of(asked.payer),
+        source_id=asked.source_id,
         stage=stage,
         quantity=len(rows),
         amount=paid,
         # An item is the first of at most one group, because it is predicted once under a fingerprint.
-        key=f"predict:{run_source.source_id}:{run_source.fingerprint[:40]}:{first.item_id}",
+        key=f"predict:{asked.source_id}:{asked.fingerprint[:40]}:{first.item_id}",
     )

@@ -137,7 +137,7 @@ def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource]) 
             pass
         done += predict_missing(
             context,
-            run_source=run_source,
+            asked=run_source,
             items=items,
             stage=Spend.Stage.ROUTED.value,
             words=f"{run_source.source.name} on its band",

@@ -17,7 +17,7 @@ from routing.core.losses import Loss, losses_of
 from routing.core.registry import UnknownNameError
 from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_score, make_score, score_key
 from routing.core_language import in_words, refusal_in_words
-from routing.models import ItemScore, Prediction, Run, RunSource, Source
+from routing.models import AskedSource, ItemScore, Payer, Prediction, Run, RunSource, Source
 from routing.sources import storable
 from routing.sources.backend_for import backend_for
 from routing.sources.backends.base import shortened
@@ -44,13 +44,13 @@ class ChosenScore:
         return score_key(self.name, self.params)
 
 
-def score_of(run: Run, run_source: RunSource) -> ChosenScore:
-    """Which uncertainty score is computed for a source: the run's for the first, for the others their
-    backend's own.
+def score_of(payer: Payer, asked: AskedSource) -> ChosenScore:
+    """Which uncertainty score is computed for a source: the run's for the first, for the others, and for all
+    that are only measured, their backend's own.
     """
-    if run_source.position == 1:
-        return ChosenScore(run.score, run.score_params)
-    return ChosenScore(backend_for(run_source.source).default_score)
+    if isinstance(payer, Run) and asked.position == 1:
+        return ChosenScore(payer.score, payer.score_params)
+    return ChosenScore(backend_for(asked.source).default_score)
 
 
 def resolve_score(

@@ -4,7 +4,7 @@ from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.errors import HypacError
-from routing.models import Run, RunSource, Source
+from routing.models import AskedSource, Run, Source
 from routing.sources.backend_for import backend_for
 from routing.sources.backends import BackendError
 
@@ -28,14 +28,14 @@ def fingerprint_now(source: Source) -> str:
     return backend_for(source).fingerprint()
 
 
-def has_changed(run_source: RunSource) -> bool:
-    """Whether the source would answer otherwise than when the run froze it.
+def has_changed(asked: AskedSource) -> bool:
+    """Whether the source would answer otherwise than when it was frozen.
 
     Raises BackendError where nobody can tell: its server cannot be reached now (not permanent), or refuses
     its key, a setting of this server keeps it from being asked, a file is missing. All of that can be put
     right, and says nothing of what the source answered.
     """
-    source = run_source.source
+    source = asked.source
     try:
         now = fingerprint_now(source)
     except HypacError as error:
@@ -44,7 +44,7 @@ def has_changed(run_source: RunSource) -> bool:
         raise why.error(
             raised_as=BackendError, permanent=error.permanent, source=source.name, error=error.message
         ) from error
-    return now != run_source.fingerprint
+    return now != asked.fingerprint
 
 
 def changed_source(run: Run) -> Source | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
-from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Sum
+from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -15,7 +15,8 @@ from annotation.jobs import running as jobs
 from annotation.jobs.progress import JobProgress, job_progress
 from annotation.models import Job, WorkItem
 from routing.common.states import ROUTED
-from routing.models import DrawItem, Prediction, Reservation, Run, RunSource, Spend
+from routing.models import DrawItem, MeasuredSource, Prediction, Reservation, Run, RunSource, Spend
+from routing.runs.budget import spends_of_models
 from routing.runs.label_counts import tally
 from routing.runs.usable_answers import reaches
 
@@ -63,7 +64,7 @@ def paid_by(run: Run) -> list[Paid]:
 
 def _ledger(run: Run) -> list[Paid]:
     rows = (
-        Spend.objects.filter(run=run)
+        _spends(run)
         .values("source__position", "source__name", "stage")
         .annotate(count=Sum("quantity"), amount=Sum("amount"))
         .order_by()
@@ -82,19 +83,24 @@ def _ledger(run: Run) -> list[Paid]:
     ]
 
 
+def _spends(run: Run) -> QuerySet[Spend]:
+    """Of the run, and of the measurement that its plan rests on."""
+    return Spend.objects.filter(run=run) | spends_of_models(run)
+
+
 def _reused(run: Run) -> list[Paid]:
-    """Answers that this run uses and an earlier one paid. They were really paid, so they count here, too:
-    else a run would look cheap because another one was cancelled.
+    """Answers that this run uses and an earlier run or measurement paid. They were really paid, so they count
+    here, too: else a run would look cheap because another one was cancelled.
     """
     rows = []
     for run_source in run.run_sources.select_related("source").order_by("position"):
-        earlier = RunSource.objects.filter(
-            source=run_source.source_id, fingerprint=run_source.fingerprint, run__number__lt=run.number
-        )
-        if not earlier.exists():
+        same = {"source": run_source.source_id, "fingerprint": run_source.fingerprint}
+        in_runs = RunSource.objects.filter(**same, run__number__lt=run.number)
+        measured = MeasuredSource.objects.filter(**same).exclude(measurement=run.measurement_id)
+        if not (in_runs.exists() or measured.exists()):
             continue
         used = _used_answers(run, run_source).aggregate(count=Count("pk"), amount=Sum("cost"))
-        own = Spend.objects.filter(run=run, source=run_source.source_id)
+        own = _spends(run).filter(source=run_source.source_id)
         here = own.aggregate(count=Sum("quantity"), amount=Sum("amount"))
         count = used["count"] - (here["count"] or 0)
         if count > 0:
@@ -102,7 +108,7 @@ def _reused(run: Run) -> list[Paid]:
                 Paid(
                     source=run_source.source.name,
                     stage="reused",
-                    stage_title=_("Paid in an earlier run, used again"),
+                    stage_title=_("Paid earlier, used again"),
                     quantity=count,
                     amount=used["amount"] - (here["amount"] or ZERO),
                 )
@@ -117,7 +123,10 @@ def _used_answers(run: Run, run_source: RunSource) -> QuerySet[Prediction]:
     answers = Prediction.objects.filter(source=run_source.source_id, fingerprint=run_source.fingerprint)
     item = OuterRef("item")
     if run_source.position == 1:
-        return answers.filter(Exists(run.pool_items.filter(item=item)))
+        in_pool = Q(Exists(run.pool_items.filter(item=item)))
+        if run.measurement_id is not None and run.target == Run.Target.POPULATION:
+            in_pool |= Q(Exists(run.pilot_items.filter(item=item)))  # which stays outside the pool
+        return answers.filter(in_pool)
     run_sources = list(run.run_sources.select_related("run").order_by("position"))
     return answers.filter(
         Exists(run.pilot_items.filter(item=item))
@@ -209,7 +218,7 @@ class ModelMoney:
 
 
 def model_money(run: Run) -> ModelMoney:
-    models = Spend.objects.filter(run=run, source__isnull=False)
+    models = spends_of_models(run)
     work = run.project.jobs.filter(params__run=run.pk, state__in=jobs.UNFINISHED).order_by("-id").first()
     rate, per_hour = _pace(run, work)
     left = None

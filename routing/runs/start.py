@@ -2,6 +2,8 @@
 work, scores, chains, then the calibration batch. Every step of it can be taken up again.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -19,12 +21,14 @@ from annotation.models import Project, User
 from routing.common.states import UNDER_WAY, State, move
 from routing.core import sampling
 from routing.core.exact import plain
-from routing.models import DrawItem, PilotItem, PoolItem, Run, RunSource, Spend
+from routing.models import DrawItem, Measurement, PilotItem, PoolItem, Run, RunSource, Source, Spend
 from routing.runs.budget import checked_budget
 from routing.runs.chains import fix_chains
 from routing.runs.draw import AT_ONCE, freeze, freeze_missing
+from routing.runs.measurements import measured_for
 from routing.runs.plan import Outlook, build_plan, outlook, score_for, sources_of
 from routing.runs.plan_fields import PlanFields
+from routing.runs.pool import last_place
 from routing.runs.predict import PendingItems, predict_missing
 from routing.runs.score import fill_keys, score_missing, score_of
 from routing.runs.source_changes import fingerprint_now
@@ -68,7 +72,7 @@ def start_run(
         )
     wanted = PlanFields(**fields)
     budget = checked_budget(budget)
-    sources = sources_of(project)
+    sources = sources_of(project, leave_out=wanted.leave_out)
     fingerprints = [fingerprint_now(source) for source in sources]
     score, score_params = score_for(project, sources[0], wanted)
     looked = (
@@ -81,7 +85,10 @@ def start_run(
         raise InputError(_("The entropy is a whole number of at most 128 bits."), where="entropy")
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)
-        _refuse_while_busy(project)
+        refuse_while_busy(project)
+        measurement = _measurement(project, sources, fingerprints, wanted)
+        if measurement is not None:
+            wanted = replace(wanted, pilot_size=measurement.size)
         plan, asking = build_plan(project=project, sources=sources, fields=wanted)
         limits.refuse_more(
             project.runs.all(),
@@ -109,6 +116,7 @@ def start_run(
                     score_params=score_params,
                     loss=plan.loss,
                     loss_params=dict(plan.loss_params),
+                    measurement=measurement,
                     human_cost=project.human_cost,
                     overlap=project.overlap,
                     overlap_share=project.overlap_share,
@@ -137,8 +145,7 @@ def start_run(
             for position, (source, fingerprint) in enumerate(zip(sources, fingerprints, strict=True), start=1)
         )
         # Nothing that is imported from here on belongs to the pool.
-        last = project.items.aggregate(last=Max("position"))["last"]
-        frozen = {"pilot": plan.pilot, "last": last}
+        frozen = {"pilot": plan.pilot, "last": last_place(project)}
         if plan.pool_size <= AT_ONCE:
             freeze(run, **frozen)
         audit.record(
@@ -159,6 +166,8 @@ def start_run(
                 "pool_size": plan.pool_size,
                 **({"overlap": [run.overlap, plain(run.overlap_share)]} if run.overlap > 1 else {}),
                 "budget": None if budget is None else plain(budget),
+                **({"left_out": list(wanted.leave_out)} if wanted.leave_out else {}),
+                **({"measurement": measurement.pk} if measurement else {}),
                 **({"accepts_unusable": True} if accept_unusable else {}),
                 "seed": "given" if entropy is not None else "from the system",
             },
@@ -196,7 +205,38 @@ def _refuse_unseen(seen: Outlook, *, allow_uncertifiable: bool, accept_unusable:
         raise InputError(f"{confirmation_question(seen.looked.asking)} {then}", where="accept_unusable")
 
 
-def _refuse_while_busy(project: Project) -> None:
+def _measurement(
+    project: Project, sources: Sequence[Source], fingerprints: Sequence[str], fields: PlanFields
+) -> Measurement | None:
+    """What was measured, where the run is to take it as its pilot: where it still fits, and no size of
+    another pilot is asked for.
+
+    Raises ConflictError while models are being measured, and where a server now answers as another model.
+    """
+    if fields.pilot_size is not None:
+        return None
+    measured = measured_for(project, target=fields.target, sources=sources)
+    if measured.under_way:
+        raise ConflictError(
+            _("The models are being measured. Wait until that is done, or stop it and discard it.")
+        )
+    found = measured.usable
+    if found is not None:
+        asked_as = dict(found.sources.values_list("source", "fingerprint"))
+        for source, fingerprint in zip(sources, fingerprints, strict=True):
+            if asked_as[source.pk] != fingerprint:
+                raise ConflictError(
+                    _(
+                        "%(source)s answers as another model than when it was measured. Discard the "
+                        "measurement, or measure again."
+                    )
+                    % {"source": source.name}
+                )
+    return found
+
+
+def refuse_while_busy(project: Project) -> None:
+    """Raises ConflictError while a run, an import or predictions under way keep a pool from being drawn."""
     if run := project.runs.filter(state__in=UNDER_WAY).first():
         raise ConflictError(
             _("Run %(run)s is under way (%(state)s). Finish or cancel it first.")
@@ -227,9 +267,7 @@ def prepare(context: JobContext) -> dict[str, object]:
         pass
     done = 0
     for run_source, items, stage, words in groups:
-        done += predict_missing(
-            context, run_source=run_source, items=items, stage=stage, words=words, done=done
-        )
+        done += predict_missing(context, asked=run_source, items=items, stage=stage, words=words, done=done)
     for run_source in run_sources:
         score_missing(context, run_source=run_source, score=score_of(run, run_source))
     refuse_unusable(run, run_sources)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import ROUND_UP, Decimal
 
 from routing.core.costs import COSTS, SECONDS, TOKENS_IN, TOKENS_OUT, Cost, CostError, read_prices
-from routing.models import RunSource
+from routing.models import FrozenSource
 from routing.sources.backends import Answer
 from routing.sources.backends.base import COST
 
@@ -14,15 +14,15 @@ MOST = Decimal(10) ** 8
 
 
 class Charge:
-    """The way in which a run pays one of its sources."""
+    """The way in which a run or a measurement pays one of its sources."""
 
-    def __init__(self, run_source: RunSource) -> None:
-        self.per_label = run_source.cost_per_label
+    def __init__(self, frozen: FrozenSource) -> None:
+        self.per_label = frozen.cost_per_label
         self._charged, self._answers = Decimal(0), 0
         self._function: Cost | None = None
-        if run_source.cost_function != "flat":
-            self._function = COSTS.get(run_source.cost_function)
-            self._prices = read_prices(self._function, run_source.prices)
+        if frozen.cost_function != "flat":
+            self._function = COSTS.get(frozen.cost_function)
+            self._prices = read_prices(self._function, frozen.prices)
 
     def cost(self, answer: Answer) -> tuple[Decimal, str]:
         """What the answer cost, and why that is the price per label where the cost function cannot tell.

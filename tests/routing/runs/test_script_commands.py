@@ -294,3 +294,16 @@ def test_predictions_are_sent_in_from_a_file(world, tmp_path) -> None:
     assert "no source" in ended("send_predictions", slug, "Model 9", file, user=user)[1]
     gone = tmp_path / "gone.jsonl"
     assert ended("send_predictions", slug, "Outside", gone, user=user) == (1, f"There is no file '{gone}'.")
+
+
+def test_the_models_are_measured_for_a_price_that_is_said_before() -> None:
+    world = make_world(400, human_cost="40")
+    slug, user = slug_and_user(world)
+    told = json.loads(run("measure", slug, "--json", user=user))
+    assert (told["pilot_size"], told["price"], told["sources"]) == (80, "240.000000", ["Model 1", "Model 2"])
+    assert not Job.objects.exists()
+    assert "more than the budget" in ended("measure", slug, "--start", "--budget", 7, user=user)[1]
+    done = json.loads(run("measure", slug, "--start", "--here", "--json", user=user))
+    assert done["measured"] is True
+    run("measure", slug, "--discard", user=user)
+    assert "could be discarded" in ended("measure", slug, "--discard", user=user)[1]
