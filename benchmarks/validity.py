@@ -1,25 +1,27 @@
 """How often certificates are false, and what runs save, in worlds where the truth is known.
 
     .venv/bin/python benchmarks/validity.py --quick | --full [--jobs 2] [--minutes M] [--out FILE]
-        [--worlds a,b]
+        [--worlds a,b] [--rules a,b] [--draws R] [--kept FILE]
 
 For every world, target, certifying rule and bound that is valid there, R fresh pools, pilots, chains and
 draws are made and analysed; a certificate is false where the thresholds break the promise. With M such cells,
 a cell fails if its count exceeds the smallest c with P[Bin(R, alpha) > c] <= .01 / M. A failed cell is run
 once more with a fresh seed and 4 R draws; that run is final. Beside them, on the same labels, the rules of
 the paper, and the net saving against the chain that an oracle would have walked. Prints a summary in Markdown
-and writes every count as CSV.
+and writes every count as CSV.  With --kept each finished job is a line of that file, and a run that was cut
+short goes on where it ended.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shlex
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -30,7 +32,7 @@ from runner import parser_of
 
 from testbed.enumeration import Enumerated, cells as enumerated_cells, enumerate_cell
 from testbed.known_truth import SETTINGS, available
-from testbed.level import SECOND_SEED, Cell, Count, Job, failed, run_job
+from testbed.level import EXACT, SECOND_SEED, Cell, Count, Job, certifying_cells, failed, run_job
 from testbed.settings import Setting
 
 SEED = 20_240_611
@@ -61,12 +63,16 @@ class Outcome:
     seconds: float = 0.0
 
 
-def jobs_of(setting: Setting, size: Size) -> list[Job]:
+def jobs_of(setting: Setting, size: Size, rules: Sequence[str] = ()) -> list[Job]:
     """The draws of one world; the slower bounds get the first ones."""
-    return [
-        Job(setting.name, SEED, number, min(size.chunk, size.exact - start), start < size.slow)
-        for number, start in enumerate(range(0, size.exact, size.chunk))
-    ]
+    jobs = []
+    for number, start in enumerate(range(0, size.exact, size.chunk)):
+        slow, cells = start < size.slow, None
+        if rules:
+            some = [cell for cell in certifying_cells(setting) if cell.rule in rules]
+            cells = tuple(cell for cell in some if slow or cell.bound in EXACT)
+        jobs.append(Job(setting.name, SEED, number, min(size.chunk, size.exact - start), slow, cells))
+    return jobs
 
 
 def second_jobs(failed: Sequence[Cell], counts: dict[Cell, Count], size: Size) -> list[Job]:
@@ -78,12 +84,39 @@ def second_jobs(failed: Sequence[Cell], counts: dict[Cell, Count], size: Size) -
     ]
 
 
-def measure(jobs: Sequence[Job], processes: int, seconds: float = math.inf) -> dict[Cell, Count]:
-    """Run the jobs, for about so many seconds at most, and add up in the order of the jobs."""
+class Kept:
+    """The counts of finished jobs, a line of JSON each; without a file nothing is kept."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.done: dict[str, list[tuple[Cell, Count]]] = {}
+        if path is not None and path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                entry = json.loads(line)
+                found = [(Cell(**cell), Count(**count)) for cell, count in entry["counts"]]
+                self.done[entry["job"]] = found
+
+    def add(self, job: Job, counts: dict[Cell, Count]) -> None:
+        if self.path is not None:
+            found = [[asdict(cell), asdict(count)] for cell, count in counts.items()]
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"job": repr(job), "counts": found}) + "\n")
+
+
+def measure(
+    jobs: Sequence[Job], processes: int, seconds: float = math.inf, kept: Kept | None = None
+) -> dict[Cell, Count]:
+    """Run the jobs that are not ``kept``, for about so many seconds at most, and add up all counts."""
     counts: dict[Cell, Count] = {}
+    kept = kept or Kept(None)
+    for job in jobs:
+        for cell, count in kept.done.get(repr(job), ()):
+            counts.setdefault(cell, Count()).add(count)
+    jobs = [job for job in jobs if repr(job) not in kept.done]
     started = time.perf_counter()
     with get_context("spawn").Pool(processes) as pool:
-        for done, part in enumerate(pool.imap(run_job, jobs), start=1):
+        for done, (job, part) in enumerate(zip(jobs, pool.imap(run_job, jobs), strict=True), start=1):
+            kept.add(job, part)
             for cell, count in part.items():
                 counts.setdefault(cell, Count()).add(count)
             elapsed = time.perf_counter() - started
@@ -94,10 +127,11 @@ def measure(jobs: Sequence[Job], processes: int, seconds: float = math.inf) -> d
     return counts
 
 
-def measure_exactly(pools: int, processes: int) -> list[Enumerated]:
+def measure_exactly(pools: int, processes: int, rules: Sequence[str] = ()) -> list[Enumerated]:
     """The exact enumerations, with ``pools`` tiny pools of each size."""
+    cells = [cell for cell in enumerated_cells() if not rules or cell[1] in rules]
     with get_context("spawn").Pool(processes) as pool:
-        return pool.starmap(enumerate_cell, [(*cell, pools) for cell in enumerated_cells()], chunksize=1)
+        return pool.starmap(enumerate_cell, [(*cell, pools) for cell in cells], chunksize=1)
 
 
 def main() -> None:
@@ -107,25 +141,32 @@ def main() -> None:
         minutes=(math.inf, "draw no more after these; R is what was reached"),
         out=("", "write every count here, as CSV, and the exact ones to *_exact.csv beside it"),
         worlds=("", "only these, with commas between"),
+        rules=("", "only these, with commas between, and no rule of the paper beside them"),
+        draws=(0, "R of the exact tests, in place of that of the mode"),
+        kept=("", "keep finished jobs in this file, and do not run again those that it holds"),
     )
     mode = parser.add_mutually_exclusive_group(required=True)
     mode.add_argument("--quick", action="store_true", help="a few hundred draws a world: minutes")
     mode.add_argument("--full", action="store_true", help="10,000 draws a world: an hour on two cores")
     options = parser.parse_args()
     size = SIZES["full" if options.full else "quick"]
+    if options.draws:
+        size = Size(options.draws, min(size.slow, options.draws), min(size.chunk, options.draws))
     usual = [name for name, setting in SETTINGS.items() if not setting.held_out]
     names = options.worlds.split(",") if options.worlds else usual
     worlds = tuple(name for name in names if available(SETTINGS[name]))
     started = time.perf_counter()
     outcome = Outcome(size, worlds=worlds)
-    outcome.exact = measure_exactly(1 if options.quick else 3, options.jobs)
-    jobs = [job for name in worlds for job in jobs_of(SETTINGS[name], size)]
+    rules = [rule for rule in options.rules.split(",") if rule]
+    outcome.exact = measure_exactly(1 if options.quick else 3, options.jobs, rules)
+    kept = Kept(Path(options.kept) if options.kept else None)
+    jobs = [job for name in worlds for job in jobs_of(SETTINGS[name], size, rules)]
     # World by world in turn: a run that is cut short has about the same number of draws of each.
     jobs.sort(key=lambda job: job.number)
-    outcome.counts = measure(jobs, options.jobs, 60 * options.minutes)
+    outcome.counts = measure(jobs, options.jobs, 60 * options.minutes, kept)
     first = failed(outcome.counts)
     if first:
-        outcome.again = measure(second_jobs(first, outcome.counts, size), options.jobs)
+        outcome.again = measure(second_jobs(first, outcome.counts, size), options.jobs, kept=kept)
     outcome.seconds = time.perf_counter() - started
     missing = [name for name in names if name not in worlds]
     if options.out:

@@ -11,7 +11,7 @@ from routing.core.every_score.build import ScoreChains, build_score_chains
 from routing.core.every_score.chain import CASCADE, FIRST_SCORE, ScoreChain
 from routing.core.every_score.items import ScoredItems
 from routing.core.every_score.losses import AskedItems
-from routing.core.every_score.select import ScoreSelection, select_by_scores
+from routing.core.every_score.select import PilotCosts, ScoreSelection, select_by_scores
 from testbed.draws import Draw, Pool
 from testbed.known_truth import Scored
 
@@ -30,7 +30,8 @@ def certify(draw: Draw, target: str, rule: str, bound: str) -> ScoreSelection:
     """What a run with this bound makes of the draw."""
     plan, ready = draw.setting.plan(target, rule=rule, bound=bound), prepared(draw, target)
     outside = ready.pilot[~np.isin(ready.pilot, draw.pool(target).asked)]
-    return select_by_scores(plan, ready.chains, ready.asked, ready.items.rows(outside))
+    costs = PilotCosts.of(plan, ready.chains, ready.items.rows(outside))
+    return select_by_scores(plan, ready.chains, ready.asked, costs)
 
 
 def prepared(draw: Draw, target: str) -> Prepared:

@@ -202,7 +202,7 @@ SETTINGS: dict[str, Setting] = {
             errors=(lambda u: 0.3 * u[:, 0] ** 2, lambda u: 0.12 - 0.05 * u[:, 0]),
         ),
         Scored(
-            "four sources, scored",
+            "four scored sources",
             (),
             costs=(300, *LANGUAGE),
             errors=tuple(_of_own_score(model, rate) for model, rate in enumerate((0.4, 0.3, 0.2))),

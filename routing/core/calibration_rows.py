@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from routing.core.keys import V_MAX
+from routing.core.keys import V_MAX, Key
 from routing.core.messages import CoreError, Message, declare, gettext_noop, say
 from routing.core.plan import Plan
 
@@ -35,6 +35,10 @@ class CalibrationRow:
         Label of record as canonical text; None where nobody was asked or nobody could label the item.
     answers : S - 1 texts
         What each model answered, None where it has no usable answer.  Read for asked items only.
+    own : S - 2 pairs of uncertainty and tie-break, or nothing
+        Those of the later models, None where there is no score.  Read for asked items, by `every_score`.
+    called : S - 1 truths, or nothing
+        Whether each model was asked about the item; all were where this is empty.
     """
 
     item_id: str
@@ -46,6 +50,8 @@ class CalibrationRow:
     v: int
     label: str | None
     answers: tuple[str | None, ...]
+    own: tuple[Key | None, ...] = ()
+    called: tuple[bool, ...] = ()
 
 
 def check_rows(rows: Sequence[CalibrationRow], plan: Plan) -> None:

@@ -19,10 +19,10 @@ from routing.core.rules import split_fixed_sequence
 from routing.core.sampling import make_salt
 
 FORMAT = "hypac-certificate"
-VERSION = 3
-"""2 did not say what counts as right. 1 counted an answer on a pilot item twice in the expected costs where
-people were asked about it, too, and bounded the pool, not the data set, in `pointwise_upper_bound` beside
-items that nobody could label."""
+VERSION, NEWEST = 3, 4
+"""4 is of the rule `every_score` alone (`routing.core.every_score.documents`).  2 did not say what counts as
+right.  1 counted an answer on a pilot item twice in the expected costs where people were asked about it, too,
+and bounded the pool, not the data set, in `pointwise_upper_bound` beside items that nobody could label."""
 
 Document = dict[str, Any]
 
@@ -51,31 +51,42 @@ def certificate_document(
     ValueError
         The entropy is missing or no whole number.
     """
+    document = framed(plan, calibration, provenance=provenance)
+    document["chains"] = [
+        _chain_document(chain, test)
+        for chain, test in zip(certification.chains, certification.tests, strict=True)
+    ]
+    document["result"] = _result_document(certification)
+    if slices is not None:
+        document["slices"] = slices_document(slices)
+    return document
+
+
+def framed(
+    plan: Plan,
+    calibration: Calibration,
+    *,
+    provenance: Mapping[str, Any],
+    version: int = VERSION,
+) -> Document:
+    """What all certificates hold beside chains and result; parameters as of `certificate_document`."""
     entropy = _entropy(provenance)
     kept = {key: value for key, value in provenance.items() if key not in {"entropy", "pool_hash"}}
-    document = {
+    return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": version,
         "plan": plan_document(plan),
         "pool": {"size": plan.pool_size, "hash": provenance.get("pool_hash", "")},
         "draw": {
             "entropy": str(entropy),
             "salt": make_salt(entropy),
             "rows": len(calibration.rows),
-            "asked": certification.asked,
-            "unanswered": certification.unanswered,
+            "asked": int(calibration.asked.sum()),
+            "unanswered": calibration.unanswered,
             "sha256": draw_hash(calibration),
         },
-        "chains": [
-            _chain_document(chain, test)
-            for chain, test in zip(certification.chains, certification.tests, strict=True)
-        ],
-        "result": _result_document(certification),
         "provenance": kept,
     }
-    if slices is not None:
-        document["slices"] = slices_document(slices)
-    return document
 
 
 def _entropy(provenance: Mapping[str, Any]) -> int:
@@ -137,8 +148,8 @@ def _chain_document(chain: Chain, test: ChainTest) -> Document:
                 "counts": list(policy.counts),
                 "model_cost": policy.model_cost,
                 "people_cost": policy.people_cost,
-                "observed": _number(upper),
-                "observed_low": _number(lower),
+                "observed": number(upper),
+                "observed_low": number(lower),
                 "certified": bool(good),
             }
             for policy, upper, lower, good in zip(
@@ -154,7 +165,7 @@ def _chain_document(chain: Chain, test: ChainTest) -> Document:
         for policy, upper, lower in zip(
             document["policies"], test.taught.upper, test.taught.lower, strict=True
         ):
-            policy["observed_first"], policy["observed_first_low"] = _number(upper), _number(lower)
+            policy["observed_first"], policy["observed_first_low"] = number(upper), number(lower)
     return document
 
 
@@ -166,7 +177,7 @@ def _result_document(certification: Certification) -> Document:
         "thresholds": thresholds_document(certification.thresholds),
         "allowed_errors": certification.allowed_errors,
         "required_errors": certification.required_errors,
-        "observed_errors": _number(certification.observed_errors),
+        "observed_errors": number(certification.observed_errors),
         "pointwise_upper_bound": certification.pointwise_upper_bound,
         "expected_net_cost": certification.expected.net_cost,
         "expected_net_saving": certification.expected.net_saving,
@@ -177,7 +188,7 @@ def _result_document(certification: Certification) -> Document:
     }
 
 
-def _number(value: float) -> int | float:
+def number(value: float) -> int | float:
     """A count as a whole number, so that it reads as one."""
     return int(value) if float(value).is_integer() else float(value)
 
@@ -201,19 +212,24 @@ def canonical_bytes(document: Mapping[str, Any]) -> bytes:
 
 
 def draw_line(row: CalibrationRow) -> str:
-    """One line of ``draw.jsonl``, without the line end."""
+    """One line of ``draw.jsonl``, without the line end; the later models' scores only where there are any."""
+    line: Document = {
+        "order": row.order,
+        "item_id": row.item_id,
+        "position": int(row.position),
+        "asked": bool(row.asked),
+        "p": plain(row.p),
+        "u": float(row.u) + 0.0,
+        "v": int(row.v),
+        "label": row.label,
+        "answers": list(row.answers),
+    }
+    if row.own:
+        line["own"] = thresholds_document(row.own)
+    if row.called:
+        line["called"] = list(row.called)
     return json.dumps(
-        {
-            "order": row.order,
-            "item_id": row.item_id,
-            "position": int(row.position),
-            "asked": bool(row.asked),
-            "p": plain(row.p),
-            "u": float(row.u) + 0.0,
-            "v": int(row.v),
-            "label": row.label,
-            "answers": list(row.answers),
-        },
+        line,
         sort_keys=True,
         separators=(",", ":"),
         ensure_ascii=False,

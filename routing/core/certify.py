@@ -180,12 +180,7 @@ def certify_losses(
     least = smallest_n(plan, chains=len(chains))
     shown = max(index, 1) if len(test.upper) > 1 else 0
     allowed = test.verdict.allowed[shown]
-    why_nothing = None if index else _why_nothing(plan, tests, split.asked, least)
-    outcome = (
-        plan.target_rule().promises(guarantee(plan))
-        if why_nothing is None
-        else [say("nothing", reason=why_nothing)]
-    )
+    why_nothing = None if index else why_nothing_of(plan, tests, split.asked, least)
     chosen = pack_thresholds([policy.thresholds])
     return Certification(
         certified=index > 0,
@@ -195,7 +190,7 @@ def certify_losses(
         asked=split.asked,
         unanswered=unanswered,
         allowed_errors=None if np.isnan(allowed) else int(allowed),
-        required_errors=_required(test.verdict, index),
+        required_errors=required_of(test.verdict, index),
         observed_errors=float(test.upper[shown]),
         pointwise_upper_bound=float(split.upper_bounds(chosen)[0]) if index else None,
         prefix_lengths={test.name: dict(test.verdict.prefixes) for test in tests},
@@ -204,8 +199,20 @@ def certify_losses(
         expected=outlay,
         smallest_n=least,
         why_nothing=why_nothing,
-        said=(*outcome, *_blanks(unanswered), *_dearer(outlay)),
+        said=said_of(plan, why_nothing, unanswered, outlay),
     )
+
+
+def said_of(
+    plan: Plan, why_nothing: Message | None, unanswered: int, outlay: Expected
+) -> tuple[Message, ...]:
+    """What is certified, or what is not and why, in plain words."""
+    outcome = (
+        plan.target_rule().promises(guarantee(plan))
+        if why_nothing is None
+        else [say("nothing", reason=why_nothing)]
+    )
+    return (*outcome, *_blanks(unanswered), *_dearer(outlay))
 
 
 def select(
@@ -264,12 +271,13 @@ def _choose(chains: Sequence[Chain], tests: Sequence[ChainTest]) -> tuple[int, i
     return number, index
 
 
-def _required(verdict: Verdict, index: int) -> int:
+def required_of(verdict: Verdict, index: int) -> int:
     """Errors the policy had to show: those of the wide test, unless the narrow one admits it anyway."""
     return verdict.required if index >= verdict.prefixes.get("narrow", index + 1) else 0
 
 
-def _why_nothing(plan: Plan, tests: Sequence[ChainTest], asked: int, least: int) -> Message:
+def why_nothing_of(plan: Plan, tests: Sequence[ChainTest], asked: int, least: int) -> Message:
+    """Why none of ``tests`` certifies anything, where ``least`` labels are the least that could."""
     if asked < least:
         return say("nothing.too_few", asked=asked, least=least)
     if all(len(test.upper) < 2 for test in tests):

@@ -12,14 +12,15 @@ import numpy as np
 
 from routing.core.bins import Bins
 from routing.core.calibration_rows import CalibrationRow
-from routing.core.certificate import FORMAT, VERSION
+from routing.core.certificate import FORMAT, NEWEST
 from routing.core.chain import Chain, Policy
 from routing.core.exact import plain, to_decimal
 from routing.core.keys import V_MAX, Key, Threshold
 from routing.core.plan import SPLIT_SHARE, Plan
 
 ROW = {"order", "item_id", "position", "asked", "p", "u", "v", "label", "answers"}
-"""What a line of ``draw.jsonl`` holds."""
+OF_LATER_MODELS = {"own", "called"}
+"""What a line of ``draw.jsonl`` holds, and beside it under `every_score`."""
 
 
 class DocumentError(ValueError):
@@ -53,10 +54,10 @@ def parse_document(data: bytes) -> dict[str, Any]:
         raise DocumentError("certificate: no JSON object")
     if document.get("format") != FORMAT:
         raise DocumentError(f"certificate: its format is {document.get('format')!r}, expected {FORMAT!r}")
-    if type(document.get("version")) is not int or not 1 <= document["version"] <= VERSION:
+    if type(document.get("version")) is not int or not 1 <= document["version"] <= NEWEST:
         raise DocumentError(
             f"certificate: version {document.get('version')!r} is unknown here; this program reads 1 to "
-            f"{VERSION}"
+            f"{NEWEST}"
         )
     return document
 
@@ -133,7 +134,7 @@ def parse_slices(document: Mapping[str, Any]) -> Bins | None:
 def read_slices(slices: Mapping[str, Any]) -> Bins:
     """Slices from what `slices_document` made of them; enough to learn a chain along."""
     try:
-        ends = tuple(_parse_threshold(end) for end in slices["ends"])
+        ends = tuple(parse_threshold(end) for end in slices["ends"])
         sizes = np.array([_whole({"sizes": size}, "sizes") for size in slices["sizes"]], dtype=np.int64)
         rho = np.array([float(rank) for rank in slices["rho"]], dtype=np.float64)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -148,7 +149,7 @@ def read_slices(slices: Mapping[str, Any]) -> Bins:
 
 
 def _parse_policy(policy: Mapping[str, Any]) -> Policy:
-    thresholds = tuple(_parse_threshold(entry) for entry in policy["thresholds"])
+    thresholds = tuple(parse_threshold(entry) for entry in policy["thresholds"])
     counts = tuple(_whole({"counts": count}, "counts") for count in policy["counts"])
     if len(counts) != len(thresholds) + 1 or min(counts) < 0:
         raise ValueError(f"{counts!r} are no counts of items, one per source and none below 0")
@@ -168,7 +169,7 @@ def _cost(policy: Mapping[str, Any], key: str) -> float:
     return float(value)
 
 
-def _parse_threshold(entry: object) -> Threshold:
+def parse_threshold(entry: object) -> Threshold:
     if entry is None:
         return None
     if not isinstance(entry, list) or len(entry) != 2:
@@ -190,7 +191,7 @@ def parse_row(line: str, number: int) -> CalibrationRow:
         raise DocumentError(f"{where}: no JSON ({error})") from None
     if not isinstance(row, dict):
         raise DocumentError(f"{where}: no JSON object")
-    unknown = sorted(row.keys() - ROW)
+    unknown = sorted(row.keys() - ROW - OF_LATER_MODELS)
     if unknown:
         raise DocumentError(f"{where}: {unknown[0]!r} is no part of a row")
     try:
@@ -218,11 +219,28 @@ def parse_row(line: str, number: int) -> CalibrationRow:
             v=_whole(row, "v"),
             label=label,
             answers=tuple(answers),
+            own=tuple(parse_threshold(entry) for entry in _list(row, "own")),
+            called=_truths(row),
         )
     except KeyError as error:
         raise DocumentError(f"{where}: it lacks {error}") from None
     except (ValueError, OverflowError) as error:
         raise DocumentError(f"{where}: {error}") from None
+
+
+def _list(row: Mapping[str, Any], key: str) -> list[Any]:
+    """A list that need not be there, and has an entry where it is."""
+    value = row.get(key, [])
+    if not isinstance(value, list) or (key in row and not value):
+        raise DocumentError(f"{key!r} is no list with entries: {value!r}")
+    return value
+
+
+def _truths(row: Mapping[str, Any]) -> tuple[bool, ...]:
+    called = _list(row, "called")
+    if not all(isinstance(entry, bool) for entry in called):
+        raise DocumentError(f"'called' is no list of true and false: {called!r}")
+    return tuple(called)
 
 
 def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:

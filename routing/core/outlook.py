@@ -69,7 +69,7 @@ def labels_at_least(plan: Plan, *, unanswered: Fraction) -> Decimal:
     return asked + (plan.pool_size - asked) * unanswered.numerator / unanswered.denominator
 
 
-def smallest_n(plan: Plan, *, chains: int = 1) -> int:
+def smallest_n(plan: Plan, *, chains: int | Fraction = 1) -> int:
     """Least n with which an observed loss of zero certifies, each of ``chains`` tested at alpha / chains.
 
     Where the first part of the labels teaches the chain, the rest of them has to be enough.
@@ -103,7 +103,7 @@ def _with_first_part(plan: Plan, rest: int) -> int:
     return labels
 
 
-def _smallest_rest(plan: Plan, first: int, chains: int) -> int:
+def _smallest_rest(plan: Plan, first: int, chains: int | Fraction) -> int:
     """Least number of labels to test on where ``first`` others, all right, have taught the chain."""
     limit, size = _limit(plan, first), plan.pool_size - first
     bound = plan.loss_function().bound

@@ -11,7 +11,8 @@ draw:
 * The next m raw numbers r decide, in draw order, who is asked: exactly where floor(r / 2**11) < p * 2**53,
   with the p of the item where the items have probabilities of their own.
 * The salt is the first two raw numbers of its stream as 32 hexadecimal digits; the tie-break V of an item is
-  the first 53 bits of SHA-256(salt, a zero byte, item id), all in UTF-8.
+  the first 53 bits of SHA-256(salt, a zero byte, item id), all in UTF-8; that of a later model's score
+  has the model's number, in decimal and with a zero byte after it, before the item id.
 """
 
 from __future__ import annotations
@@ -134,9 +135,12 @@ def make_salt(entropy: int) -> str:
     return f"{high:016x}{low:016x}"
 
 
-def tie_breaks(salt: str, item_ids: Sequence[str]) -> Ints:
-    """V of each item (n,), integers in [0, 2**53): exact in JSON, in a database and in a float64."""
-    prefix = hashlib.sha256(salt.encode() + b"\0")
+def tie_breaks(salt: str, item_ids: Sequence[str], *, model: int = 1) -> Ints:
+    """V of each item (n,), integers in [0, 2**53): exact in JSON, in a database and in a float64.
+
+    ``model``, counted from 1, is the one whose scores they break the ties of.
+    """
+    prefix = hashlib.sha256(salt.encode() + b"\0" + (b"" if model == 1 else b"%d\0" % model))
     result = np.empty(len(item_ids), dtype=np.int64)
     for index, item_id in enumerate(item_ids):
         digest = prefix.copy()

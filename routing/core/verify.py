@@ -6,9 +6,10 @@ Recomputed are: which pool positions were drawn and whom people were asked about
 tie-breaks (from the salt and the item ids), the losses (from labels and answers), the observed errors of
 every policy, the tests, the choice, the thresholds and the words; under `split_fixed_sequence` also the
 chain, from the slices and the first labels.  Taken as given are: the scores and answers of the models, the
-labels of the people, the chains or slices, which were fixed before the draw, probabilities of asking that
-vary, the hash of the pool, what stands under "provenance", and in a certificate of version 1 the expected
-costs, and the bound that is shown beside items that nobody could label.
+labels of the people, the chains or slices, which were fixed before the draw, what the policies of
+`every_score` cost on the pilot and on which items models were called, probabilities of asking that vary, the
+hash of the pool, what stands under "provenance", and in a certificate of version 1 the expected costs, and
+the bound that is shown beside items that nobody could label.
 
 Exit code 0: everything agrees.  1: something differs, line by line.  2: a file cannot be read.  141: what
 read the lines, as ``| head`` does, did not read all of them.
@@ -26,7 +27,7 @@ from typing import Any
 
 from routing.core.calibration import Calibration
 from routing.core.calibration_rows import CalibrationError, CalibrationRow
-from routing.core.certificate import certificate_document
+from routing.core.certificate import NEWEST, Document, certificate_document
 from routing.core.certify import DEARER, Certification, certify
 from routing.core.console import unread_output
 from routing.core.correctness import SAYS_WHAT_IS_RIGHT, before_version_3
@@ -38,10 +39,12 @@ from routing.core.documents import (
     parse_plan,
     parse_slices,
 )
+from routing.core.every_score.certify import certify_by_scores
+from routing.core.every_score.documents import read_pilot_costs, read_score_chains, score_certificate
 from routing.core.losses import imported_paths
 from routing.core.messages import say
 from routing.core.plan import Plan, validate
-from routing.core.rules import split_fixed_sequence
+from routing.core.rules import every_score, split_fixed_sequence
 from routing.core.sampling import draw_calibration, make_salt, tie_breaks
 
 AGREES, DIFFERS, UNREADABLE = 0, 1, 2
@@ -59,6 +62,7 @@ FIGURES = {
     "observed_first_low",
     "observed_low",
     "people_cost",
+    "pilot_paid",
     "pointwise_upper_bound",
     "weighted",
 }
@@ -83,7 +87,11 @@ def verify(certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] 
     rows = parse_draw(draw)
     plan = parse_plan(document)
     _refuse_imports(plan, allowed_imports)
-    chains, slices = parse_chains(document), parse_slices(document)
+    by_scores = plan.rule == every_score.RULE.name
+    if by_scores != (document["version"] == NEWEST):
+        raise DocumentError(f"certificate: the rule {plan.rule!r} has no certificate of this version")
+    if not by_scores and any(row.own or row.called for row in rows):
+        raise DocumentError(f"draw: the rule {plan.rule!r} looks at no score of a later model")
     entropy, provenance = _provenance(document)
     try:
         validate(plan)
@@ -94,19 +102,37 @@ def verify(certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] 
         differences.append("draw: its lines are not in the order of the draw")
     try:
         calibration = Calibration.from_rows(rows)
-        learns = plan.rule == split_fixed_sequence.RULE.name
-        certification = certify(plan, () if learns else chains, calibration, slices=slices)
+        again = (_again_by_scores if by_scores else _again)(document, plan, calibration, provenance)
+    except DocumentError:
+        raise
     except CalibrationError as error:
         return [*differences, f"draw: it does not fit the plan, so nothing was tested: {error}"]
     except ValueError as error:
         return [*differences, f"certificate: nothing could be tested: {error}"]
+    return [*differences, *_differences(document, again, "")]
+
+
+def _again(document: Document, plan: Plan, calibration: Calibration, provenance: dict[str, Any]) -> Document:
+    """The certificate anew, from its chains or slices and the draw, in the words of its version."""
+    chains, slices = parse_chains(document), parse_slices(document)
+    learns = plan.rule == split_fixed_sequence.RULE.name
+    certification = certify(plan, () if learns else chains, calibration, slices=slices)
     again = certificate_document(plan, calibration, certification, provenance=provenance, slices=slices)
     if document["version"] < SAYS_WHAT_IS_RIGHT:
         again["version"] = document["version"]
         again["result"]["sentence"] = before_version_3(certification.said)
     if document["version"] == 1:
         _as_version_1(document, again, certification)
-    return [*differences, *_differences(document, again, "")]
+    return again
+
+
+def _again_by_scores(
+    document: Document, plan: Plan, calibration: Calibration, provenance: dict[str, Any]
+) -> Document:
+    """The same for `every_score`."""
+    chains, pilot = read_score_chains(document), read_pilot_costs(document)
+    certification = certify_by_scores(plan, chains, calibration, pilot=pilot)
+    return score_certificate(plan, chains, calibration, certification, pilot=pilot, provenance=provenance)
 
 
 def _refuse_imports(plan: Plan, allowed: Collection[str]) -> None:
@@ -157,7 +183,8 @@ def _draw_differences(plan: Plan, rows: Sequence[CalibrationRow], entropy: int) 
             if 0 <= row.position < plan.pool_size:
                 shares[row.position] = row.p
     draw = draw_calibration(pool_size=plan.pool_size, m=plan.m, p=shares, entropy=entropy)
-    breaks = tie_breaks(make_salt(entropy), [row.item_id for row in rows])
+    salt = make_salt(entropy)
+    breaks = tie_breaks(salt, [row.item_id for row in rows])
     by_order = {row.order: (row, int(v)) for row, v in zip(rows, breaks, strict=True)}
     if len(rows) != plan.m:
         yield f"draw: it has {len(rows)} rows, the plan draws {plan.m}"
@@ -178,6 +205,9 @@ def _draw_differences(plan: Plan, rows: Sequence[CalibrationRow], entropy: int) 
             yield f"{where}: asked is {row.asked}, but the entropy gives {asked}"
         if row.v != v:
             yield f"{where}: tie-break {row.v}, but salt and item id give {v}"
+        for model, key in enumerate(row.own, start=2):
+            if key is not None and key.v != (of_it := int(tie_breaks(salt, [row.item_id], model=model)[0])):
+                yield f"{where}: tie-break {key.v} of model {model}, but salt and item id give {of_it}"
 
 
 def _differences(stated: object, computed: object, path: str) -> Iterator[str]:

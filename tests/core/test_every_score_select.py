@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from routing.core.every_score.build import ScoreChains, build_score_chains
 from routing.core.every_score.chain import CASCADE, OWN, ScoreChain
 from routing.core.every_score.items import EVERYTHING, ScoredItems
 from routing.core.every_score.losses import AskedItems
-from routing.core.every_score.select import AnswersMissingError, missing_calls, select_by_scores
+from routing.core.every_score.select import AnswersMissingError, PilotCosts, missing_calls, select_by_scores
 from routing.core.keys import V_MAX, Key
 from routing.core.pilot import PilotData
 from routing.core.plan import Plan
@@ -55,7 +56,8 @@ class Drawn:
         )
         self.asked_at = np.sort(asked)
         self.asked = self.seen()
-        self.pilot = self.items.rows(pilot[~np.isin(pilot, asked)])
+        self.pilot_items = self.items.rows(pilot[~np.isin(pilot, asked)])
+        self.pilot = PilotCosts.of(self.plan, self.chains, self.pilot_items)
 
     def seen(self, known: np.ndarray | None = None) -> AskedItems:
         """The asked items; what is not known is hidden."""
@@ -94,7 +96,7 @@ def test_costs_are_estimated_from_asked_and_pilot_items_together() -> None:
     world = Drawn(DEAR)
     chosen = select_by_scores(world.plan, world.chains, world.asked, world.pilot)
     chain, j = world.chains.main, 60
-    both = [world.asked.items, world.pilot]
+    both = [world.asked.items, world.pilot_items]
     called = sum(int(chain.calls(items)[1][j].sum()) for items in both)
     people = sum(int((chain.delivers(items)[j] == 2).sum()) for items in both)
     assert chosen.tests[0].reached > j
@@ -242,6 +244,50 @@ def test_a_model_that_is_dearer_than_people_is_never_chosen() -> None:
     assert chosen.index > 0
     assert not np.any(chosen.chain.delivers(world.items)[chosen.index] == 1)
     assert not chosen.called[:, 1].any()
+
+
+@pytest.mark.parametrize("target", ["dataset", "pool"])
+def test_every_draw_of_tiny_pools_keeps_the_level_of_all_chains_together(target: str) -> None:
+    """Chains of any thresholds, cascades back and forth, some items that nobody can label: exact shares."""
+    size, n, alpha = 9, 5, "0.4"
+    rng = np.random.default_rng(11)
+    for _ in range(4):
+        u = rng.permuted(np.tile(np.arange(size) / size, (2, 1)), axis=1).T
+        wrong = (rng.random((size, 2)) < 0.6).astype(np.float64)
+        nobody = rng.random((size, 1)) < 0.1
+        plan = plan_of(
+            size, n, alpha=alpha, epsilon="0.2", target=target, costs=(1, 2, 9), p=1, rule="every_score"
+        )
+        items = ScoredItems.of(u, np.zeros((size, 2), dtype=np.int64), rng.random((size, 2)) < 0.9)
+        steps = [(None,), *((Key(end / size, 0),) for end in range(size))]
+        jumps = np.sort(rng.integers(-1, size, (8, 2)), axis=1)
+        cascade = [(None,) * 3] + [
+            tuple(None if end < 0 else Key(end / size, 0) for end in (*jump, rng.integers(-1, size)))
+            for jump in jumps
+        ]
+        chains = ScoreChains(
+            (True, True),
+            (
+                ScoreChain.of("main", OWN, (1,), steps),
+                ScoreChain.of("first", OWN, (0,), steps, Fraction(3, 10)),
+                ScoreChain.of("cascade", CASCADE, (0, 1), cascade, Fraction(1, 5)),
+            ),
+            lazy=False,
+        )
+        lower, upper = np.where(nobody, 0.0, wrong), np.where(nobody, 1.0, wrong)
+        false = count = 0
+        for draw in combinations(range(size), n):
+            rows = np.array(draw)
+            asked = AskedItems.of(items.rows(rows), upper[rows], lower[rows], drawn=n)
+            chosen = select_by_scores(plan, chains, asked)
+            policy = chosen.chain.only(chosen.index)
+            with_people = np.column_stack([wrong, np.zeros(size)])
+            left = with_people[np.arange(size), policy.delivers(items)[0]].sum()
+            if target == "dataset":
+                left -= asked.totals(policy)[2][0]
+            false += left > plan.budget
+            count += 1
+        assert false / count <= float(alpha)
 
 
 def test_a_chain_that_does_not_fit_the_plan_is_refused() -> None:

@@ -13,7 +13,7 @@ from routing.core.arrays import Bools
 from routing.core.bins import Bins
 from routing.core.bounds import Evidence
 from routing.core.chain import ChainError, cut_slices
-from routing.core.every_score.chain import CASCADE, OWN, ScoreChain
+from routing.core.every_score.chain import CASCADE, FIRST_SCORE, OWN, ScoreChain
 from routing.core.every_score.first_score import first_score_chain
 from routing.core.every_score.forecast import POLICIES, Forecast, Path, PilotPair
 from routing.core.every_score.quantiles import PilotQuantiles, PoolQuantiles, Quantiles
@@ -30,6 +30,14 @@ BEFORE_LAST, CASCADE_BESIDE, CHEAP = Fraction(3, 10), Fraction(2, 10), Fraction(
 cascade."""
 DEVIATIONS = 0.6
 """How many standard deviations the forecast errors of the cascade that is taken stay below the limit."""
+
+
+_SHARED: dict[str, tuple[list[tuple[str, Fraction | None]], ...]] = {
+    OWN: ([], [(OWN, BEFORE_LAST), (CASCADE, CASCADE_BESIDE)]),
+    CASCADE: ([], [(OWN, CHEAP)]),
+    FIRST_SCORE: ([],),
+}
+"""Shapes and shares of the chains beside a main one."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,30 @@ class ScoreChains:
     @property
     def main(self) -> ScoreChain:
         return self.chains[0]
+
+    def fault(self, plan: Plan) -> str:
+        """Why these are not chains that `every_score` may test together for ``plan``; '' if they are.
+
+        What counts is which chains there are and their shares of alpha; their thresholds may be any.
+        """
+        models = plan.sources - 1
+        if len(self.scored) != models or not self.scored[0]:
+            return f"it is said of {len(self.scored)} models whether they have scores, of {models}"
+        for chain in self.chains:
+            if fault := chain.fault(models):
+                return f"chain {chain.name!r}: {fault}"
+            needed = (0,) if chain.shape == FIRST_SCORE else chain.models
+            if not all(self.scored[k] for k in needed):
+                return f"chain {chain.name!r} is on the score of a model that has none"
+        told = [(chain.shape, chain.share) for chain in self.chains]
+        main, *others = told if told else [("", None)]
+        if main[1] is not None or sum((share or 1 for _, share in others), Fraction(0)) >= 1:
+            return "the chains take more than alpha, or none gets what the others leave"
+        if others not in _SHARED.get(main[0], ()):
+            return f"beside a chain of the shape {main[0]!r} these shares are not those of the rule"
+        if self.lazy != (_prices(plan)[-1] >= DEAR):
+            return "whether the last model is dear does not follow from the costs"
+        return ""
 
 
 def build_score_chains(
@@ -103,6 +135,11 @@ def chains_from(seen: Seen) -> ScoreChains:
     return ScoreChains(scored, (seen.own(last), own, cascade), lazy)
 
 
+def _prices(plan: Plan) -> list[Fraction]:
+    """c_k / c_h of each model."""
+    return [Fraction(cost) / Fraction(plan.costs[-1]) for cost in plan.costs[:-1]]
+
+
 def _scored(plan: Plan, pilot: PilotData | None) -> tuple[bool, ...]:
     """Which models have a score of their own; the first always has one."""
     later = plan.sources - 2
@@ -126,7 +163,7 @@ class Seen:
 
     def __init__(self, plan: Plan, pilot: PilotData | None, pool: Quantiles, slices: Bins) -> None:
         self.plan, self.pilot, self.slices = plan, pilot, slices
-        self.prices = [Fraction(cost) / Fraction(plan.costs[-1]) for cost in plan.costs[:-1]]
+        self.prices = _prices(plan)
         self.scored = _scored(plan, pilot)
         self.quantiles = {0: pool}
         if pilot is None:

@@ -97,6 +97,8 @@ class ScoreSelection:
     costs : one (J,) per chain
         Cost per item of later models and people, estimated from asked and pilot items; infinite where a
         policy was not reached.
+    number, index : int
+        Of the chosen chain and policy; (0, 0) for people alone.
     """
 
     tests: tuple[ScoreTest, ...]
@@ -118,16 +120,37 @@ class ScoreSelection:
         return np.asarray(np.any([test.called for test in self.tests], axis=0), dtype=np.bool_)
 
 
+@dataclass(frozen=True)
+class PilotCosts:
+    """What the policies cost on the pilot items that people were not asked about.
+
+    Attributes
+    ----------
+    items : int
+    paid : one (J,) per chain
+        Sum over these items of what later models and people cost.
+    """
+
+    items: int
+    paid: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, plan: Plan, chains: ScoreChains, items: ScoredItems) -> PilotCosts:
+        """From what the models said about these items."""
+        prices = [float(cost) for cost in plan.costs]
+        return cls(items.size, tuple(chain.paid(items, prices) for chain in chains.chains))
+
+
 def select_by_scores(
-    plan: Plan, chains: ScoreChains, asked: AskedItems, pilot: ScoredItems | None = None
+    plan: Plan, chains: ScoreChains, asked: AskedItems, pilot: PilotCosts | None = None
 ) -> ScoreSelection:
     """Test all chains and choose the certified policy of least estimated cost (Section 12.2).
 
     Parameters
     ----------
     pilot
-        The pilot items that are not among the asked ones: the cost of a policy is estimated from both.  Any
-        choice among certified policies is valid.
+        The cost of a policy is estimated from asked and pilot items; without them from the asked ones alone.
+        Any choice among certified policies is valid.
 
     Raises
     ------
@@ -145,7 +168,7 @@ def select_by_scores(
         others.append(_test(plan, chain, (chain.share or Fraction(0)) * alpha, asked))
         left -= others[-1].attained
     tests = (_test(plan, chains.main, left, asked), *others)
-    costs = tuple(_estimated_costs(plan, test, asked, pilot) for test in tests)
+    costs = tuple(_estimated_costs(plan, test, asked, pilot, number) for number, test in enumerate(tests))
     number, index, least = 0, 0, float(costs[0][0])
     for candidate, (test, cost) in enumerate(zip(tests, costs, strict=True)):
         best = cheapest(test.verdict.eligible, cost)
@@ -211,11 +234,12 @@ def _rounded_up(attained: float, level: Fraction) -> Fraction:
     return level if isinf(attained) else min(level, Fraction(ceil(attained * DECIMALS), DECIMALS))
 
 
-def _estimated_costs(plan: Plan, test: ScoreTest, asked: AskedItems, pilot: ScoredItems | None) -> Floats:
-    """Cost per item of later models and people of each policy (J,), estimated from asked and pilot items."""
-    prices = [float(cost) for cost in plan.costs]
-    reached = test.chain.head(test.reached)
-    groups = [asked.items] if pilot is None else [asked.items, pilot]
-    total = sum(reached.paid(items, prices) for items in groups)
-    items = max(sum(group.size for group in groups), 1)
-    return _padded(np.asarray(total, dtype=np.float64) / items, test.chain.size, np.inf)
+def _estimated_costs(
+    plan: Plan, test: ScoreTest, asked: AskedItems, pilot: PilotCosts | None, number: int
+) -> Floats:
+    """Cost per item of later models and people of each policy (J,) of chain ``number``."""
+    total = test.chain.head(test.reached).paid(asked.items, [float(cost) for cost in plan.costs])
+    items = asked.asked
+    if pilot is not None:
+        total, items = total + pilot.paid[number][: test.reached], items + pilot.items
+    return _padded(total / max(items, 1), test.chain.size, np.inf)

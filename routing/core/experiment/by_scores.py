@@ -11,7 +11,7 @@ from routing.core.every_score.build import ScoreChains, Seen, chains_from
 from routing.core.every_score.chain import ScoreChain
 from routing.core.every_score.items import ScoredItems
 from routing.core.every_score.losses import AskedItems
-from routing.core.every_score.select import select_by_scores
+from routing.core.every_score.select import PilotCosts, select_by_scores
 from routing.core.experiment.split import Split
 from routing.core.plan import Plan
 
@@ -75,7 +75,7 @@ def decide_with(split: Split, plan: Plan, chains: ScoreChains) -> ScoreDecision:
     )
     pilot = split.pilot_items(plan.target, plan.pilot) if split.table.answers is not None else asked[:0]
     outside = pilot[~np.isin(pilot, asked)]
-    chosen = select_by_scores(plan, chains, seen, items.rows(outside))
+    chosen = select_by_scores(plan, chains, seen, PilotCosts.of(plan, chains, items.rows(outside)))
     policy = chosen.chain.only(chosen.index)
     return ScoreDecision(policy, chains.scored, len(pilot) > 0, chosen.called)
 

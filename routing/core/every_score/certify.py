@@ -1,0 +1,213 @@
+"""From frozen chains and a labelled calibration set to a certified policy on every model's own score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from routing.core.bounds.hypergeometric import Hypergeometric
+from routing.core.calibration import Calibration, losses_of_answers
+from routing.core.certify import required_of, said_of, why_nothing_of
+from routing.core.every_score.build import ScoreChains
+from routing.core.every_score.chain import OWN
+from routing.core.every_score.items import ScoredItems
+from routing.core.every_score.losses import AskedItems
+from routing.core.every_score.select import PilotCosts, ScoreSelection, ScoreTest, select_by_scores
+from routing.core.keys import Thresholds
+from routing.core.messages import Message, sentences
+from routing.core.outlook import smallest_n
+from routing.core.plan import Plan, validate
+from routing.core.sample_split import ChainTest
+from routing.core.savings import Expected
+from routing.core.targets.dataset import WIDE_SHARE
+
+
+@dataclass(frozen=True)
+class ScoreCertification:
+    """The outcome of one analysis.
+
+    Attributes
+    ----------
+    selection : ScoreSelection
+        The tests and the choice.
+    asked, unanswered : int
+        n, and how many of these nobody could label.
+    allowed_errors, observed_errors, required_errors
+        As of `Certification`, of the chosen policy; without a certificate, of the first step of its chain.
+    pointwise_upper_bound : float or None
+        Upper bound on the target of the chosen policy as if it were the only one looked at.
+    expected : Expected
+    smallest_n : int
+        Least number of calibration labels with which anything at all could be certified.
+    why_nothing : message or None
+    said : messages
+    """
+
+    selection: ScoreSelection
+    asked: int
+    unanswered: int
+    allowed_errors: int | None
+    observed_errors: float
+    required_errors: int
+    pointwise_upper_bound: float | None
+    expected: Expected
+    smallest_n: int
+    why_nothing: Message | None
+    said: tuple[Message, ...]
+
+    @property
+    def certified(self) -> bool:
+        return self.selection.index > 0
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """Of the chosen policy, as its chain's shape reads them."""
+        return self.selection.thresholds
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is certified, in English, or ''."""
+        return "" if self.why_nothing is None else str(self.why_nothing)
+
+    @property
+    def sentence(self) -> str:
+        """What is certified or not, in English."""
+        return sentences(self.said)
+
+
+def certify_by_scores(
+    plan: Plan, chains: ScoreChains, calibration: Calibration, *, pilot: PilotCosts | None = None
+) -> ScoreCertification:
+    """Test the chains on the labelled calibration set and choose the cheapest certified policy.
+
+    Parameters
+    ----------
+    chains
+        From `build_score_chains`, frozen before the draw.
+    calibration
+        Every asked row labelled, or tried without success, with ``own`` and ``called`` of the later models.
+    pilot
+        What the policies cost on the pilot items outside the asked ones.
+
+    Raises
+    ------
+    AnswersMissingError
+        A model has to be called on asked items first; what is then stored makes the next try go further.
+    PlanError, CalibrationError, ValueError
+        The plan cannot certify, the rows do not fit it, or the chains are not those of the rule.
+    """
+    validate(plan)
+    calibration.check(plan)
+    if fault := chains.fault(plan):
+        raise ValueError(fault)
+    asked = asked_of(plan, chains, calibration)
+    chosen = select_by_scores(plan, chains, asked, pilot)
+    least = smallest_n(plan, chains=_chains_at_full_level(plan, chains))
+    tests = [_as_chain_test(test) for test in chosen.tests]
+    why = None if chosen.index else why_nothing_of(plan, tests, asked.asked, least)
+    outlay = _expected(plan, chosen, asked, pilot)
+    test = chosen.tests[chosen.number]
+    shown = max(chosen.index, 1) if test.chain.size > 1 else 0
+    allowed = test.verdict.allowed[shown]
+    return ScoreCertification(
+        selection=chosen,
+        asked=asked.asked,
+        unanswered=calibration.unanswered,
+        allowed_errors=None if np.isnan(allowed) else int(allowed),
+        observed_errors=float(test.upper[shown]),
+        required_errors=required_of(test.verdict, chosen.index),
+        pointwise_upper_bound=_bound(plan, chosen, asked) if chosen.index else None,
+        expected=outlay,
+        smallest_n=least,
+        why_nothing=why,
+        said=said_of(plan, why, calibration.unanswered, outlay),
+    )
+
+
+def _chains_at_full_level(plan: Plan, chains: ScoreChains) -> Fraction:
+    """1 / the part of alpha at which the main chain is tested where few labels leave the others nothing."""
+    together = chains.main.shape == OWN and plan.target == "dataset"
+    return 1 / WIDE_SHARE if together and isinstance(plan.bound_rule(), Hypergeometric) else Fraction(1)
+
+
+def asked_of(plan: Plan, chains: ScoreChains, calibration: Calibration) -> AskedItems:
+    """The asked rows of a calibration set, with the losses of each model's own answer.
+
+    Raises
+    ------
+    CalibrationError, LossUnavailableError
+        As of `observed_losses`.
+    ValueError
+        A row lacks the later models' scores, or those that it has do not fit.
+    """
+    rows = [row for row in calibration.rows if row.asked]
+    models, loss = plan.sources - 1, plan.loss_function()
+    for row in rows:
+        if len(row.own) != models - 1 or len(row.called or (True,) * models) != models:
+            raise ValueError(
+                f"item {row.item_id!r}: {len(row.own)} scores and {len(row.called)} marks of calls came for "
+                f"{models} models; one score of each later model, and one mark of each or none"
+            )
+    known = np.array([row.called or (True,) * models for row in rows], dtype=np.bool_).reshape(-1, models)
+    usable = np.array([[a is not None for a in row.answers] for row in rows], dtype=np.bool_)
+    keys = [[(row.u, row.v), *(key or (np.nan, 0) for key in row.own)] for row in rows]
+    scored = np.array(keys, dtype=np.float64).reshape(-1, models, 2)
+    # V has 53 bits, which a float64 holds exactly.
+    items = ScoredItems.of(
+        scored[:, :, 0], scored[:, :, 1].astype(np.int64), usable.reshape(-1, models) & known,
+        scored=chains.scored,
+    )  # fmt: skip
+    values = losses_of_answers(rows, loss, models)
+    unlabelled = np.array([row.label is None for row in rows], dtype=np.bool_)[:, None]
+    values = np.where(items.usable, values, 0.0)
+    return AskedItems.of(
+        items,
+        np.where(unlabelled & items.usable, loss.bound, values),
+        np.where(unlabelled, 0.0, values),
+        drawn=len(calibration.rows),
+        known=known,
+        places=np.array([row.order for row in rows], dtype=np.int64),
+        weights=None if plan.constant_p else np.array([1 / float(row.p) for row in rows]),
+    )
+
+
+def _as_chain_test(test: ScoreTest) -> ChainTest:
+    """The same in the words of the other rules, for what is said where nothing is certified."""
+    return ChainTest(test.chain.name, test.level, test.upper, test.lower, test.verdict)
+
+
+def _bound(plan: Plan, chosen: ScoreSelection, asked: AskedItems) -> float:
+    policy, bound = chosen.chain.only(chosen.index), plan.bound_rule()
+    evidence, lower = asked.evidence(plan, policy)
+    upper = bound.upper(evidence, float(plan.alpha), target=plan.target)
+    if plan.target == "dataset" and isinstance(bound, Hypergeometric):
+        # It takes off all of K+, but errors that nobody could mend stay in the data set: put them back.
+        upper = upper + (evidence.total - lower) / plan.pool_size
+    return float(upper[0] * Fraction(plan.pool_size, plan.whole_size))
+
+
+def _expected(plan: Plan, chosen: ScoreSelection, asked: AskedItems, pilot: PilotCosts | None) -> Expected:
+    """Everything the run pays: source 1 on every item, all models on the pilot, those that the tests called
+    and people on the asked items, and what the chosen policy is estimated to cost on the rest.
+    """
+    prices = [float(cost) for cost in plan.costs]
+    size, people, outside = plan.pool_size, prices[-1], pilot.items if pilot else 0
+    rest = size - asked.asked
+    policy = chosen.chain.only(chosen.index)
+    models = float(policy.paid(asked.items, [*prices[:-1], 0.0])[0]) / max(asked.asked, 1)
+    all_of_it = float(chosen.costs[chosen.number][chosen.index])
+    calls = float(chosen.called[:, 1:].sum(axis=0) @ np.array(prices[1:-1]))
+    # Nothing is paid twice: on a pilot item the policy's calls have been made already.
+    net = (
+        size * prices[0]
+        + outside * sum(prices[1:-1])
+        + calls
+        + asked.asked * people
+        + rest * all_of_it
+        - outside * models
+    )
+    delivered = np.bincount(policy.delivers(asked.items)[0], minlength=len(prices))
+    routed = float(delivered @ np.array(prices)) / max(asked.asked, 1)
+    return Expected(net, 1 - net / (size * people), 1 - routed / people)
