@@ -248,6 +248,7 @@ class PlanForm(forms.Form):
             loss=self["loss"].value() or "",
             loss_params=loss_params,
             p_varies=bool(self["p_column"].value()),
+            leave_out=self["leave_out"].value() or (),
         )
 
     def values(self) -> dict[str, Any]:

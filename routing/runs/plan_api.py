@@ -70,6 +70,7 @@ class MenuQuery(serializers.Serializer[Any]):
     target = serializers.CharField(max_length=20, required=False)
     loss = serializers.CharField(max_length=200, required=False)
     p_column = serializers.CharField(max_length=255, required=False, allow_blank=True)
+    leave_out = serializers.ListField(child=serializers.CharField(), required=False)
 
 
 class OptionBody(serializers.Serializer[Any]):
@@ -191,13 +192,16 @@ class Plan(ProjectView):
 
     @extend_schema(parameters=[MenuQuery], responses=PlanMenus)
     def get(self, request: Request, slug: str) -> Response:
-        """What can be chosen beside `target`, `loss` and `p_column` of the query, and why some cannot."""
+        """What can be chosen beside `target`, `loss`, `p_column` and `leave_out` of the query, and why some
+        cannot.
+        """
         asked = self.query(MenuQuery)
         options = plan_options(
             self.access.project,
             target=asked.get("target", ""),
             loss=asked.get("loss", ""),
             p_varies=bool(asked.get("p_column")),
+            leave_out=asked.get("leave_out", ()),
         )
         menus = {name: [_option(entry) for entry in menu] for name, menu in vars(options).items()}
         return Response({"options": menus, "p_columns": columns_of_probabilities(self.access.project)})

@@ -78,6 +78,8 @@ def _chosen(data: QueryDict) -> QueryDict:
         changed["m"] = str(data["use_m"])
     if "without" in data:
         changed.appendlist("leave_out", str(data["without"]))
+        changed.pop("score", None)  # of the model that may have been the first
+        changed.pop("score_params", None)
     return changed
 
 
@@ -149,12 +151,10 @@ def _forecast(project: Project, seen: Outlook) -> dict[str, Any]:
     if measured.under_way and measured.job is not None:
         return {"progress": job_progress(measured.job)}
     if foretold := foretell(seen):
-        people = seen.plan.costs[-1]
         rows = [
             {
                 "seen": row,
                 "best": foretold.proposal is not None and row == foretold.proposal.best,
-                "calibration": row.labels * people,
                 "net": Decimal(row.net_cost).quantize(Decimal("0.01")),
             }
             for row in foretold.rows

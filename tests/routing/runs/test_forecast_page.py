@@ -10,6 +10,7 @@ from routing.models import Measurement, Run
 from routing.runs.forecast import foretell
 from routing.runs.measure import start_measurement
 from routing.runs.plan import outlook
+from routing.runs.plan_options import plan_options
 from testbed.worlds import World, make_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.costly]
@@ -97,6 +98,18 @@ def test_a_model_that_does_not_pay_is_left_out_with_a_click() -> None:
 def test_the_button_that_leaves_a_model_out_ticks_its_box(client, world) -> None:
     page = client.post(reverse("plan", args=[world.project.slug]), PLAN | {"without": "Model 1"})
     assert re.search(r'value="Model 1"[^>]*checked', page.content.decode())
+
+
+def test_the_menu_of_scores_is_that_of_the_first_model_that_is_left(client, world) -> None:
+    source = world.project.sources.get(position=2)
+    source.params = {"label_column": "model2"}
+    source.save()
+    usual, without = (
+        {option.name: option.refusal for option in plan_options(world.project, leave_out=names).score}
+        for names in ((), ("Model 1",))
+    )
+    assert not usual["recorded"]
+    assert "Model 2" in without["recorded"]
 
 
 def test_what_is_stale_is_said_and_can_be_discarded(client, world) -> None:
