@@ -77,7 +77,7 @@ def make(size: int) -> Any:
 
 def contents(size: int) -> Iterator[tuple[Any, ...]]:
     """Text, fields, data and hash of every item."""
-    from annotation.imports.identity import text_hash
+    from annotation.imports.rows import text_hash
 
     for start in range(0, size, GROUP):
         group = facts(start // GROUP)

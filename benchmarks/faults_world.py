@@ -9,7 +9,8 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef, Sum
 
 from annotation.common.files import store_file
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.columns import ColumnMapping
+from annotation.imports.upload import start_import
 from annotation.models import Item, Job, Label, Project, User
 from annotation.projects.manage import create_project
 from routing.delivery.deliver import deliver
@@ -71,7 +72,7 @@ class World:
         stored = store_file(
             project=self.project, content=content, original_name="items.csv", media_type="text/csv"
         )
-        mapping = Mapping(id_column="id", text_column="text")
+        mapping = ColumnMapping(id_column="id", text_column="text")
         return start_import(project=self.project, user=self.user, stored_file=stored, mapping=mapping)
 
     def start_run(self, models: dict[str, str]) -> Job:

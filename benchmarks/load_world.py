@@ -17,7 +17,7 @@ def make(size: int, people: int, password: str) -> tuple[str, list[str], int]:
     from django.db import connection
 
     from annotation.common.bulk import copy_rows
-    from annotation.imports.identity import text_hash
+    from annotation.imports.rows import text_hash
     from annotation.labelling import queue
     from annotation.models import Item, User, WorkItem
     from routing.models import Run

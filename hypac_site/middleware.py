@@ -19,8 +19,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common.api.problems import PROBLEM, problem
 from annotation.people.authentication import shows_token
-from hypac_site.errors import bad_request
-from hypac_site.programs import asks_a_program
+from hypac_site.errors import asks_a_program, bad_request
 from hypac_site.statement_limit import was_ended
 
 log = logging.getLogger("hypac.requests")

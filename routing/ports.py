@@ -27,6 +27,7 @@ from routing.overview.facts import read_facts
 from routing.overview.next_step import next_step_of
 from routing.runs.certify import mark_invalid
 from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
+from routing.runs.measurements import KIND as MEASURE
 from routing.runs.plan_options import needs_of
 from routing.sources.hidden_columns import columns_hidden_now, hidden_columns
 from routing.sources.prompt_versions import source_asked_otherwise
@@ -194,6 +195,8 @@ class Routing:
         """The run that a job works for, or what a change to many items did."""
         if job.kind == CHANGE and access.allows("review"):
             return _("What was changed"), reverse("items_changed", args=[access.project.slug, job.pk])
+        if job.kind == MEASURE and access.allows("runs.edit"):
+            return _("Plan a run"), reverse("plan", args=[access.project.slug])
         if "run" not in job.params or not access.allows("runs.view"):
             return None
         run = Run.objects.filter(project=access.project, pk=job.params["run"]).first()

@@ -9,10 +9,10 @@ from django.utils import timezone
 from PIL import Image
 
 from annotation.common.files import store_file
-from annotation.imports.identity import text_hash
+from annotation.imports.rows import text_hash
 from annotation.jobs import running as jobs
 from annotation.models import Invitation, Item, Job, Membership, Project, User
-from annotation.people.account_invitations import invite_person
+from annotation.people.invite_by_name import invite_person
 from annotation.people.members import create_account
 from annotation.projects.manage import ChoiceSpec, create_project
 from annotation.projects.removal import KIND

@@ -7,7 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from annotation.common.files import store_file
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.columns import ColumnMapping
+from annotation.imports.upload import start_import
 from annotation.jobs import running as jobs
 from annotation.models import Job, Project
 from annotation.projects.manage import create_project
@@ -80,7 +81,7 @@ def brought(export: list[dict[str, Any]], *, config: str = CONFIG, people: int =
         project=project,
         user=project.created_by,
         stored_file=stored,
-        mapping=Mapping(id_column="key", text_column="text"),
+        mapping=ColumnMapping(id_column="key", text_column="text"),
         keep_labels=True,
     )
     jobs.run(job.pk)

@@ -16,8 +16,9 @@ from annotation.common.api.base import ProjectView
 from annotation.common.api.uploads import TakesStream, received
 from annotation.common.files import store_file
 from annotation.errors import InputError
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.fetching import fetch
-from annotation.imports.upload import Mapping, Preview, preview, start_import
+from annotation.imports.upload import Preview, preview, start_import
 from annotation.jobs.serializers import JobBody, JobProblemBody, accepted
 from annotation.labelling.serializers import MAX_ID
 from annotation.models import Project, StoredFile
@@ -55,9 +56,9 @@ class Columns(serializers.Serializer[Any]):
         return attrs
 
 
-def mapping_of(asked: dict[str, Any]) -> Mapping:
+def mapping_of(asked: dict[str, Any]) -> ColumnMapping:
     shown = asked["field_columns"] or [name for name in (asked["text_column"],) if name]
-    return Mapping.showing(shown, id_column=asked["id_column"])
+    return ColumnMapping.showing(shown, id_column=asked["id_column"])
 
 
 class FileQuery(serializers.Serializer[Any]):

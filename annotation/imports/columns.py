@@ -1,12 +1,55 @@
-"""What the columns of a file seem to hold, read from its first rows."""
+"""The columns of a file and of a project: which one is what, what they seem to hold, which ones people see,
+and which ones nobody who labels may see.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _, ngettext
 
+from annotation.imports.formats.doccano import Doccano
+from annotation.imports.formats.reserved import model_output
+from annotation.jobs.running import UNFINISHED
 from annotation.models import Project
+
+IMPORT = "import"
+"""The kind of an import's job."""
+
+
+# --- Which column is what -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ColumnMapping:
+    """Which column is an item's id, and which ones people read: one as a text, or several as fields.
+
+    Without an id column the item is named by the file and its line, an image by its path in the archive.
+    """
+
+    id_column: str = ""
+    text_column: str = ""
+    field_columns: tuple[str, ...] = ()
+
+    @classmethod
+    def showing(cls, columns: Sequence[str], *, id_column: str = "") -> "ColumnMapping":
+        """One column is a text, several are fields in this order."""
+        if len(columns) > 1:
+            return cls(id_column=id_column, field_columns=tuple(columns))
+        return cls(id_column=id_column, text_column=columns[0] if columns else "")
+
+    @classmethod
+    def of(cls, params: dict[str, object]) -> "ColumnMapping":
+        """That of an import job. Jobs of earlier versions know no fields."""
+        fields = params.get("field_columns") or ()
+        return cls(str(params["id_column"]), str(params["text_column"]), tuple(fields))  # type: ignore[arg-type]
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return self.field_columns or ((self.text_column,) if self.text_column else ())
+
+
+# --- What they seem to hold, read from the first rows of a file ---------------------------------------------
 
 ID_NAMES = ("id", "external_id", "item_id", "uid", "uuid", "key", "index", "idx")
 TEXT_NAMES = (
@@ -171,3 +214,41 @@ def _kind(values: Sequence[str], distinct: set[str]) -> str:
     if repeated and max(map(len, distinct)) <= LONGEST_CATEGORY:
         return "category"
     return "long_text" if sum(map(len, values)) > LONG * len(values) else "text"
+
+
+# --- Columns of a project -----------------------------------------------------------------------------------
+
+
+def answer_columns(project: Project, further: Iterable[str] = ()) -> frozenset[str]:
+    """Columns that nobody who labels may be shown: of the project, and of `further` (those of a file).
+
+    Some are known by their names. Others are columns like any, except where an import had a format that puts
+    answers into them; its job has their names for as long as anything of it is there.
+    """
+    found = set(model_output([*project.columns, *further]))
+    facts = ("state", "params__format", "result__answers", "result__added", "result__removed")
+    for state, format_name, answers, added, removed in project.jobs.filter(kind="import").values_list(*facts):
+        if state in UNFINISHED or (added and not removed):
+            found.update(answers or (Doccano.answers if format_name == Doccano.name else ()))
+    return frozenset(found)
+
+
+def shown_columns(project: Project) -> set[str]:
+    """Columns that any import shows, or has begun to: as a text or among the fields of its items."""
+    shown: set[str] = set()
+    for job in project.jobs.filter(kind=IMPORT):
+        if job.state in UNFINISHED or (job.result.get("added") and not job.result.get("removed")):
+            shown.update(ColumnMapping.of(job.params).shown)
+    return shown
+
+
+def shown_in_order(project: Project) -> list[str]:
+    """The same columns in the order in which the imports name them, the first import first."""
+    shown = shown_columns(project)
+    named = [
+        name
+        for job in project.jobs.filter(kind=IMPORT).order_by("pk")
+        for name in ColumnMapping.of(job.params).shown
+        if name in shown
+    ]
+    return list(dict.fromkeys(named))

@@ -12,7 +12,8 @@ from annotation import failures
 from annotation.common import audit
 from annotation.common.files import store_file
 from annotation.errors import ConflictError, InputError, UnderWayError
-from annotation.imports.upload import IMPORT, Mapping, start_import
+from annotation.imports.columns import IMPORT, ColumnMapping
+from annotation.imports.upload import start_import
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext
 from annotation.models import Connection, Job, Project, StoredFile, User
@@ -30,7 +31,7 @@ def fetch(
     connection: Connection,
     user: User,
     key: str,
-    mapping: Mapping | None = None,
+    mapping: ColumnMapping | None = None,
     format_name: str = "",
     text_format: str = "",
     keep_labels: bool = False,
@@ -127,7 +128,7 @@ def _import(context: JobContext, project: Project, stored: StoredFile) -> Job:
             project=project,
             user=user,
             stored_file=stored,
-            mapping=Mapping.of(mapping),
+            mapping=ColumnMapping.of(mapping),
             format_name=context.params["format"],
             text_format=context.params["text_format"],
             keep_labels=context.params["keep_labels"],

@@ -11,7 +11,7 @@ from itertools import islice
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.imports.answer_columns import answer_columns
+from annotation.imports.columns import answer_columns
 from annotation.imports.formats import registry
 from annotation.imports.formats.base import Row
 from annotation.imports.formats.delimited import Delimited
@@ -20,7 +20,7 @@ from annotation.imports.formats.doccano import Doccano
 from annotation.imports.formats.excel import Excel
 from annotation.imports.formats.json_list import JsonList
 from annotation.imports.formats.jsonl import JsonLines
-from annotation.imports.limits import MOST_NAMES, BudgetError
+from annotation.imports.limits import MOST_NAMES, ImportLimitError
 from annotation.imports.reading import reading
 from annotation.models import StoredFile
 from annotation.ports import routing_port
@@ -110,14 +110,14 @@ def _columns(
             answers.update(row.answers)
             if len(columns) > MOST_NAMES:
                 words = _("The rows have more than %(most)s different columns. Give them the same ones.")
-                raise BudgetError(words % {"most": f"{MOST_NAMES:,}"}, where=row.where)
+                raise ImportLimitError(words % {"most": f"{MOST_NAMES:,}"}, where=row.where)
     return frozenset(columns), frozenset(answers)
 
 
 def _rows(records: Iterator[object]) -> Iterator[Row]:
     try:
         yield from (record for record in records if isinstance(record, Row))
-    except BudgetError:
+    except ImportLimitError:
         raise  # what comes behind it has not been looked at
     except InputError:
         return

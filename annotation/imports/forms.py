@@ -6,9 +6,10 @@ from django import forms
 from django.conf import settings
 from django.utils.translation import gettext, gettext_lazy as _
 
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats.excel import Excel
 from annotation.imports.formats.registry import IMPORTERS, text_formats
-from annotation.imports.upload import Mapping, Preview
+from annotation.imports.upload import Preview
 from annotation.models import Project
 
 
@@ -114,8 +115,8 @@ class MappingForm(forms.Form):
         if not look.labels:
             del self.fields["keep_labels"]
 
-    def mapping(self) -> Mapping:
-        return Mapping.showing(
+    def mapping(self) -> ColumnMapping:
+        return ColumnMapping.showing(
             self.cleaned_data.get("text_column", []), id_column=self.cleaned_data["id_column"]
         )
 

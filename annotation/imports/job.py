@@ -14,10 +14,10 @@ from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common.bulk import copy_rows
 from annotation.common.files import Content, clean_name, put_content
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats import registry
 from annotation.imports.formats.base import Image, Record, Row
 from annotation.imports.labels import Kept, LabelKeeper, Labelled
-from annotation.imports.mapping import Mapping
 from annotation.imports.reading import reading
 from annotation.imports.rows import (
     Candidate,
@@ -95,7 +95,7 @@ NO_ROW = none_usable("no_row_usable", gettext_noop("None of the %(count)s rows o
 def run_import(context: JobContext) -> dict[str, Any]:
     """Handler of the kind "import". Raises JobFailedError where no row of the file could be used."""
     params = context.params
-    mapping = Mapping.of(params)
+    mapping = ColumnMapping.of(params)
     importer = registry.get(params["format"])
     stored = StoredFile.objects.select_related("project").get(
         pk=params["file"], project_id=context.job.project_id
@@ -120,7 +120,9 @@ def run_import(context: JobContext) -> dict[str, Any]:
     return counts.as_result()
 
 
-def _chunks(records: Iterable[Record], project: Project, mapping: Mapping, *, start: int) -> Iterator[Chunk]:
+def _chunks(
+    records: Iterable[Record], project: Project, mapping: ColumnMapping, *, start: int
+) -> Iterator[Chunk]:
     """Images go to the storage here, before the transaction that names them."""
 
     def keep(image: Image) -> Content:
@@ -149,7 +151,7 @@ def _chunks(records: Iterable[Record], project: Project, mapping: Mapping, *, st
 
 
 def _store(
-    context: JobContext, chunk: Chunk, mapping: Mapping, counts: Counts, keeper: LabelKeeper | None
+    context: JobContext, chunk: Chunk, mapping: ColumnMapping, counts: Counts, keeper: LabelKeeper | None
 ) -> None:
     """Inside the chunk's transaction, which lets no other worker of this job, and no other import, by."""
     project = Project.objects.get(pk=context.job.project_id)

@@ -2,7 +2,7 @@
 its format, archives within archives included.
 
 What an operator may change are settings (docs/configuration.md, "What an import may produce"); the rest are
-numbers below. `annotation.imports.budget` counts what comes out while it flows, for every format alike;
+numbers below. `annotation.imports.allowance` counts what comes out while it flows, for every format alike;
 each reader has here what it may hold at once before anything comes out.
 """
 
@@ -74,7 +74,7 @@ REQUEST_SECONDS = 60
 SAMPLE_CHARACTERS = 16_000_000
 
 
-class BudgetError(InputError):
+class ImportLimitError(InputError):
     """A file holds more than it may produce. Nothing that looks at files passes over it."""
 
 
@@ -110,7 +110,7 @@ def unpacks_to_too_much(uploaded: int, unpacked: int, where: str) -> InputError:
         "The file of %(size)s bytes unpacks to %(unpacked)s bytes or more; at most %(most)s are read of it, "
         "which is %(ratio)s times its size or HYPAC_MAX_UNPACKED_BYTES. Unpack and split it."
     )
-    return BudgetError(
+    return ImportLimitError(
         words
         % {
             "size": f"{uploaded:,}",

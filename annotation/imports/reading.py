@@ -1,4 +1,4 @@
-"""The one way from a stored file to its rows: whatever its format, they pass through its budget."""
+"""The one way from a stored file to its rows: whatever its format, they pass through its allowance."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,45 +6,45 @@ from dataclasses import replace
 from typing import IO
 
 from annotation.common.files import open_file
-from annotation.imports.budget import Budget, Deadline, InTime
+from annotation.imports.allowance import Allowance, Deadline, InTime
 from annotation.imports.formats.base import Importer, Record
 from annotation.imports.formats.excel import Excel
 from annotation.models import StoredFile
 
 
 class Reading:
-    """A file that is open. `spent` is what its rows have taken of its budget so far (`Budget`)."""
+    """A file that is open. `spent` is what its rows have taken of its allowance so far (`Allowance`)."""
 
     def __init__(self, file: IO[bytes], stored: StoredFile, *, waiting: bool, spent: int) -> None:
         self.name = stored.original_name
         self.file = InTime(file, Deadline.of_an_import(), self.name)
         self._size, self._waiting, self._before = stored.size, waiting, spent
-        self._budget = self._new_budget(spent)
+        self._allowance = self._new_allowance(spent)
 
     @property
     def spent(self) -> int:
-        return self._budget.spent
+        return self._allowance.spent
 
     def records(self, importer: Importer, *, skip: int = 0) -> Iterator[Record]:
-        """Raises BudgetError where there is more of them than may be."""
-        self._budget = self._new_budget(self._before)
-        return self._budget.passed(self._limited(importer).records(self.file, self.name, skip=skip))
+        """Raises ImportLimitError where there is more of them than may be."""
+        self._allowance = self._new_allowance(self._before)
+        return self._allowance.passed(self._limited(importer).records(self.file, self.name, skip=skip))
 
     def count(self, importer: Importer) -> int:
         """Number of records in the whole file. What is counted can be read."""
-        self._budget = self._new_budget(0)
-        return self._budget.counted(self._limited(importer).measure(self.file, self.name))
+        self._allowance = self._new_allowance(0)
+        return self._allowance.counted(self._limited(importer).measure(self.file, self.name))
 
-    def _new_budget(self, spent: int) -> Budget:
+    def _new_allowance(self, spent: int) -> Allowance:
         """From now on it is what the file's reading has to keep to."""
         deadline = Deadline.of_a_look() if self._waiting else Deadline.of_an_import()
         self.file.until(deadline)
-        return Budget(self._size, spent=0 if self._waiting else spent, deadline=deadline)
+        return Allowance(self._size, spent=0 if self._waiting else spent, deadline=deadline)
 
     def _limited(self, importer: Importer) -> Importer:
         """Of a workbook the first row may take long to come."""
         if isinstance(importer, Excel) and importer.deadline is None:
-            return replace(importer, deadline=self._budget.deadline)
+            return replace(importer, deadline=self._allowance.deadline)
         return importer
 
 

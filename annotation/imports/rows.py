@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,12 +12,37 @@ from django.utils.translation import gettext as _
 from annotation import failures
 from annotation.common.files import Content
 from annotation.failures import Failure
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats.base import GivenLabel, Image, Problem, Record
-from annotation.imports.identity import fields_hash, fields_text, text_hash
 from annotation.imports.limits import MAX_COLUMNS
-from annotation.imports.mapping import Mapping
 from annotation.jobs.places import within
 from annotation.models import Item, Job, JobProblem, Project
+
+# --- What makes two items the same, and what several columns look like as one text --------------------------
+
+Fields = Sequence[tuple[str, str]]
+"""Name and value of each column that is shown, in their order."""
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 (hexadecimal) of what people see of a text item. An image item has the hash of its file."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def fields_text(fields: Fields) -> str:
+    """The fields one below the other: what models read, and what is searched."""
+    return "\n".join(f"{name}: {value}" for name, value in fields)
+
+
+def fields_hash(fields: Fields) -> str:
+    """As `text_hash`, of an item with several fields: their names and their order are seen, too.
+
+    No text has a NUL, so that no text has the same hash.
+    """
+    return text_hash("fields\0" + json.dumps([[name, value] for name, value in fields]))
+
+
+# --- Rows ---------------------------------------------------------------------------------------------------
 
 MAX_ID = Item._meta.get_field("external_id").max_length or 255
 # So much of a cell is repeated in what is said about it.
@@ -62,7 +87,7 @@ class Sorted:
 
 
 def candidate_of(
-    number: int, record: Record, mapping: Mapping, keep: Callable[[Image], Content] | None = None
+    number: int, record: Record, mapping: ColumnMapping, keep: Callable[[Image], Content] | None = None
 ) -> Candidate | RowMessage:
     """The item that a record makes; where it makes none, where that lies and what is wrong and to do.
 
@@ -125,7 +150,7 @@ def sort_out(
     known: dict[str, str],
     twins: dict[str, str],
     columns: dict[str, None],
-    mapping: Mapping,
+    mapping: ColumnMapping,
     places: dict[str, str] | None = None,
 ) -> Sorted:
     """Tell new rows from those that are there and those that cannot be added.

@@ -9,9 +9,9 @@ from django.utils.translation import gettext as _, gettext_noop
 from annotation import failures
 from annotation.common import audit
 from annotation.errors import ConflictError
+from annotation.imports.columns import IMPORT
 from annotation.imports.job import Counts
 from annotation.imports.labels import remove_empty_batch, remove_with_items, was_corrected
-from annotation.imports.upload import IMPORT
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext
 from annotation.models import Item, Job, JobProblem, Project, User

@@ -10,10 +10,17 @@ from django.utils.translation import gettext as _
 from annotation.common import audit, limits
 from annotation.common.files import MODEL_OUTPUT
 from annotation.errors import ConflictError, InputError
-from annotation.imports.answer_columns import answer_columns
-from annotation.imports.budget import one_look
-from annotation.imports.columns import Column, Proposal, propose, read_columns
-from annotation.imports.duplicates import refuse_doubling
+from annotation.imports.allowance import one_look
+from annotation.imports.check import refuse_doubling
+from annotation.imports.columns import (
+    IMPORT,
+    Column,
+    ColumnMapping,
+    Proposal,
+    answer_columns,
+    propose,
+    read_columns,
+)
 from annotation.imports.format_choice import SAMPLE, format_for
 from annotation.imports.formats import registry
 from annotation.imports.formats.base import Importer, Problem, Record
@@ -21,13 +28,11 @@ from annotation.imports.formats.excel import Excel
 from annotation.imports.formats.hugging_face import HuggingFace
 from annotation.imports.formats.reserved import RESPONSES
 from annotation.imports.limits import MAX_COLUMNS, SAMPLE_CHARACTERS
-from annotation.imports.mapping import Mapping as Mapping
 from annotation.imports.reading import Reading, reading
 from annotation.jobs import running as jobs
 from annotation.models import Job, Project, StoredFile, User
 from annotation.ports import routing_port
 
-IMPORT = "import"
 # So many entries of an archive are opened in search of a first image.
 IMAGE_SEARCH = 1_000
 # So many sheets of a workbook are tried until one can be read.
@@ -50,7 +55,7 @@ class Preview:
     columns: list[str]
     rows: list[dict[str, str]]
     problems: list[tuple[str, str]]
-    suggestion: Mapping
+    suggestion: ColumnMapping
     holds_images: bool
     details: list[Column]
     proposal: Proposal | None
@@ -98,7 +103,7 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "") ->
         columns=columns,
         rows=sample[:rows],
         problems=problems,
-        suggestion=Mapping(proposal.id_column, proposal.text_column) if proposal else Mapping(),
+        suggestion=ColumnMapping(proposal.id_column, proposal.text_column) if proposal else ColumnMapping(),
         holds_images=importer.holds_images,
         details=details,
         proposal=proposal,
@@ -151,7 +156,7 @@ def _first_rows(importer: Importer, opened: Reading, rows: int) -> _Sample:
     return sample, problems, labels, frozenset(answers), places
 
 
-def check_mapping(*, project: Project, seen: Preview, mapping: Mapping) -> None:
+def check_mapping(*, project: Project, seen: Preview, mapping: ColumnMapping) -> None:
     """Raises InputError whose `where` is the mapping's field: `text_column` for all that people read."""
     if seen.holds_images and mapping.shown:
         raise InputError(_("Images have no text column."), where="text_column")
@@ -201,7 +206,7 @@ def start_import(
     project: Project,
     user: User,
     stored_file: StoredFile,
-    mapping: Mapping,
+    mapping: ColumnMapping,
     format_name: str = "",
     text_format: str = "",
     keep_labels: bool = False,

@@ -19,22 +19,15 @@ from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.files import store_file
 from annotation.common.forms import add_error
 from annotation.errors import HypacError, InputError
-from annotation.imports.budget import one_look
-from annotation.imports.check import Check, check_import
-from annotation.imports.duplicates import doubling
+from annotation.imports.allowance import one_look
+from annotation.imports.check import Check, check_import, doubling
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats.detect import detect
 from annotation.imports.formats.excel import NAME as EXCEL
 from annotation.imports.formats.registry import IMPORTERS, formats_with_labels, text_formats
 from annotation.imports.forms import MappingForm, UploadForm
 from annotation.imports.undo import start_undo
-from annotation.imports.upload import (
-    Mapping,
-    Preview,
-    check_mapping,
-    may_change_text_format,
-    preview,
-    start_import,
-)
+from annotation.imports.upload import Preview, check_mapping, may_change_text_format, preview, start_import
 from annotation.models import Job, Project, StoredFile
 from annotation.ports import routing_port
 
@@ -128,8 +121,8 @@ class Chosen:
     text_format: str
 
     @property
-    def mapping(self) -> Mapping:
-        return Mapping.showing([name for name in self.shown if name], id_column=self.id_column)
+    def mapping(self) -> ColumnMapping:
+        return ColumnMapping.showing([name for name in self.shown if name], id_column=self.id_column)
 
 
 def _look(stored: StoredFile, guess: str, wanted: str) -> tuple[Preview, str]:
@@ -217,7 +210,7 @@ def _chosen(request: ProjectRequest, project: Project, look: Preview) -> Chosen:
     )
 
 
-def _check(stored: StoredFile, look: Preview, mapping: Mapping) -> tuple[Check | None, str]:
+def _check(stored: StoredFile, look: Preview, mapping: ColumnMapping) -> tuple[Check | None, str]:
     """What an import would do, and why there would be none."""
     try:
         check_mapping(project=stored.project, seen=look, mapping=mapping)

@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 
 from annotation.common import limits
 from annotation.errors import InputError
+from annotation.imports.columns import IMPORT
 from annotation.imports.job import Counts
-from annotation.imports.upload import IMPORT
 from annotation.labelling.label_queries import labels_of
 from annotation.models import Item, Job, Label, Project
 from annotation.permissions import Access

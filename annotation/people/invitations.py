@@ -1,5 +1,5 @@
-"""Links with which people join a project by themselves, and get an account if they have none; and what
-becomes of all invitations, those to one person (`annotation.people.account_invitations`) included.
+"""Links with which people join a project by themselves, and get an account if they have none; and the answers
+to all invitations, those of one person by name (`annotation.people.invite_by_name`) included.
 
 Whoever has the link may use it, as often as it says. The token is in the link alone: the database has its
 SHA-256, the audit trail has the number of the invitation.
@@ -10,13 +10,14 @@ import secrets
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common import audit
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.models import AuditEvent, Invitation, Membership, Project, User
+from annotation.models.projects import LONG_COLUMNS
 from annotation.people.members import check_role, checked_user, join, save_new
 from annotation.people.own_passwords import require_own
 from annotation.permissions import ROLES_BY_ACTION
@@ -55,6 +56,8 @@ _REFUSALS = {
     ),
     ARCHIVED: gettext_lazy("This project is archived, and nobody joins it any more."),
 }
+# By name, and nobody has said anything yet.
+UNANSWERED = Q(user__isnull=False, uses=0, revoked_at__isnull=True, declined_at__isnull=True)
 
 
 def create_invitation(
@@ -170,6 +173,45 @@ def accept(*, invitation: Invitation, user: User) -> Membership:
             raise ConflictError(error.message) from None
         _record(invitation, user)
     return membership
+
+
+def invitations_to(user: User) -> QuerySet[Invitation]:
+    """Those that the person can accept now, the newest first."""
+    may_invite = Membership.objects.filter(
+        project=OuterRef("project"),
+        user=OuterRef("created_by"),
+        user__is_active=True,
+        is_active=True,
+        role__in=ROLES_BY_ACTION["members.edit"],
+    )
+    open_ones = of_projects().filter(
+        UNANSWERED,
+        Exists(may_invite),
+        user=user,
+        expires_at__gt=timezone.now(),
+        project__archived_at__isnull=True,
+    )
+    member = Membership.objects.filter(project=OuterRef("project"), user=user)
+    listed = open_ones.exclude(Exists(member)).defer(*(f"project__{name}" for name in LONG_COLUMNS))
+    return listed.order_by("-id")
+
+
+def decline(*, invitation: Invitation, user: User) -> None:
+    """Say no; whoever invites is told so. Twice has one effect. Raises ConflictError where it is over."""
+    with transaction.atomic():
+        waiting = Invitation.objects.filter(UNANSWERED, pk=invitation.pk, user=user)
+        if waiting.update(declined_at=timezone.now()):
+            audit.record(
+                project=invitation.project,
+                actor=user,
+                action="invitation.declined",
+                target=f"invitation:{invitation.pk}",
+                data={"role": invitation.role, "user": user.pk},
+            )
+            return
+    invitation.refresh_from_db()
+    if invitation.declined_at is None:
+        raise ConflictError(objection(invitation, user))
 
 
 def accept_with_new_account(

@@ -15,8 +15,7 @@ from annotation.common.api.schema import Nothing, PageQuery, page_of
 from annotation.errors import NotAllowedError
 from annotation.models import Invitation, Membership, User
 from annotation.people import invitations as service
-from annotation.people.account_invitations import decline, invitations_to
-from annotation.people.invitations import accept, of_projects
+from annotation.people.invitations import accept, decline, invitations_to, of_projects
 from annotation.permissions import LEADERS
 
 

@@ -19,10 +19,9 @@ from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Invitation, Membership, User
 from annotation.people import attempt_limits as attempts, invitations as service
-from annotation.people.account_invitations import decline, invitations_to
 from annotation.people.attempt_limits import throttled
 from annotation.people.forms import InvitationForm, JoinForm
-from annotation.people.invitations import accept, of_projects
+from annotation.people.invitations import accept, decline, invitations_to, of_projects
 from annotation.people.members_views import ROLES_IN_WORDS, members_page
 from annotation.people.own_passwords import OwnPasswordError
 from annotation.permissions import Role

@@ -20,7 +20,7 @@ LARGEST_LIMIT = 1_000_000_000
 
 def add_member(*, project: Project, actor: User, username: str, role: str) -> Membership:
     """Let somebody who has an account take part without being asked: for whoever runs the server alone, in
-    the administration and by commands. Owners invite (`annotation.people.account_invitations`).
+    the administration and by commands. Owners invite (`annotation.people.invite_by_name`).
 
     Raises InputError whose `where` names the field, and NotAllowedError where whoever made the account may
     still know its password.

@@ -14,8 +14,8 @@ from annotation.common.api.base import OldestFirst, ProjectView
 from annotation.common.api.schema import PageQuery, page_of
 from annotation.models import Membership
 from annotation.people import members as service
-from annotation.people.account_invitations import invite_person
 from annotation.people.invitations_api import InvitationBody, invitation_content
+from annotation.people.invite_by_name import invite_person
 from annotation.people.queries import Work, person
 from annotation.review.api import AnnotatorAgreementBody
 

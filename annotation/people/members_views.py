@@ -16,10 +16,10 @@ from annotation.errors import HypacError
 from annotation.labelling.label_queries import in_words
 from annotation.models import Membership, User
 from annotation.people import attempt_limits as attempts, members as service
-from annotation.people.account_invitations import invite_person
 from annotation.people.attempt_limits import told_to_wait
 from annotation.people.forms import AccountForm, InvitationForm, LimitsForm, MemberForm, RoleForm
 from annotation.people.invitations import OPEN, STATES_IN_WORDS, state_of
+from annotation.people.invite_by_name import invite_person
 from annotation.people.password_links import HOURS, reset_link, why_no_link
 from annotation.people.queries import SORTS, labels_per_day, latest_labels, people, person
 from annotation.permissions import access_to

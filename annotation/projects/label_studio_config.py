@@ -18,9 +18,9 @@ from PIL import ImageColor
 
 from annotation.common.value_reader import Value
 from annotation.errors import InputError
+from annotation.imports.columns import shown_in_order
 from annotation.imports.formats.label_studio_names import plain_names
 from annotation.imports.formats.reserved import LABEL_STUDIO
-from annotation.imports.shown_columns import shown_in_order
 from annotation.models import Choice, Project
 from annotation.projects.choices import RESERVED_HOTKEYS, ChoiceSpec
 from annotation.task_types import TASK_TYPES

@@ -11,7 +11,7 @@ from annotation.errors import ConflictError, InputError
 from annotation.jobs import running as jobs
 from annotation.labelling import queue
 from annotation.models import ApiToken, Job, Membership, Project, User, WorkItem
-from annotation.people.account_invitations import invite_members
+from annotation.people.invite_by_name import invite_members
 from annotation.ports import routing_port
 from annotation.projects.choices import ChoiceSpec
 from annotation.projects.manage import create_project

@@ -141,30 +141,11 @@ def outlook(plan: Plan, *, chains: int = 1) -> Outlook:
         The plan cannot be carried out.
     """
     validate(plan)
-    expected_n = int(plan.expected_labels)
-    splits = plan.rule == split_fixed_sequence.RULE.name
-    first = _first(plan, expected_n) if splits else 0
-    tested = expected_n - first
+    first, template = _expected(plan)
+    tested = template.asked
     least = smallest_n(plan, chains=chains)
     loss = plan.loss_function()
-    template = Evidence(
-        total=np.zeros(1),
-        squares=np.zeros(1),
-        asked=tested,
-        drawn=tested if splits else plan.m,
-        p=Fraction(1) if splits else plan.exact_p,
-        pool_size=plan.pool_size - first,
-        loss_bound=loss.bound,
-        binary=loss.binary,
-        p_min=None if plan.p_min is None else Fraction(plan.p_min),
-    )
-    allowed = plan.target_rule().allowed(
-        bound=plan.bound_rule(),
-        evidence=template,
-        epsilon=plan.risk_limit,
-        level=plan.exact_alpha / chains,
-        first=first,
-    )
+    allowed = _allowed(plan, first, template, chains)
     mean = None if allowed < 0 else allowed * loss.bound / max(tested, 1)
     exact = counted(plan.bound_rule(), template)
     return Outlook(
@@ -176,6 +157,44 @@ def outlook(plan: Plan, *, chains: int = 1) -> Outlook:
         exact=exact,
         certifiable=allowed >= 0,
         said=_said(plan, first, tested, least, allowed, exact),
+    )
+
+
+def allowed_errors(plan: Plan, *, chains: int = 1) -> tuple[int, int]:
+    """On how many labels the tests are made, on average, and how many errors may show up among them, -1 where
+    none: as in `Outlook`, without the rest of it.
+    """
+    first, template = _expected(plan)
+    return template.asked, _allowed(plan, first, template, chains)
+
+
+def _allowed(plan: Plan, first: int, template: Evidence, chains: int) -> int:
+    return plan.target_rule().allowed(
+        bound=plan.bound_rule(),
+        evidence=template,
+        epsilon=plan.risk_limit,
+        level=plan.exact_alpha / chains,
+        first=first,
+    )
+
+
+def _expected(plan: Plan) -> tuple[int, Evidence]:
+    """How many of the expected labels teach the chain, and the sizes of the sample of the others."""
+    expected_n = int(plan.expected_labels)
+    splits = plan.rule == split_fixed_sequence.RULE.name
+    first = _first(plan, expected_n) if splits else 0
+    tested = expected_n - first
+    loss = plan.loss_function()
+    return first, Evidence(
+        total=np.zeros(1),
+        squares=np.zeros(1),
+        asked=tested,
+        drawn=tested if splits else plan.m,
+        p=Fraction(1) if splits else plan.exact_p,
+        pool_size=plan.pool_size - first,
+        loss_bound=loss.bound,
+        binary=loss.binary,
+        p_min=None if plan.p_min is None else Fraction(plan.p_min),
     )
 
 

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from pathlib import Path
 
-from annotation.imports.upload import Mapping as Columns
+from annotation.imports.columns import ColumnMapping as Columns
 from annotation.projects.choices import ChoiceSpec
 from routing.demo import digits
 from routing.demo.digits import CLASSES, DigitsPool

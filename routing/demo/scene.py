@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from annotation.imports.upload import Mapping as Columns
+from annotation.imports.columns import ColumnMapping as Columns
 from annotation.projects.choices import ChoiceSpec
 from routing.sources.backends import Prompt
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from annotation.imports.upload import Mapping as Columns
+from annotation.imports.columns import ColumnMapping as Columns
 from routing.demo.llm.questions import held_out_questions
 from routing.demo.scene import Model, Pool, Scene, content_key, write_whole
 from routing.sources.backends import Prompt

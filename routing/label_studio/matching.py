@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, Min, QuerySet
 
-from annotation.imports.identity import text_hash
+from annotation.imports.rows import text_hash
 from annotation.models import Item, Project
 
 CHUNK = 500

@@ -150,9 +150,12 @@ class PlanForm(forms.Form):
     p = _share(
         "p",
         label=_("Share of the drawn items that people are asked about"),
-        initial=Decimal("0.9"),
+        initial=Decimal(1),
         required=False,
-        help_text=_("0.9: people label about nine of ten drawn items. Fewer cost less and tell less."),
+        help_text=_(
+            "1: people label every drawn item. Less than 1 draws items that nobody is asked about: it serves "
+            "to follow the draw of the paper to the letter."
+        ),
     )
     p_column = forms.ChoiceField(
         label=_("or the column that holds each item's own"),
@@ -185,6 +188,11 @@ class PlanForm(forms.Form):
         required=False,
         widget=forms.TextInput(attrs=_described("seconds", inputmode="numeric", autocomplete="off")),
     )
+    leave_out = forms.MultipleChoiceField(
+        label=_("Models that the run does without"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple(attrs={"aria-describedby": "id_leave_out_error"}),
+    )
     anyway = forms.BooleanField(
         label=_("Start anyway: people will label everything"),
         required=False,  # asked for only where nothing can be certified; see `ask_whether_anyway`
@@ -208,6 +216,8 @@ class PlanForm(forms.Form):
             offered.append(chosen)  # the service says what is wrong with it
         columns = [("", _("One share for all items")), *((name, name) for name in offered)]
         self.fields["p_column"].choices = columns  # type: ignore[attr-defined]
+        models = project.sources.order_by("position").values_list("name", flat=True)
+        self.fields["leave_out"].choices = [(name, name) for name in models]  # type: ignore[attr-defined]
 
     def _about_seconds(self) -> Any:
         """Whether it was measured here, since the hours are worth no more than that."""
@@ -238,6 +248,7 @@ class PlanForm(forms.Form):
             loss=self["loss"].value() or "",
             loss_params=loss_params,
             p_varies=bool(self["p_column"].value()),
+            leave_out=self["leave_out"].value() or (),
         )
 
     def values(self) -> dict[str, Any]:

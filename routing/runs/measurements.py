@@ -34,6 +34,17 @@ class Measured:
     stale: str = ""
 
     @property
+    def state(self) -> str:
+        """For programs."""
+        if self.measurement is None:
+            return "not measured"
+        if self.under_way:
+            return "under way"
+        if self.stale:
+            return "stale"
+        return "measured" if self.measurement.finished_at else "stopped"
+
+    @property
     def under_way(self) -> bool:
         return self.job is not None and self.job.state in jobs.UNFINISHED
 

@@ -30,7 +30,7 @@ from routing.runs.plan_fields import (
 )
 from routing.runs.plan_options import loss_of
 from routing.runs.pool import data_set_size, nothing_to_plan_for, pool_of, size_of_pool
-from routing.runs.score import resolve_score
+from routing.runs.score import ChosenScore, resolve_score
 from routing.sources.backend_for import backend_for
 from routing.sources.usability import NEARLY_ALL, SourcesUsability, usability_of_sources, where_unusable_go
 from routing.sources.warnings import source_warnings
@@ -62,6 +62,8 @@ class Outlook:
         How many answers of each source can be used, as far as that is known.
     measured : routing.runs.measurements.Measured
         What the models answered before the plan was chosen, if they did.
+    sources, score
+        The models of the run in their order, and the score of the first one.
     warnings : sentences
     """
 
@@ -77,6 +79,8 @@ class Outlook:
     people_per_item: Decimal
     looked: SourcesUsability
     measured: Measured
+    sources: tuple[Source, ...]
+    score: ChosenScore
     warnings: tuple[str, ...]
 
     @property
@@ -195,6 +199,8 @@ def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -
         people_per_item=_people_per_item(project),
         looked=looked,
         measured=measured,
+        sources=tuple(sources),
+        score=ChosenScore(score, score_params),
         warnings=(
             *map(in_words, cost_warnings(plan)),
             *source_warnings(project, sources, looked),

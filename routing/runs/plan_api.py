@@ -1,16 +1,21 @@
 """The part of /api/v1/ that is about plans: what can be chosen, what it would mean, and starting a run."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 from django.urls import path
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.common.api.base import ProjectView
+from annotation.common.api.schema import Nothing
+from annotation.models import User
 from routing.common.api_bodies import decimal_number, map_of
+from routing.runs.forecast import Foretold, foretell
+from routing.runs.measure import discard_measurement, offer, start_measurement
+from routing.runs.measurements import Measured
 from routing.runs.plan import Outlook, outlook
 from routing.runs.plan_fields import columns_of_probabilities
 from routing.runs.plan_options import Option, plan_options
@@ -46,6 +51,9 @@ class PlanFields(serializers.Serializer[Any]):
     score = serializers.CharField(max_length=40, required=False, allow_blank=True)
     score_params = serializers.DictField(required=False)
     pilot_size = serializers.IntegerField(min_value=0, required=False, allow_null=True)
+    leave_out = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Names of models that the run does without."
+    )
     budget = budget_field(required=False)
 
 
@@ -62,6 +70,7 @@ class MenuQuery(serializers.Serializer[Any]):
     target = serializers.CharField(max_length=20, required=False)
     loss = serializers.CharField(max_length=200, required=False)
     p_column = serializers.CharField(max_length=255, required=False, allow_blank=True)
+    leave_out = serializers.ListField(child=serializers.CharField(), required=False)
 
 
 class OptionBody(serializers.Serializer[Any]):
@@ -86,6 +95,63 @@ class MenusBody(serializers.Serializer[Any]):
 class PlanMenus(serializers.Serializer[Any]):
     options = MenusBody()
     p_columns = serializers.ListField(child=serializers.CharField())
+
+
+class ForecastBody(serializers.Serializer[Any]):
+    """What a size of the draw would probably come to; savings are shares of what people alone would cost."""
+
+    m = serializers.IntegerField()
+    labels = serializers.IntegerField()
+    net_saving = serializers.FloatField()
+    low = serializers.FloatField(help_text="Four of five times it lies between this and `high`.")
+    high = serializers.FloatField()
+    net_cost = serializers.FloatField()
+    people = serializers.FloatField(help_text="Items that people label, those of the calibration included.")
+    certified = serializers.FloatField(help_text="Probability that anything is certified.")
+
+
+class ForetoldBody(serializers.Serializer[Any]):
+    """By the models' answers to the pilot that was measured: no promise, as nobody labelled it."""
+
+    now = ForecastBody(help_text="As the plan is.")
+    proposed = ForecastBody(allow_null=True, help_text="The m that is expected to save most.")
+    half = ForecastBody(allow_null=True)
+    twice = ForecastBody(allow_null=True)
+    leave_out = serializers.CharField(
+        allow_blank=True, help_text="A model without which more would be saved; empty where each pays."
+    )
+    sentence = serializers.CharField(allow_blank=True)
+
+
+class MeasuredBody(serializers.Serializer[Any]):
+    """`forecast` is null where nothing was measured that fits the plan; `stale` says why it does not."""
+
+    state = serializers.ChoiceField(choices=["not measured", "under way", "stopped", "stale", "measured"])
+    stale = serializers.CharField(allow_blank=True)
+    job = serializers.IntegerField(allow_null=True)
+    forecast = ForetoldBody(allow_null=True)
+
+
+class MeasureFields(serializers.Serializer[Any]):
+    """For which plan the models are measured. `size` is left out for that of a pilot."""
+
+    target = serializers.CharField(max_length=20, required=False)
+    leave_out = serializers.ListField(child=serializers.CharField(), required=False)
+    size = serializers.IntegerField(min_value=1, required=False, allow_null=True)
+
+
+class BuyFields(MeasureFields):
+    budget = budget_field(required=False)
+
+
+class OfferBody(serializers.Serializer[Any]):
+    """What measuring would take; nothing is bought by asking."""
+
+    sources = serializers.ListField(child=serializers.CharField())
+    pool_size = serializers.IntegerField()
+    pilot_size = serializers.IntegerField()
+    price = decimal_number()
+    currency = serializers.CharField()
 
 
 class OutlookBody(serializers.Serializer[Any]):
@@ -118,6 +184,7 @@ class OutlookBody(serializers.Serializer[Any]):
         help_text="Whether a run of it starts only with `accept_unusable`."
     )
     warnings = serializers.ListField(child=serializers.CharField())
+    measured = MeasuredBody()
 
 
 class Plan(ProjectView):
@@ -125,13 +192,16 @@ class Plan(ProjectView):
 
     @extend_schema(parameters=[MenuQuery], responses=PlanMenus)
     def get(self, request: Request, slug: str) -> Response:
-        """What can be chosen beside `target`, `loss` and `p_column` of the query, and why some cannot."""
+        """What can be chosen beside `target`, `loss`, `p_column` and `leave_out` of the query, and why some
+        cannot.
+        """
         asked = self.query(MenuQuery)
         options = plan_options(
             self.access.project,
             target=asked.get("target", ""),
             loss=asked.get("loss", ""),
             p_varies=bool(asked.get("p_column")),
+            leave_out=asked.get("leave_out", ()),
         )
         menus = {name: [_option(entry) for entry in menu] for name, menu in vars(options).items()}
         return Response({"options": menus, "p_columns": columns_of_probabilities(self.access.project)})
@@ -140,6 +210,59 @@ class Plan(ProjectView):
     def post(self, request: Request, slug: str) -> Response:
         """What a plan would mean. Nothing is stored."""
         return Response(outlook_content(outlook(project=self.access.project, **self.parsed(PlanFields))))
+
+
+class Measure(ProjectView):
+    actions = {"GET": "runs.edit", "POST": "runs.edit", "DELETE": "runs.edit"}
+
+    @extend_schema(parameters=[MeasureFields], responses=OfferBody)
+    def get(self, request: Request, slug: str) -> Response:
+        """What it would cost to have all models answer a pilot before a plan is chosen."""
+        project = self.access.project
+        offered = offer(project, **self.query(MeasureFields))
+        return Response(
+            {
+                "sources": [source.name for source in offered.sources],
+                "pool_size": offered.pool_size,
+                "pilot_size": offered.size,
+                "price": offered.price,
+                "currency": project.currency,
+            }
+        )
+
+    @extend_schema(request=BuyFields, responses={202: MeasuredBody})
+    def post(self, request: Request, slug: str) -> Response:
+        """Have all models answer a pilot. No label is asked for, and no answer is shown."""
+        fields = self.parsed(BuyFields)
+        measured = start_measurement(project=self.access.project, user=cast(User, request.user), **fields)
+        return Response(measured_content(measured, None), status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(responses={204: Nothing})
+    def delete(self, request: Request, slug: str) -> Response:
+        """Discard what was measured: no run takes it."""
+        discard_measurement(project=self.access.project, user=cast(User, request.user))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def measured_content(measured: Measured, foretold: Foretold | None) -> dict[str, Any]:
+    """What was measured and what it foretells of a plan."""
+    body: dict[str, Any] = {
+        "state": measured.state,
+        "stale": measured.stale,
+        "job": measured.job.pk if measured.job else None,
+        "forecast": None,
+    }
+    if foretold is not None:
+        proposal = foretold.proposal
+        body["forecast"] = {
+            "now": asdict(foretold.now),
+            "proposed": asdict(proposal.best) if proposal else None,
+            "half": asdict(proposal.half) if proposal and proposal.half else None,
+            "twice": asdict(proposal.twice) if proposal and proposal.twice else None,
+            "leave_out": foretold.leave_out,
+            "sentence": foretold.needless_in_words,
+        }
+    return body
 
 
 def _option(option: Option) -> dict[str, Any]:
@@ -172,7 +295,11 @@ def outlook_content(seen: Outlook) -> dict[str, Any]:
         "usability": [usability_content(source) for source in seen.looked.sources],
         "asks_to_accept_unusable": bool(seen.looked.asking),
         "warnings": seen.warnings,
+        "measured": measured_content(seen.measured, foretell(seen)),
     }
 
 
-urlpatterns = [path("projects/<slug:slug>/plan/", Plan.as_view(), name="api_plan")]
+urlpatterns = [
+    path("projects/<slug:slug>/plan/", Plan.as_view(), name="api_plan"),
+    path("projects/<slug:slug>/plan/measure/", Measure.as_view(), name="api_plan_measure"),
+]

@@ -31,8 +31,8 @@ class PlanFields:
     Attributes
     ----------
     p, p_column
-        The probability that people are asked about a drawn item, or the imported column that holds each
-        item's own: one of the two.
+        The probability that people are asked about a drawn item, 1 where nothing is said, or the imported
+        column that holds each item's own: at most one of the two.
     bound, loss, score
         "" for the default: of target and loss, of the project's task, of the first source.
     loss_params, score_params
@@ -118,12 +118,9 @@ def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
     Raises InputError, whose `where` is "p" or "p_column".
     """
     if not fields.p_column:
-        if fields.p is None:
-            raise InputError(
-                _("Write a probability, or choose the column that holds one per item."), where="p"
-            )
-        refuse_too_fine("p", fields.p)
-        return Asking(Decimal(fields.p), None, "")
+        p = Decimal(1) if fields.p is None else fields.p
+        refuse_too_fine("p", p)
+        return Asking(Decimal(p), None, "")
     if fields.p is not None:
         raise InputError(
             _("Leave the probability for all items empty where a column holds each item's own."), where="p"

@@ -2,7 +2,7 @@
 that suit the labels of a project, and the one that a plan names.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -170,9 +170,10 @@ def plan_options(
     loss: str = "",
     loss_params: Mapping[str, Any] | None = None,
     p_varies: bool = False,
+    leave_out: Sequence[str] = (),
 ) -> PlanOptions:
-    """The menus beside a target, a loss and a way of asking, each "" or anything else that was typed: what is
-    unknown counts as the default.
+    """The menus beside a target, a loss, a way of asking and models that are left out, each "" or anything
+    else that was typed: what is unknown counts as the default.
     """
     suited = losses_of_project(project)
     offered = choices(
@@ -185,7 +186,7 @@ def plan_options(
         rule=tuple(_option(choice) for choice in offered.rules if RULES.get(choice.name).holds_level),
         bound=tuple(_option(choice) for choice in offered.bounds if BOUNDS.get(choice.name).certifies),
         loss=tuple(_loss(name, recommended=name == suited[0]) for name in suited),
-        score=_scores(project),
+        score=_scores(project, leave_out),
     )
 
 
@@ -217,8 +218,9 @@ def _translated(parameters: Mapping[str, str]) -> dict[str, str]:
     return {name: translated(words) for name, words in parameters.items()}
 
 
-def _scores(project: Project) -> tuple[Option, ...]:
-    first = Source.objects.filter(project=project).order_by("position").first()
+def _scores(project: Project, leave_out: Sequence[str]) -> tuple[Option, ...]:
+    sources = Source.objects.filter(project=project).exclude(name__in=leave_out)
+    first = sources.order_by("position").first()
     if first is None:
         return ()
     try:

@@ -1,35 +1,45 @@
 """Planning a run: what is promised, how many labels that takes, and what it will cost."""
 
+from decimal import Decimal
 from typing import Any
 
+from django.http import QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 
 from annotation.common.access import ProjectRequest, needs
 from annotation.common.forms import add_error
 from annotation.errors import HypacError
+from annotation.jobs.progress import job_progress
+from annotation.models import Project
 from routing.common.states import UNDER_WAY
 from routing.models import Source
+from routing.runs.forecast import foretell
 from routing.runs.forms import PlanForm, suggested_m
 from routing.runs.labelling_pace import people_time_of
+from routing.runs.measure import discard_measurement, offer, start_measurement
 from routing.runs.plan import Outlook, outlook
 from routing.runs.start import start_run
 from routing.sources.warnings import confirmation_question, usability_in_words
 
+# What the buttons beside the forecast change, and beside which the form is shown again.
+LOOKS = ("look", "measure", "discard", "use_m", "without")
+
 
 @needs("runs.edit", "GET", "POST")
 def plan(request: ProjectRequest) -> HttpResponseBase:
-    """The form, with its outlook. A POST starts the run, or with "look" shows what the plan would mean:
-    for whoever has no JavaScript, by which the outlook follows the fields.
+    """The form, with its outlook. A POST starts the run, or with one of `LOOKS` shows the form again: "look"
+    for whoever has no JavaScript, by which the outlook follows the fields, the others with what they change.
     """
     project = request.access.project
-    form = PlanForm(request.POST or None, project=project, initial={"m": suggested_m(project)})
+    form = PlanForm(_chosen(request.POST) or None, project=project, initial={"m": suggested_m(project)})
     values: dict[str, Any] | None = None if form.is_bound else form.initial_values()
     if request.method == "POST" and form.is_valid():
         values = form.values()
         try:
+            _measure(request, values)
             seen = outlook(project=project, **values)
-            if "look" not in request.POST and _confirmed(form, seen):
+            if not any(name in request.POST for name in LOOKS) and _confirmed(form, seen):
                 run = start_run(
                     project=project,
                     user=request.user,
@@ -41,6 +51,11 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
             values = None  # what is wrong stands beside its field
             add_error(form, error)
     ready = project.items.exists() and Source.objects.filter(project=project).exists()
+    shown = _outlook(request, values, form.seconds_per_label) if ready and values else {}
+    if not form.is_bound and (foretold := shown.get("foretold")) and foretold.better_m:
+        # What is proposed is where a plan begins.
+        form = PlanForm(None, project=project, initial={"m": foretold.better_m})
+        shown = _outlook(request, form.initial_values(), form.seconds_per_label)
     return render(
         request,
         "routing/runs/plan.html",
@@ -51,9 +66,31 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
             "open_run": project.runs.filter(state__in=UNDER_WAY).first(),
             "has_items": project.items.exists(),
             "has_sources": Source.objects.filter(project=project).exists(),
-            **(_outlook(request, values, form.seconds_per_label) if ready and values else {}),
+            **shown,
         },
     )
+
+
+def _chosen(data: QueryDict) -> QueryDict:
+    """What was typed, with what a button beside the forecast says."""
+    changed = data.copy()
+    if "use_m" in data:
+        changed["m"] = str(data["use_m"])
+    if "without" in data:
+        changed.appendlist("leave_out", str(data["without"]))
+        changed.pop("score", None)  # of the model that may have been the first
+        changed.pop("score_params", None)
+    return changed
+
+
+def _measure(request: ProjectRequest, values: dict[str, Any]) -> None:
+    """Do what a button of the forecast asks for, if one does."""
+    project, user = request.access.project, request.user
+    if "measure" in request.POST:
+        asked = {name: values[name] for name in ("target", "leave_out", "budget") if name in values}
+        start_measurement(project=project, user=user, **asked)
+    elif "discard" in request.POST:
+        discard_measurement(project=project, user=user)
 
 
 def _confirmed(form: PlanForm, seen: Outlook) -> bool:
@@ -71,7 +108,7 @@ def _confirmed(form: PlanForm, seen: Outlook) -> bool:
 def plan_outlook(request: ProjectRequest) -> HttpResponseBase:
     """What the plan as typed would mean: the parts of the page that follow the fields."""
     form = PlanForm(request.GET, project=request.access.project)
-    context: dict[str, Any] = {"form": form, "problems": []}
+    context: dict[str, Any] = {"form": form, "problems": [], "quiet": "quiet" in request.GET}
     if form.is_valid():
         context |= _outlook(request, form.values(), form.seconds_per_label, form)
     else:
@@ -104,4 +141,27 @@ def _outlook(
         ),
         "seconds": seconds,
         "committed_share": found.committed / found.people_only if found.people_only else None,
+        **_forecast(request.access.project, found),
     }
+
+
+def _forecast(project: Project, seen: Outlook) -> dict[str, Any]:
+    """What was measured and what it foretells; where nothing was, what measuring would take."""
+    measured = seen.measured
+    if measured.under_way and measured.job is not None:
+        return {"progress": job_progress(measured.job)}
+    if foretold := foretell(seen):
+        rows = [
+            {
+                "seen": row,
+                "best": foretold.proposal is not None and row == foretold.proposal.best,
+                "net": Decimal(row.net_cost).quantize(Decimal("0.01")),
+            }
+            for row in foretold.rows
+        ]
+        return {"foretold": foretold, "forecast_rows": rows}
+    try:
+        left_out = {source.name for source in project.sources.all()} - {one.name for one in seen.sources}
+        return {"offer": offer(project, target=seen.plan.target, leave_out=sorted(left_out))}
+    except HypacError as error:
+        return {"not_offered": error.message}

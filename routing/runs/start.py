@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit, limits
 from annotation.errors import ConflictError, InputError
-from annotation.imports.upload import IMPORT
+from annotation.imports.columns import IMPORT
 from annotation.jobs import running as jobs
 from annotation.jobs.running import JobContext
 from annotation.labelling import queue

@@ -1,7 +1,7 @@
 """Columns of the imported data that are model output."""
 
 from annotation.errors import HypacError
-from annotation.imports.answer_columns import answer_columns
+from annotation.imports.columns import answer_columns
 from annotation.models import Project
 from routing.models import Source
 from routing.sources.backend_for import backend_for

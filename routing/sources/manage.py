@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit, limits
 from annotation.errors import ConflictError, InputError
-from annotation.imports.shown_columns import shown_columns
+from annotation.imports.columns import shown_columns
 from annotation.models import Project, User
 from annotation.outside.secrets import decrypt, encrypt
 from routing.common.states import BUSY, UNDER_WAY

@@ -21,7 +21,7 @@ from annotation.common.files import MODEL_OUTPUT, open_file, store_file
 from annotation.common.ranges import of_items
 from annotation.common.value_reader import reader_of
 from annotation.errors import ConflictError, InputError
-from annotation.imports.budget import Budget
+from annotation.imports.allowance import Allowance
 from annotation.imports.formats.lines import text_lines
 from annotation.imports.rows import first_problem, none_usable
 from annotation.jobs import running as jobs
@@ -137,11 +137,11 @@ def take_answers(context: JobContext) -> dict[str, Any]:
     with open_file(stored) as file:
         if total is None:
             context.progress(stage=_("Checking the file"))
-            total = sum(1 for _line in Budget(stored.size).lines(text_lines(file, stored.original_name)))
+            total = sum(1 for _line in Allowance(stored.size).lines(text_lines(file, stored.original_name)))
             file.seek(0)
         context.progress(total=total, stage=_("Storing predictions"))
         reading = _Reading(context, revision)
-        lines = islice(Budget(stored.size).lines(text_lines(file, stored.original_name)), done, None)
+        lines = islice(Allowance(stored.size).lines(text_lines(file, stored.original_name)), done, None)
         while chunk := list(islice(lines, CHUNK)):
             made = [reading.read(number, text) for number, text in chunk]
             done += len(chunk)

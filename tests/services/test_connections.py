@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from annotation.errors import ConflictError, HypacError, InputError
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.fetching import fetch
-from annotation.imports.upload import Mapping
 from annotation.jobs import running as jobs
 from annotation.jobs.context import JobContext
 from annotation.models import AuditEvent, Connection, Job, Project, StoredFile
@@ -227,7 +227,7 @@ class TestFetching:
             connection=connection,
             user=project.created_by,
             key="data.csv",
-            mapping=Mapping(id_column="id", text_column="text"),
+            mapping=ColumnMapping(id_column="id", text_column="text"),
         )
         assert SECRET not in json.dumps(job.params)
         assert done(job).state == Job.State.DONE, job.error
@@ -248,7 +248,7 @@ class TestFetching:
         bucket.client.put_object(Bucket=bucket.name, Key="im/", Body=b"")
         project = make_project()
         connection = connected(project, bucket)
-        job = done(fetch(connection=connection, user=project.created_by, key="im/", mapping=Mapping()))
+        job = done(fetch(connection=connection, user=project.created_by, key="im/", mapping=ColumnMapping()))
         assert job.state == Job.State.DONE, job.error
         assert done(Job.objects.get(pk=job.result["import"])).result["added"] == 3
         assert set(project.items.values_list("external_id", flat=True)) == {"0.png", "1.png", "2.png"}

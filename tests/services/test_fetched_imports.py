@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from annotation.common.files import store_file
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.fetching import fetch
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.upload import start_import
 from annotation.jobs.running import tried_again_at
 from annotation.models import Job, Project, StoredFile
 from testbed.factories import make_project
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 def fetched(project: Project, store: Bucket, **fields: Any) -> Job:
     store.client.put_object(Bucket=store.name, Key="data.csv", Body=CSV.encode())
-    mapping = Mapping(id_column="id", text_column="text")
+    mapping = ColumnMapping(id_column="id", text_column="text")
     return fetch(
         connection=connected(project, store),
         user=project.created_by,
@@ -39,7 +40,7 @@ def test_an_import_of_the_same_bytes_by_somebody_else_is_another(bucket):
         project=project,
         user=project.created_by,
         stored_file=StoredFile.objects.get(pk=job.result["file"]),
-        mapping=Mapping(text_column="id"),
+        mapping=ColumnMapping(text_column="id"),
     )
     done(other)
     job = done(job)
@@ -54,7 +55,7 @@ def test_beside_another_import_it_waits_as_long_as_that_takes(bucket, settings):
     content = io.BytesIO(b"text\nbusy\n")
     file = store_file(project=project, content=content, original_name="busy.csv", media_type="text/csv")
     busy = start_import(
-        project=project, user=project.created_by, stored_file=file, mapping=Mapping(text_column="text")
+        project=project, user=project.created_by, stored_file=file, mapping=ColumnMapping(text_column="text")
     )
     job = fetched(project, bucket)
     for _attempt in range(settings.HYPAC_JOB_MAX_ATTEMPTS + 2):

@@ -17,7 +17,8 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from annotation.common.files import store_file
 from annotation.errors import ConflictError, InputError
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.columns import ColumnMapping
+from annotation.imports.upload import start_import
 from annotation.jobs import running as jobs
 from annotation.labelling import queue
 from annotation.models import Item, Job, WorkItem
@@ -101,7 +102,7 @@ class WholeWay(Labelling, Deliveries):
                 project=self.project,
                 user=self.manager,
                 stored_file=stored,
-                mapping=Mapping(id_column="id", text_column="text"),
+                mapping=ColumnMapping(id_column="id", text_column="text"),
             )
         except ConflictError:
             return  # another one is under way

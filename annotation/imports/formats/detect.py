@@ -12,12 +12,19 @@ from django.utils.translation import gettext as _
 
 from annotation.common.files import open_file
 from annotation.errors import InputError
-from annotation.imports.budget import Deadline, InTime
+from annotation.imports.allowance import Deadline, InTime
 from annotation.imports.formats.archives import content_of, is_about, is_archive, open_archive, tables_in
 from annotation.imports.formats.base import Importer
-from annotation.imports.formats.gzipped import is_gzipped, unpacked
 from annotation.imports.formats.hugging_face import INFO, STATE, holds_images
-from annotation.imports.formats.text import UTF8_BOM, UTF16_BOMS, head_of, longest_row, outside_quotes
+from annotation.imports.formats.text import (
+    UTF8_BOM,
+    UTF16_BOMS,
+    head_of,
+    is_gzipped,
+    longest_row,
+    outside_quotes,
+    unpacked,
+)
 from annotation.imports.formats.zip_texts import is_item
 from annotation.models import StoredFile
 

@@ -23,7 +23,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.errors import InputError
-from annotation.imports.budget import Deadline
+from annotation.imports.allowance import Deadline
 from annotation.imports.formats.archives import open_archive
 from annotation.imports.formats.base import (
     Format,

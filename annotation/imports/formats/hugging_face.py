@@ -19,7 +19,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.imports.budget import check_time
+from annotation.imports.allowance import check_time
 from annotation.imports.formats.archives import content_of, open_archive
 from annotation.imports.formats.argilla import labelled
 from annotation.imports.formats.arrow import Features, check_types, features_of, measured, records_of
@@ -196,8 +196,8 @@ def stream_of(
     file: IO[bytes], split: _Split, where: str, most: int, *, timed: Any = None
 ) -> "Iterator[pa.RecordBatch]":
     """The batches of one Arrow stream, none of more than `most` bytes. Raises InputError where it is damaged,
-    or made to fill a memory, and BudgetError where there is no time left to read `timed`, the file that it
-    is unpacked from.
+    or made to fill a memory, and ImportLimitError where there is no time left to read `timed`, the file that
+    it is unpacked from.
     """
     import pyarrow as pa
 

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.errors import InputError
-from annotation.imports.budget import check_time
+from annotation.imports.allowance import check_time
 from annotation.imports.formats.arrow import check_types, features_of, is_text, measured, records_of
 from annotation.imports.formats.base import Format, Record, check_columns, check_row_count
 from annotation.imports.formats.parquet_pages import Pages, pages_of, start_of

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.errors import InputError
-from annotation.imports.budget import in_time_of
+from annotation.imports.allowance import in_time_of
 from annotation.imports.formats.archives import content_of, open_archive, tables_in
 from annotation.imports.formats.base import Format, Importer, Record
 from annotation.imports.formats.detect import detect_in

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from annotation.common.files import store_file
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats.registry import IMPORTERS
-from annotation.imports.upload import Mapping, preview, start_import
+from annotation.imports.upload import preview, start_import
 from annotation.management.scripts import ScriptCommand, add_project, add_waiting
 from annotation.models import Project
 
@@ -56,10 +57,10 @@ class Command(ScriptCommand):
                 media_type=mimetypes.guess_type(path.name)[0] or "",
             )
         if options["text_column"]:
-            mapping = Mapping.showing(options["text_column"], id_column=options["id_column"])
+            mapping = ColumnMapping.showing(options["text_column"], id_column=options["id_column"])
         else:
             seen = preview(stored_file=stored, rows=1, format_name=options["format"]).suggestion
-            mapping = Mapping.showing(seen.shown, id_column=options["id_column"] or seen.id_column)
+            mapping = ColumnMapping.showing(seen.shown, id_column=options["id_column"] or seen.id_column)
         job = start_import(
             project=access.project,
             user=access.user,

@@ -11,7 +11,9 @@ from annotation.models import Job, Project
 from routing.common.states import UNDER_WAY, State
 from routing.delivery.queries import undelivered_run
 from routing.management.runs import run_content
+from routing.runs.forecast import foretell
 from routing.runs.plan import Outlook, outlook
+from routing.runs.plan_api import measured_content
 from routing.runs.pool import has_new_items
 from routing.runs.start import start_run
 from routing.sources.api import usability_content
@@ -33,6 +35,9 @@ class Command(ScriptCommand):
             parser.add_argument(_option(name), required=name in ("epsilon", "alpha"), metavar="DECIMAL")
         for name in WHOLE:
             parser.add_argument(_option(name), type=int, required=name == "m", metavar="NUMBER")
+        parser.add_argument(
+            "--leave-out", action="append", metavar="MODEL", help="a model that the run does without"
+        )
         for name in TEXTS:
             parser.add_argument(_option(name), metavar="NAME")
         for name in JSON:
@@ -108,7 +113,8 @@ def _option(name: str) -> str:
 
 def _fields(options: dict[str, Any]) -> dict[str, Any]:
     """Those of `PlanFields` that were given, and the budget."""
-    fields: dict[str, Any] = {name: options[name] for name in (*TEXTS, *WHOLE) if options[name] is not None}
+    given = (*TEXTS, *WHOLE, "leave_out")
+    fields: dict[str, Any] = {name: options[name] for name in given if options[name] is not None}
     for name in NUMBERS:
         if options[name] is not None:
             fields[name] = decimal_of(_option(name), options[name])
@@ -123,8 +129,25 @@ def _fields(options: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
+def _foretold(seen: Outlook) -> list[str]:
+    """What was measured foretells, in sentences."""
+    found = foretell(seen)
+    if found is None:
+        return [f"Not measured. {seen.measured.stale}".strip()]
+    now = found.now
+    lines = [
+        f"Expected net saving: {100 * now.net_saving:.0f} %, probably between {100 * now.low:.0f} and "
+        f"{100 * now.high:.0f} %."
+    ]
+    lines += [
+        f"With m = {row.m:,}: {100 * row.net_saving:.0f} %, about {row.net_cost:,.2f} {seen.currency} in all."
+        for row in found.rows
+    ]
+    return [*lines, *filter(None, [found.needless_in_words])]
+
+
 def _lines(seen: Outlook) -> list[str]:
-    return list(
+    return _foretold(seen) + list(
         filter(
             None,
             [seen.nearly_all, seen.sentence, *map(usability_in_words, seen.looked.sources), *seen.warnings],
@@ -147,4 +170,5 @@ def _content(seen: Outlook) -> dict[str, Any]:
         "usability": [usability_content(source) for source in seen.looked.sources],
         "asks_to_accept_unusable": bool(seen.looked.asking),
         "warnings": seen.warnings,
+        "measured": measured_content(seen.measured, foretell(seen)),
     }

@@ -4,7 +4,7 @@ import pytest
 
 from annotation.imports import check as import_check
 from annotation.imports.check import check_import
-from annotation.imports.upload import Mapping
+from annotation.imports.columns import ColumnMapping
 from annotation.models import Item, Job, Project, StoredFile
 from testbed.factories import make_image, make_project
 from tests.annotation.imports.test_importers import make_zip
@@ -65,10 +65,10 @@ def test_of_a_large_file_it_counts_the_first_rows(project, monkeypatch) -> None:
 def test_images_are_counted_without_being_kept(project) -> None:
     archive = make_zip({"a.png": make_image(1), "b.png": make_image(1), "c.txt": b"no"})
     stored = store(project, archive, "x.zip")
-    check = check_import(stored_file=stored, mapping=Mapping(), format_name="zip_images")
+    check = check_import(stored_file=stored, mapping=ColumnMapping(), format_name="zip_images")
     assert (check.rows, check.new, check.duplicates, check.unusable) == (3, 2, 1, 1)
     assert StoredFile.objects.get() == stored
-    assert as_import(check) == counts(import_file(project, stored, Mapping()))
+    assert as_import(check) == counts(import_file(project, stored, ColumnMapping()))
 
 
 def test_the_first_problems_are_named(project) -> None:

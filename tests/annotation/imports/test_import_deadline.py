@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from annotation.errors import InputError
-from annotation.imports.budget import Deadline, InTime
+from annotation.imports.allowance import Deadline, InTime
 from annotation.imports.formats import hugging_face, parquet, parquet_pages, registry
 from annotation.imports.formats.label_studio import prediction_values
-from annotation.imports.limits import BudgetError
+from annotation.imports.limits import ImportLimitError
 from annotation.imports.reading import reading
 from annotation.models import Project
 from testbed.factories import make_project
@@ -50,7 +50,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr("annotation.imports.budget.time", found)
+    monkeypatch.setattr("annotation.imports.allowance.time", found)
     return found
 
 
@@ -99,15 +99,15 @@ SLOW: dict[str, tuple[str, Callable[[], bytes]]] = {
 class TestWhatGivesNoRow:
     @pytest.fixture(autouse=True)
     def small_blocks(self, monkeypatch) -> None:
-        monkeypatch.setattr("annotation.imports.budget.BLOCK", 1024)
+        monkeypatch.setattr("annotation.imports.allowance.BLOCK", 1024)
 
     def test_ends_while_somebody_waits(self, project, clock, monkeypatch, name) -> None:
-        monkeypatch.setattr("annotation.imports.budget.REQUEST_SECONDS", 3)
+        monkeypatch.setattr("annotation.imports.allowance.REQUEST_SECONDS", 3)
         importer, content = SLOW[name]
         stored = store(project, content(), name)
         with (
             reading(stored, waiting=True) as opened,
-            pytest.raises(BudgetError, match="more than 3 seconds"),
+            pytest.raises(ImportLimitError, match="more than 3 seconds"),
         ):
             next(opened.records(registry.get(importer), skip=1), None)
         assert clock.now < 20
@@ -117,7 +117,7 @@ class TestWhatGivesNoRow:
         importer, content = SLOW[name]
         with (
             reading(store(project, content(), name)) as opened,
-            pytest.raises(BudgetError, match="more than 5 seconds"),
+            pytest.raises(ImportLimitError, match="more than 5 seconds"),
         ):
             opened.count(registry.get(importer))
         assert clock.now < 20
@@ -128,7 +128,7 @@ def test_what_is_in_the_buffer_is_not_read_for_ever(clock) -> None:
     assert file.read(1) == b"x"
     file.seek(0)
     clock.now = SECONDS
-    with pytest.raises(BudgetError):
+    with pytest.raises(ImportLimitError):
         file.read(1)
 
 
@@ -208,7 +208,7 @@ class TestForgedParquet:
 
     def test_heads_are_looked_at_as_long_as_there_is_time(self, heads, clock) -> None:
         file = InTime(io.BytesIO(one_chain(1, 5_000, size=5)), Deadline(2_000, 2_000), "x")
-        with pytest.raises(BudgetError, match="more than 2000 seconds"):
+        with pytest.raises(ImportLimitError, match="more than 2000 seconds"):
             list(registry.get("parquet").measure(file, "x"))
         assert len(heads) < 1_000
 

@@ -6,7 +6,8 @@ import pytest
 
 from annotation.errors import ConflictError, InputError
 from annotation.imports.check import check_import
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.columns import ColumnMapping
+from annotation.imports.upload import start_import
 from annotation.jobs import running as jobs
 from annotation.models import Item, Job, Project
 from testbed.factories import make_project
@@ -16,7 +17,7 @@ from tests.annotation.imports.test_imports import CSV, counts, import_file, resu
 __all__ = ["storage"]
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
-TEXT = Mapping(text_column="text")
+TEXT = ColumnMapping(text_column="text")
 ROWS = [f"a text {n}" for n in range(20)]
 
 
@@ -61,8 +62,8 @@ class TestTwice:
 
     def test_the_same_file_with_other_names_is_asked_about(self, project) -> None:
         stored = store(project, CSV)
-        import_file(project, stored, Mapping(id_column="id", text_column="text"))
-        for mapping in (TEXT, Mapping(text_column="label")):
+        import_file(project, stored, ColumnMapping(id_column="id", text_column="text"))
+        for mapping in (TEXT, ColumnMapping(text_column="label")):
             with pytest.raises(ConflictError, match="imported before"):
                 import_file(project, stored, mapping)
 
@@ -73,7 +74,7 @@ class TestTwice:
         assert counts(again(project, lines(["thanks"]), "one.csv")) == result(1, duplicates=1)
 
     def test_rows_with_a_name_of_their_own_are_kept_and_reported(self, project) -> None:
-        mapping = Mapping(id_column="id", text_column="text")
+        mapping = ColumnMapping(id_column="id", text_column="text")
         import_file(project, store(project, CSV), mapping)
         renamed = CSV.replace("a,", "x,").replace("b,", "y,").replace("c,", "z,")
         assert counts(import_file(project, store(project, renamed, "y.csv"), mapping)) == result(

@@ -12,12 +12,13 @@ import pandas as pd
 import pytest
 
 from annotation.errors import InputError
-from annotation.imports import budget
+from annotation.imports import allowance
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats import excel, registry
 from annotation.imports.formats.base import Problem, Row
 from annotation.imports.formats.detect import detect
 from annotation.imports.formats.registry import IMPORTERS
-from annotation.imports.upload import Mapping, preview, start_import
+from annotation.imports.upload import preview, start_import
 from annotation.models import Project
 from testbed.factories import make_project
 from tests.annotation.imports.test_importers import count_of, read
@@ -159,7 +160,7 @@ class TestSheets:
                     project=project,
                     user=project.created_by,
                     stored_file=stored,
-                    mapping=Mapping(text_column="text"),
+                    mapping=ColumnMapping(text_column="text"),
                     **fields,
                 )
             return str(caught.value)
@@ -213,7 +214,7 @@ class TestRefusals:
             assert all(len(str(row)) < 1000 for row in rows)
 
     def test_a_comment_of_cells_that_never_end_is_passed_over(self, monkeypatch) -> None:
-        monkeypatch.setattr(budget, "REQUEST_SECONDS", 30)
+        monkeypatch.setattr(allowance, "REQUEST_SECONDS", 30)
         for part in (b"<c ", b'<c t="e">', b'<c t="e" '):
             comment = b"<!-- " + part * (3_000_000 // len(part)) + b" --></worksheet>"
             content = changed(
@@ -227,7 +228,7 @@ class TestRefusals:
 
     @pytest.mark.django_db
     def test_nobody_waits_for_a_look_longer_than_a_request_lasts(self, monkeypatch) -> None:
-        monkeypatch.setattr(budget, "REQUEST_SECONDS", 0)
+        monkeypatch.setattr(allowance, "REQUEST_SECONDS", 0)
         content = workbook([["text"], ["x"]])
         with pytest.raises(InputError, match="takes more than 0 seconds"):
             preview(stored_file=store(make_project(), content, "x.xlsx"))
@@ -262,7 +263,7 @@ class TestImport:
         project = self.project()
         stored = store(project, workbook([["id", "text", "n"], ["a", "first", 1], ["b", 2, None]]), "x.xlsx")
         assert detect(stored, IMPORTERS.values()) == "excel"
-        job = import_file(project, stored, Mapping(id_column="id", text_column="text"))
+        job = import_file(project, stored, ColumnMapping(id_column="id", text_column="text"))
         assert counts(job) == result(added=2)
         first, second = project.items.order_by("position")
         assert (first.text, first.typed) == ("first", {"n": 1})

@@ -3,9 +3,9 @@
 import pytest
 
 from annotation.errors import ConflictError, InputError
-from annotation.imports.columns import Column, read_columns
-from annotation.imports.identity import fields_hash, fields_text, text_hash
-from annotation.imports.upload import Mapping, preview, start_import
+from annotation.imports.columns import Column, ColumnMapping, read_columns
+from annotation.imports.rows import fields_hash, fields_text, text_hash
+from annotation.imports.upload import preview, start_import
 from annotation.labelling import queue
 from annotation.models import Job, Project
 from annotation.ports import routing_port
@@ -16,7 +16,7 @@ __all__ = ["storage"]
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 QA = "id,question,answer,label\na,What is 1+1?,2,cat\nb,And 2+2?,,dog\nc,,,cat\n"
-BOTH = Mapping(id_column="id", field_columns=("question", "answer"))
+BOTH = ColumnMapping(id_column="id", field_columns=("question", "answer"))
 
 
 @pytest.fixture
@@ -38,14 +38,16 @@ class TestFields:
         ]
 
     def test_one_column_is_a_text_as_ever(self, project) -> None:
-        assert Mapping.showing(["question"], id_column="id") == Mapping("id", "question")
-        import_file(project, store(project, "id,text\na,one\n"), Mapping.showing(["text"], id_column="id"))
+        assert ColumnMapping.showing(["question"], id_column="id") == ColumnMapping("id", "question")
+        import_file(
+            project, store(project, "id,text\na,one\n"), ColumnMapping.showing(["text"], id_column="id")
+        )
         item = project.items.get()
         assert (item.fields, item.text, item.content_hash) == ([], "one", text_hash("one"))
 
     def test_what_people_see_is_what_makes_two_items_the_same(self, project) -> None:
         import_file(project, store(project, QA), BOTH)
-        turned = Mapping(id_column="id", field_columns=("answer", "question"))
+        turned = ColumnMapping(id_column="id", field_columns=("answer", "question"))
         again = import_file(project, store(project, QA), BOTH)
         assert counts(again) == result(0, already_there=2, problems=1)
         other = import_file(project, store(project, QA), turned)
@@ -57,7 +59,7 @@ class TestFields:
 
     def test_a_column_that_a_row_lacks_is_empty(self, project) -> None:
         content = '{"id": "1", "q": "x", "a": "y"}\n{"id": "2", "q": "z"}\n'
-        mapping = Mapping(id_column="id", field_columns=("q", "a"))
+        mapping = ColumnMapping(id_column="id", field_columns=("q", "a"))
         assert counts(import_file(project, store(project, content), mapping)) == result(2)
         assert project.items.last().fields == [["q", "z"], ["a", ""]]
 
@@ -67,12 +69,12 @@ class TestFields:
     )
     def test_what_cannot_be_shown_is_refused(self, project, columns, words) -> None:
         with pytest.raises(InputError, match=words) as raised:
-            import_file(project, store(project, QA), Mapping(field_columns=columns))
+            import_file(project, store(project, QA), ColumnMapping(field_columns=columns))
         assert raised.value.where == "text_column"
 
     def test_a_job_of_an_earlier_version_knows_no_fields(self) -> None:
         params = {"file": 1, "format": "csv", "id_column": "id", "text_column": "text"}
-        assert Mapping.of(params) == Mapping("id", "text")
+        assert ColumnMapping.of(params) == ColumnMapping("id", "text")
 
 
 class TestColumns:
@@ -126,7 +128,7 @@ class TestColumns:
         seen = preview(stored_file=store(project, "prediction,x\na long long answer,short\n"))
         assert seen.suggestion.text_column == "x"
         seen = preview(stored_file=store(project, "prediction,animal\na long long answer,dog\n"))
-        assert seen.suggestion == Mapping()
+        assert seen.suggestion == ColumnMapping()
 
 
 class TestModelOutput:
@@ -134,7 +136,9 @@ class TestModelOutput:
     def named(self, monkeypatch) -> None:
         monkeypatch.setattr(routing_port(), "model_columns", lambda **_: {"reply"})
 
-    @pytest.mark.parametrize("mapping", [Mapping("", "reply"), Mapping(field_columns=("q", "reply"))])
+    @pytest.mark.parametrize(
+        "mapping", [ColumnMapping("", "reply"), ColumnMapping(field_columns=("q", "reply"))]
+    )
     def test_what_a_source_reads_is_not_shown(self, project, mapping) -> None:
         with pytest.raises(InputError, match="reads its answers from the column “reply”") as raised:
             import_file(project, store(project, "q,reply\na,b\n"), mapping)
@@ -153,7 +157,7 @@ class TestTextFormat:
             project=project,
             user=project.created_by,
             stored_file=store(project, "id,text\na,*one*\n"),
-            mapping=Mapping("id", "text"),
+            mapping=ColumnMapping("id", "text"),
             text_format=text_format,
         )
 
@@ -163,7 +167,7 @@ class TestTextFormat:
         assert project.text_format == "markdown"
 
     def test_not_once_people_have_been_asked(self, project) -> None:
-        items = import_file(project, store(project, QA), Mapping("id", "question")).project.items.all()
+        items = import_file(project, store(project, QA), ColumnMapping("id", "question")).project.items.all()
         queue.create_batch(project=project, item_ids=[items[0].pk], blind=True, priority=1, entropy=1)
         with pytest.raises(ConflictError, match="stays as it is"):
             self.start(project, "markdown")

@@ -13,11 +13,11 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Image, List, Value
 
 from annotation.errors import InputError
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats import hugging_face, registry
 from annotation.imports.formats.base import GivenLabel, Problem, Row
 from annotation.imports.formats.detect import detect_in
 from annotation.imports.formats.registry import IMPORTERS
-from annotation.imports.upload import Mapping
 from testbed.factories import make_image, make_project
 from tests.annotation.imports.test_importers import count_of, make_zip, read
 from tests.annotation.imports.test_imports import counts, import_file, result, storage, store
@@ -132,7 +132,7 @@ class TestTables:
     @pytest.mark.django_db
     def test_items_keep_what_was_no_text(self, plain: bytes) -> None:
         project = make_project()
-        job = import_file(project, store(project, plain, "d.zip"), Mapping(text_column="text"))
+        job = import_file(project, store(project, plain, "d.zip"), ColumnMapping(text_column="text"))
         assert counts(job) == result(added=2)
         first = project.items.order_by("position")[0]
         assert first.typed["meta"] == {"k": "z", "v": 1}

@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from annotation.errors import InputError
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats import arrow, parquet, parquet_pages, registry
 from annotation.imports.formats.base import Problem, Row
 from annotation.imports.formats.detect import detect
 from annotation.imports.formats.registry import IMPORTERS
-from annotation.imports.upload import Mapping, preview
+from annotation.imports.upload import preview
 from annotation.models import Project
 from testbed.factories import make_image, make_project
 from tests.annotation.imports.test_importers import count_of, make_zip, read
@@ -331,7 +332,7 @@ class TestImport:
     def test_a_compressed_file_that_is_cut_off_adds_nothing(self, project) -> None:
         whole = gzip.compress(("id,text\n" + "".join(f"{n},text {n * n}\n" for n in range(50_000))).encode())
         job = import_file(
-            project, store(project, whole[: len(whole) // 2], "x.csv.gz"), Mapping("id", "text")
+            project, store(project, whole[: len(whole) // 2], "x.csv.gz"), ColumnMapping("id", "text")
         )
         assert (job.state, project.items.count()) == ("failed", 0)
         assert "damaged or cut off" in job.error

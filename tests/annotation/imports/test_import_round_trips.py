@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from datasets import Dataset
 
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats.base import Row
 from annotation.imports.formats.detect import detect
 from annotation.imports.formats.registry import IMPORTERS
-from annotation.imports.upload import Mapping
 from testbed.factories import make_project
 from tests.annotation.imports.test_import_hugging_face import saved
 from tests.annotation.imports.test_importers import read
@@ -96,7 +96,7 @@ def test_ids_that_are_there_twice_are_named_and_added_once(method: str) -> None:
     project = make_project()
     stored = store(project, written(method, data, **options), "x")
     detect(stored, IMPORTERS.values())
-    job = import_file(project, stored, Mapping(id_column="id", text_column="text"))
+    job = import_file(project, stored, ColumnMapping(id_column="id", text_column="text"))
     assert counts(job) == result(added=2, already_there=1, problems=1)
     (problem,) = job.problems.all()
     assert "other content" in problem.message
@@ -107,7 +107,7 @@ def test_what_was_no_text_is_stored_as_it_was() -> None:
     project = make_project()
     numbers = '"big": 12345678901234567890, "huge": 1e400, "long": 0.12345678901234567890123'
     stored = store(project, f'{{"text": "a", {numbers}, "n": null}}\n', "x.jsonl")
-    assert counts(import_file(project, stored, Mapping(text_column="text"))) == result(added=1)
+    assert counts(import_file(project, stored, ColumnMapping(text_column="text"))) == result(added=1)
     item = project.items.get()
     assert item.typed == {"big": 12345678901234567890, "n": None}
     assert (item.data["huge"], item.data["long"]) == ("1e400", "0.12345678901234567890123")
@@ -124,7 +124,7 @@ def test_doubles_stay_doubles_however_large() -> None:
     } | {f"n{place}": number for place, number in enumerate(numbers)}
     project = make_project()
     stored = store(project, json.dumps(values) + "\n", "x.jsonl")
-    assert counts(import_file(project, stored, Mapping(text_column="text"))) == result(added=1)
+    assert counts(import_file(project, stored, ColumnMapping(text_column="text"))) == result(added=1)
     item = project.items.get()
     assert item.text == values.pop("text")
     assert repr(sorted(item.typed.items())) == repr(sorted(values.items()))  # 1e22 == 10**22

@@ -6,9 +6,10 @@ from django.test.utils import CaptureQueriesContext
 
 from annotation.imports import check as import_check, job as import_job
 from annotation.imports.check import check_import
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats.delimited import Delimited
 from annotation.imports.rows import candidate_of, known_to
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.upload import start_import
 from annotation.jobs import context as job_context, running as jobs
 from annotation.models import Job, Project
 from testbed.factories import make_project
@@ -115,6 +116,8 @@ def test_short_rows_without_end_are_not_all_read_on_the_page(project, monkeypatc
     monkeypatch.setattr(import_check, "QUICK_ROWS", 50)
     content = "text\n" + "a\n" * 1000
     check = check_import(
-        stored_file=store(project, content), mapping=Mapping(text_column="text"), format_name="csv_comma"
+        stored_file=store(project, content),
+        mapping=ColumnMapping(text_column="text"),
+        format_name="csv_comma",
     )
     assert (check.rows, check.whole) == (50, False)

@@ -4,8 +4,9 @@ import pytest
 
 from annotation.errors import ConflictError
 from annotation.imports import job as import_job, undo as import_undo
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.undo import start_undo, undo_objection
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.upload import start_import
 from annotation.jobs import running as jobs
 from annotation.labelling import queue
 from annotation.models import AuditEvent, Comment, Job, Project
@@ -193,7 +194,7 @@ class TestWhatStands:
                 project=project,
                 user=project.created_by,
                 stored_file=store(project, MORE),
-                mapping=Mapping("id", "text"),
+                mapping=ColumnMapping("id", "text"),
             )
 
     def test_no_run_is_started_meanwhile(self) -> None:

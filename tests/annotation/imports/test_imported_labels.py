@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from annotation.imports import job as import_job, labels as imported_labels
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats.base import GivenLabel
 from annotation.imports.labels import outside_name
 from annotation.imports.undo import start_undo, undo_objection
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.upload import start_import
 from annotation.jobs import running as jobs
 from annotation.labelling import queue
 from annotation.labelling.labels_of_record import disagreements, record_values
@@ -44,7 +45,7 @@ def bring(project: Project, tasks: list[Any], *, keep: bool = True) -> Job:
         project=project,
         user=project.created_by,
         stored_file=store(project, json.dumps(tasks), "tasks.json"),
-        mapping=Mapping(text_column="text"),
+        mapping=ColumnMapping(text_column="text"),
         keep_labels=keep,
     )
     jobs.run(job.pk)

@@ -10,8 +10,9 @@ from django.core.files.storage import default_storage
 from annotation.common.files import open_file, store_file
 from annotation.errors import ConflictError, InputError
 from annotation.imports import job as import_job, rows as import_rows
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats import registry
-from annotation.imports.upload import Mapping, preview, start_import
+from annotation.imports.upload import preview, start_import
 from annotation.jobs import running as jobs
 from annotation.models import Item, Job, Project, StoredFile
 from testbed.factories import make_image, make_project
@@ -20,7 +21,7 @@ from tests.annotation.imports.test_importers import make_zip
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 CSV = "id,text,label\na,first,cat\nb,second,dog\nc,third,cat\n"
-BY_TEXT = Mapping(id_column="id", text_column="text")
+BY_TEXT = ColumnMapping(id_column="id", text_column="text")
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +39,7 @@ def store(project: Project, content: str | bytes, name: str = "data.csv") -> Sto
     return store_file(project=project, content=io.BytesIO(raw), original_name=name, media_type="text/csv")
 
 
-def import_file(project: Project, stored: StoredFile, mapping: Mapping) -> Job:
+def import_file(project: Project, stored: StoredFile, mapping: ColumnMapping) -> Job:
     job = start_import(project=project, user=project.created_by, stored_file=stored, mapping=mapping)
     jobs.run(job.pk)
     job.refresh_from_db()
@@ -76,7 +77,7 @@ class TestPreview:
 
     def test_an_id_that_repeats_is_not_suggested_and_the_longest_column_is_the_text(self, project) -> None:
         seen = preview(stored_file=store(project, "id,x,long\n1,a,some words\n1,b,more words\n"))
-        assert seen.suggestion == Mapping(text_column="long")
+        assert seen.suggestion == ColumnMapping(text_column="long")
 
     def test_names_problems_of_the_first_rows(self, project) -> None:
         seen = preview(stored_file=store(project, "a,b\n1\n1,2\n"))
@@ -135,9 +136,9 @@ class TestStart:
     @pytest.mark.parametrize(
         ("mapping", "where"),
         [
-            (Mapping(id_column="id"), "text_column"),
-            (Mapping(text_column="txt"), "text_column"),
-            (Mapping(id_column="nr", text_column="text"), "id_column"),
+            (ColumnMapping(id_column="id"), "text_column"),
+            (ColumnMapping(text_column="txt"), "text_column"),
+            (ColumnMapping(id_column="nr", text_column="text"), "id_column"),
         ],
     )
     def test_a_mapping_that_does_not_fit_names_the_field(self, project, mapping, where) -> None:
@@ -168,7 +169,7 @@ class TestImport:
         assert project.columns == ["id", "text", "label"]
 
     def test_the_same_file_twice_adds_nothing(self, project) -> None:
-        for mapping in (BY_TEXT, Mapping(text_column="text")):
+        for mapping in (BY_TEXT, ColumnMapping(text_column="text")):
             other = make_project()
             first = import_file(other, store(other, CSV), mapping)
             again = import_file(other, store(other, CSV, "renamed.csv"), mapping)
@@ -187,7 +188,7 @@ class TestImport:
         assert project.columns == ["id", "text", "label", "note"]
 
     def test_without_an_id_column_files_do_not_get_in_each_others_way(self, project) -> None:
-        mapping = Mapping(text_column="text")
+        mapping = ColumnMapping(text_column="text")
         import_file(project, store(project, "text\none\n", "a.csv"), mapping)
         job = import_file(project, store(project, "text\ntwo\n", "b.csv"), mapping)
         assert counts(job) == result(1)
@@ -240,7 +241,7 @@ class TestImport:
         same = make_image(1)
         table = "file_name,label\nb.png,cat\n"
         archive = make_zip({"a.png": same, "b.png": make_image(2), "c/a.png": same, "metadata.csv": table})
-        job = import_file(project, store(project, archive, "x.zip"), Mapping())
+        job = import_file(project, store(project, archive, "x.zip"), ColumnMapping())
         assert counts(job) == result(3, duplicates=1)
         b, a, copy = project.items.all()
         assert (b.external_id, a.external_id, copy.external_id) == ("b.png", "a.png", "c/a.png")
@@ -249,7 +250,9 @@ class TestImport:
         assert a.image.storage_name == f"projects/{project.pk}/{a.image.sha256[:2]}/{a.image.sha256}"
         with open_file(a.image) as file:
             assert file.read() == same
-        assert counts(import_file(project, store(project, archive), Mapping())) == result(0, already_there=3)
+        assert counts(import_file(project, store(project, archive), ColumnMapping())) == result(
+            0, already_there=3
+        )
 
     def test_too_many_columns(self, project, monkeypatch) -> None:
         monkeypatch.setattr(import_rows, "MAX_COLUMNS", 3)

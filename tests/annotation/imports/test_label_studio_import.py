@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from annotation.errors import InputError
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats import label_studio
 from annotation.imports.formats.base import Problem, Record, Row
 from annotation.imports.formats.detect import detect
 from annotation.imports.formats.label_studio import LabelStudio
 from annotation.imports.formats.registry import IMPORTERS
 from annotation.imports.formats.reserved import model_output
-from annotation.imports.upload import Mapping, preview, start_import
+from annotation.imports.upload import preview, start_import
 from testbed.factories import make_project
 from tests.annotation.imports.test_importers import count_of
 from tests.annotation.imports.test_imports import storage, store
@@ -224,6 +225,6 @@ class TestProject:
         assert secret == {"label_studio", "bert-v1.label", "bert-v1.score"} == model_output(seen.columns)
         assert seen.suggestion.text_column == "text"
         for name in secret:
-            mapping = Mapping(text_column=name)
+            mapping = ColumnMapping(text_column=name)
             with pytest.raises(InputError, match="must not see that"):
                 start_import(project=project, user=project.created_by, stored_file=stored, mapping=mapping)

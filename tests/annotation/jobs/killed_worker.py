@@ -14,7 +14,8 @@ ROWS = 3000
 
 def prepare() -> None:
     from annotation.common.files import store_file
-    from annotation.imports.upload import Mapping, start_import
+    from annotation.imports.columns import ColumnMapping
+    from annotation.imports.upload import start_import
     from testbed.factories import make_project
 
     project = make_project()
@@ -22,7 +23,7 @@ def prepare() -> None:
     rows = (f"{n},{'' if n % 10 == 9 else f'text {n % 100 and n}'}" for n in range(ROWS))
     content = io.BytesIO(("id,text\n" + "\n".join(rows)).encode())
     stored = store_file(project=project, content=content, original_name="x.csv", media_type="text/csv")
-    mapping = Mapping(id_column="id", text_column="text")
+    mapping = ColumnMapping(id_column="id", text_column="text")
     job = start_import(project=project, user=project.created_by, stored_file=stored, mapping=mapping)
     print(job.pk)
 

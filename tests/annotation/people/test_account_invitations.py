@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.models import AuditEvent, Invitation, Membership, Project, User
-from annotation.people import account_invitations, members
+from annotation.people import invitations, invite_by_name, members
 from annotation.people.invitations import accept, create_invitation, revoke_invitation, state_of
 from annotation.people.own_passwords import OwnPasswordError
 from annotation.projects.life import archive_project, duplicate_project
@@ -31,7 +31,7 @@ def ben(project) -> User:
 
 
 def invite(project: Project, username: str = "ben", role: str = "annotator") -> Invitation:
-    return account_invitations.invite_person(
+    return invite_by_name.invite_person(
         project=project, actor=project.created_by, username=username, role=role
     )
 
@@ -49,10 +49,10 @@ class TestAnswers:
     def test_nobody_is_a_member_before_they_accept(self, project, ben) -> None:
         invitation = invite(project, " ben ", "reviewer")
         assert not project.memberships.filter(user=ben).exists()
-        assert list(account_invitations.invitations_to(ben)) == [invitation]
+        assert list(invitations.invitations_to(ben)) == [invitation]
         membership = accept(invitation=invitation, user=ben)
         assert (membership.user, membership.role) == (ben, "reviewer")
-        assert list(account_invitations.invitations_to(ben)) == []
+        assert list(invitations.invitations_to(ben)) == []
         with pytest.raises(ConflictError):
             accept(invitation=invitation, user=ben)
         actions = AuditEvent.objects.filter(project=project).order_by("id").values_list("action", "actor")
@@ -76,26 +76,26 @@ class TestAnswers:
         with pytest.raises(NotAllowedError, match="somebody else"):
             accept(invitation=invitation, user=make_user("mallory"))
         with pytest.raises(ConflictError):
-            account_invitations.decline(invitation=invitation, user=User.objects.get(username="mallory"))
+            invitations.decline(invitation=invitation, user=User.objects.get(username="mallory"))
         assert project.memberships.count() == 1
         assert state_of(Invitation.objects.get()) == "open"
 
     def test_who_declines_is_no_member_and_the_owner_sees_it(self, project, ben) -> None:
         invitation = invite(project)
         for _ in range(2):
-            account_invitations.decline(invitation=invitation, user=ben)
+            invitations.decline(invitation=invitation, user=ben)
         assert state_of(Invitation.objects.get()) == "declined"
         assert AuditEvent.objects.filter(action="invitation.declined", actor=ben).count() == 1
         for copy in (invitation, Invitation.objects.get()):
             with pytest.raises(ConflictError, match="declined"):
                 accept(invitation=copy, user=ben)
-        assert list(account_invitations.invitations_to(ben)) == []
+        assert list(invitations.invitations_to(ben)) == []
 
     def test_what_was_accepted_is_not_declined_any_more(self, project, ben) -> None:
         invitation = invite(project)
         accept(invitation=invitation, user=ben)
         with pytest.raises(ConflictError):
-            account_invitations.decline(invitation=invitation, user=ben)
+            invitations.decline(invitation=invitation, user=ben)
         assert project.memberships.filter(user=ben).exists()
 
     @pytest.mark.parametrize("end", ["revoke", "expire", "archive", "sender", "joined"])
@@ -111,7 +111,7 @@ class TestAnswers:
             members.remove_member(project=project, actor=add_member(project, "owner"), user=owner)
         else:
             members.add_member(project=project, actor=owner, username="ben", role="viewer")
-        assert list(account_invitations.invitations_to(ben)) == []
+        assert list(invitations.invitations_to(ben)) == []
         with pytest.raises(ConflictError):
             accept(invitation=Invitation.objects.select_related("project").get(), user=ben)
         assert project.memberships.filter(user=ben).exists() == (end == "joined")
@@ -124,7 +124,7 @@ class TestNobodyIsFlooded:
             invite(project, role="viewer")
         later(30)
         assert invite(project)
-        assert account_invitations.invitations_to(ben).count() == 1
+        assert invitations.invitations_to(ben).count() == 1
 
     @pytest.mark.parametrize(("name", "role"), [("nobody", "viewer"), ("gone", "viewer"), ("ben", "boss")])
     def test_bad_input_names_the_field(self, project, ben, name, role) -> None:
@@ -136,7 +136,7 @@ class TestNobodyIsFlooded:
             invite(project, project.created_by.username)
 
     def test_who_declined_is_left_alone_for_a_while(self, project, ben) -> None:
-        account_invitations.decline(invitation=invite(project), user=ben)
+        invitations.decline(invitation=invite(project), user=ben)
         with pytest.raises(InputError, match="has declined"):
             invite(project)
         later(31)
@@ -146,7 +146,7 @@ class TestNobodyIsFlooded:
         self, project, ben
     ) -> None:
         owner = project.created_by
-        for number in range(account_invitations.MOST_TO_ONE):
+        for number in range(invite_by_name.MOST_TO_ONE):
             other = make_project(owner) if number % 2 else project
             revoke_invitation(invitation=invite(other), actor=owner)
         for where in (project, make_project(owner)):
@@ -161,7 +161,7 @@ class TestNobodyIsFlooded:
         assert invite(project)
 
     def test_one_person_has_a_limit_of_invitations_that_wait(self, project, ben, monkeypatch) -> None:
-        monkeypatch.setattr(account_invitations, "MOST_WAITING", 2)
+        monkeypatch.setattr(invite_by_name, "MOST_WAITING", 2)
         for name in ("cy", "di"):
             make_user(name)
             invite(project, name)
@@ -173,7 +173,7 @@ class TestNobodyIsFlooded:
         people = [add_member(source, "annotator", make_user(f"person{number}")) for number in range(4)]
         make_user("cy")
         invite(project, "cy")
-        monkeypatch.setattr(account_invitations, "MOST_WAITING", 3)
+        monkeypatch.setattr(invite_by_name, "MOST_WAITING", 3)
         copy = duplicate_project(project=source, actor=source.created_by, name="Copy", with_members=True)
         assert copy.invitations.count() == 2
         assert AuditEvent.objects.get(action="project.duplicated").data["invited"] == 2
@@ -283,7 +283,7 @@ def test_of_two_answers_at_once_one_holds(second) -> None:
             if how == "accept":
                 accept(invitation=copy, user=ben)
             elif how == "decline":
-                account_invitations.decline(invitation=copy, user=ben)
+                invitations.decline(invitation=copy, user=ben)
             else:
                 revoke_invitation(invitation=copy, actor=project.created_by)
             told.append("done")

@@ -51,10 +51,12 @@ class TestMembers:
             problem(owner.post("members/", username=f"nobody{number}", role="viewer"), 400)
         refused = owner.post("members/", username=make_user("there").username, role="viewer")
         assert "Try again in" in problem(refused, 429)["detail"]
-        assert 0 < int(refused["Retry-After"]) <= 120
+        seconds = int(refused["Retry-After"])
+        assert 0 < seconds <= 120
         form = {"add-username": "there", "add-role": "viewer"}
         page = owner.client.post(f"/projects/{project.slug}/members/add/", form)
-        assert (page.status_code, page["Retry-After"]) == (429, refused["Retry-After"])
+        assert page.status_code == 429
+        assert 0 < int(page["Retry-After"]) <= seconds
         assert "Try again in" in page.content.decode()
         assert not Invitation.objects.exists()
 

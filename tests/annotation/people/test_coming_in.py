@@ -5,8 +5,8 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import Invitation, Project, User
-from annotation.people.account_invitations import invite_person
 from annotation.people.invitations import create_invitation
+from annotation.people.invite_by_name import invite_person
 from testbed.factories import PASSWORD, invited_unchosen, made_account, make_project, make_user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]

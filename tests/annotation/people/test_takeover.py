@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import AuditEvent, Project, User
-from annotation.people.account_invitations import invite_person
+from annotation.people.invite_by_name import invite_person
 from annotation.people.tokens import make_token
 from testbed.factories import PASSWORD, invited_unchosen, made_account, make_project, make_user
 

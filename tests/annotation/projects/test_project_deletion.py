@@ -14,7 +14,8 @@ from annotation import maintenance
 from annotation.common import events
 from annotation.common.files import store_file
 from annotation.errors import ConflictError, InputError, NotAllowedError
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.columns import ColumnMapping
+from annotation.imports.upload import start_import
 from annotation.jobs import running as jobs
 from annotation.jobs.context import JobLostError
 from annotation.labelling import queue
@@ -52,7 +53,7 @@ def start_an_import(project: Project, rows: int = 40) -> Job:
         original_name="more.csv",
         media_type="text/csv",
     )
-    mapping = Mapping(id_column="id", text_column="text")
+    mapping = ColumnMapping(id_column="id", text_column="text")
     return start_import(project=project, user=project.created_by, stored_file=stored, mapping=mapping)
 
 

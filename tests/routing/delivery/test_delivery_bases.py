@@ -8,8 +8,9 @@ import pytest
 
 from annotation.common.files import open_file
 from annotation.errors import InputError
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.undo import start_undo
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.upload import start_import
 from annotation.jobs import running as jobs
 from annotation.models import Job, Project
 from routing.delivery.deliver import deliver
@@ -40,7 +41,7 @@ def imported(project: Project, *tasks: dict[str, Any]) -> Job:
         project=project,
         user=project.created_by,
         stored_file=store(project, json.dumps(tasks), "tasks.json"),
-        mapping=Mapping(text_column="text"),
+        mapping=ColumnMapping(text_column="text"),
         keep_labels=True,
     )
     assert jobs.run(job.pk)

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from label_studio_sdk.label_interface import LabelInterface
 
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats.base import Row
-from annotation.imports.upload import Mapping
 from annotation.labelling import queue
 from annotation.labelling.labels_of_record import disagreements
 from annotation.models import Label
@@ -209,7 +209,7 @@ def test_columns_that_could_not_be_shown_have_plain_names_there_and_their_own_he
     given = {"id": "1", "my text": "hello", "my_text": "other", "текст": "да", "a.b": "x"}
     project = make_project(choices=["cat", "dog"])
     stored = store(project, f"{json.dumps(given)}\n", "rows.jsonl")
-    import_file(project, stored, Mapping(field_columns=tuple(shown)))
+    import_file(project, stored, ColumnMapping(field_columns=tuple(shown)))
     project.refresh_from_db()
     about = About(project.columns, label_config=config_of(project))
     files, _writer = files_written("label_studio", about, [(given, DeliveredRow("1"))])
@@ -235,7 +235,9 @@ def test_what_a_task_says_of_its_columns_loses_none(said: Any) -> None:
 def test_a_project_made_from_what_was_delivered_has_its_configuration() -> None:
     config = CONFIG.replace("$text", "$my_text")
     project = create_project(user=make_user(), name="x", label_config=config)
-    import_file(project, store(project, '{"my text": "a"}\n', "rows.jsonl"), Mapping(text_column="my text"))
+    import_file(
+        project, store(project, '{"my text": "a"}\n', "rows.jsonl"), ColumnMapping(text_column="my text")
+    )
     project.refresh_from_db()
     assert config_of(project) == config.strip()
 

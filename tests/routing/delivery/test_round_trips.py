@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from annotation.common.files import store_file
-from annotation.imports.identity import text_hash
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.columns import ColumnMapping
+from annotation.imports.rows import text_hash
+from annotation.imports.upload import start_import
 from annotation.jobs import running as jobs
 from annotation.models import Item, Job
 from routing.delivery.deliver import deliver
@@ -187,7 +188,7 @@ def imported_items(name: str, content: bytes) -> list[Item]:
         project=project,
         user=project.created_by,
         stored_file=stored,
-        mapping=Mapping(id_column="external_id", text_column="text"),
+        mapping=ColumnMapping(id_column="external_id", text_column="text"),
     )
     jobs.run(job.pk)
     job.refresh_from_db()

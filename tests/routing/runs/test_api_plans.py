@@ -68,7 +68,7 @@ def test_a_plan_is_told_without_being_stored(client, world):
         ({"loss": "jaccard"}, "loss"),
         ({"loss_params": {"x": 1}}, "loss_params"),
         ({"score": "logits"}, "score"),
-        ({"p": None}, "p"),
+        ({"p": "0"}, "p"),
         ({"p": None, "p_column": "text"}, "p_column"),
         ({"epsilon": "0.0000000001"}, "epsilon"),
         ({"target": "everything"}, "target"),
@@ -133,3 +133,38 @@ def test_parameters_that_are_nested_too_deeply_are_refused(client, world, depth)
     url = reverse("plan_outlook", args=[world.project.slug])
     fields = PLAN | {"loss_params": '{"x": ' + "[" * 900 + "]" * 900 + "}"}
     assert client.get(url, fields).status_code == 200
+
+
+def test_measuring_has_a_price_is_bought_and_foretells(client) -> None:
+    world = make_world(400, human_cost="40")
+    client.force_login(world.manager)
+    url = f"/api/v1/projects/{world.project.slug}/plan/"
+    plan = {"epsilon": "0.1", "alpha": "0.1", "m": 120}
+    before = client.post(url, plan, content_type="application/json").json()["measured"]
+    assert (before["state"], before["forecast"]) == ("not measured", None)
+    told = client.get(f"{url}measure/").json()
+    assert (told["pilot_size"], Decimal(str(told["price"])), told["sources"]) == (
+        80,
+        240,
+        ["Model 1", "Model 2"],
+    )
+    one = client.get(f"{url}measure/", {"leave_out": ["Model 1"]})
+    assert one.status_code == 400
+    refused = client.post(f"{url}measure/", {"budget": "7"}, content_type="application/json")
+    assert (refused.status_code, refused.json()["field"]) == (400, "budget")
+    bought = client.post(f"{url}measure/", {"budget": "300"}, content_type="application/json")
+    assert (bought.status_code, bought.json()["state"]) == (202, "measured")
+    foretold = client.post(url, plan, content_type="application/json").json()["measured"]["forecast"]
+    assert foretold["now"]["m"] == 120
+    assert foretold["now"]["low"] <= foretold["now"]["net_saving"] <= foretold["now"]["high"]
+    assert foretold["half"]["m"] == foretold["proposed"]["m"] // 2
+    assert client.delete(f"{url}measure/").status_code == 204
+    assert client.delete(f"{url}measure/").status_code == 409
+
+
+def test_every_drawn_item_is_asked_about_where_no_share_is_named(client, world) -> None:
+    named = {name: value for name, value in PLAN.items() if name != "p"}
+    for fields in (named, named | {"p": None}):
+        seen = post(client, world, "api_plan", **fields).json()
+        assert Decimal(str(seen["expected_labels"])) == 60
+        assert "p = 1" in seen["sentence"]

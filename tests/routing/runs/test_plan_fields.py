@@ -116,7 +116,6 @@ def test_a_cell_that_holds_no_probability_is_named(value):
     ("fields", "where", "words"),
     [
         ({"p_column": "ask"}, "p", "Leave the probability"),
-        ({"p": None}, "p", "choose the column"),
         ({"p": None, "p_column": "ask"}, "bound", "hoeffding"),
         ({"bound": "binomial"}, "bound", "hypergeometric"),
         ({"bound": "clt"}, "bound", "clt"),

@@ -12,7 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from annotation.common import workers
 from annotation.common.events import EVENTS
 from annotation.common.files import store_file
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.columns import ColumnMapping
+from annotation.imports.upload import start_import
 from annotation.jobs import running as jobs
 from annotation.labelling import queue
 from annotation.models import Label, Project, Webhook, WebhookDelivery
@@ -160,7 +161,7 @@ def test_imports_and_failures_are_told(world: World) -> None:
             project=world.project,
             user=world.manager,
             stored_file=stored,
-            mapping=Mapping(id_column="id", text_column="text"),
+            mapping=ColumnMapping(id_column="id", text_column="text"),
         )
         jobs.run(job.pk)
 

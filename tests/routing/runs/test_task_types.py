@@ -11,7 +11,8 @@ import pytest
 from annotation.common.files import store_file
 from annotation.common.value_reader import as_text
 from annotation.errors import InputError
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.columns import ColumnMapping
+from annotation.imports.upload import start_import
 from annotation.jobs import running as jobs
 from annotation.models import Job, Project
 from annotation.permissions import access_to
@@ -83,7 +84,10 @@ def imported_numbers(tmp_path: Any) -> World:
         media_type="text/csv",
     )
     job = start_import(
-        project=project, user=user, stored_file=stored, mapping=Mapping(id_column="id", text_column="text")
+        project=project,
+        user=user,
+        stored_file=stored,
+        mapping=ColumnMapping(id_column="id", text_column="text"),
     )
     jobs.run(job.pk)
     job.refresh_from_db()

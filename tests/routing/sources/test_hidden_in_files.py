@@ -7,9 +7,9 @@ import pytest
 from django.urls import reverse
 
 from annotation.errors import InputError
-from annotation.imports.answer_columns import answer_columns
+from annotation.imports.columns import ColumnMapping, answer_columns
 from annotation.imports.format_choice import SAMPLE
-from annotation.imports.upload import Mapping, preview, start_import
+from annotation.imports.upload import preview, start_import
 from annotation.jobs import running as jobs
 from annotation.models import Job, Project, StoredFile
 from testbed.factories import add_member, make_project
@@ -39,7 +39,7 @@ def project() -> Project:
     return make_project(choices=("cat", "dog"))
 
 
-def bring(project: Project, stored: StoredFile, mapping: Mapping, format_name: str = "") -> Job:
+def bring(project: Project, stored: StoredFile, mapping: ColumnMapping, format_name: str = "") -> Job:
     job = start_import(
         project=project,
         user=project.created_by,
@@ -54,7 +54,7 @@ def bring(project: Project, stored: StoredFile, mapping: Mapping, format_name: s
 
 
 def with_source(project: Project, stored: StoredFile, format_name: str = "") -> None:
-    bring(project, stored, Mapping("id", "text"), format_name)
+    bring(project, stored, ColumnMapping("id", "text"), format_name)
     recorded(project, label_column="fast", confidence_column="conf")
 
 
@@ -72,7 +72,7 @@ class TestAnswersOfASource:
         assert (answer.status_code, answer.json()["field"]) == (400, "format")
         assert "0.91" not in answer.content.decode()
         with pytest.raises(InputError, match="has the column “conf”"):
-            bring(project, stored, Mapping(text_column="text"), name)
+            bring(project, stored, ColumnMapping(text_column="text"), name)
 
     @pytest.mark.parametrize("asked", [{}, {"format": "csv"}, {"format": "csv_comma"}])
     def test_as_a_table_its_other_columns_are_shown(self, project, asked) -> None:
@@ -89,7 +89,7 @@ class TestAnswersOfASource:
     def test_one_that_was_imported_as_what_it_does_not_seem_to_be(self, project) -> None:
         odd = store(project, "id;text;fast;a,b,c,d\nx;one;cat;1,2,3,4\n", "odd.csv")
         assert preview(stored_file=odd).format == "csv_comma"
-        bring(project, odd, Mapping("id", "text"), "csv_semicolon")
+        bring(project, odd, ColumnMapping("id", "text"), "csv_semicolon")
         recorded(project, label_column="fast")
         assert looked_at(project, odd).json()["rows"][0]["fast"] is None
         assert looked_at(project, odd, format="csv_comma").status_code == 400
@@ -97,7 +97,7 @@ class TestAnswersOfASource:
     def test_what_a_source_reads_is_no_name_of_an_item_either(self, project) -> None:
         with_source(project, store(project, TABLE))
         with pytest.raises(InputError, match="reads its answers") as raised:
-            bring(project, store(project, TABLE, "more.csv"), Mapping("conf", "text"))
+            bring(project, store(project, TABLE, "more.csv"), ColumnMapping("conf", "text"))
         assert raised.value.where == "id_column"
 
     def test_the_page_says_why_and_shows_the_table(self, project, client) -> None:
@@ -115,7 +115,7 @@ class TestAnswersOfASource:
 
     def test_where_nothing_is_hidden_any_format_may_be_tried(self, project) -> None:
         stored = store(project, TABLE)
-        bring(project, stored, Mapping("id", "text"))
+        bring(project, stored, ColumnMapping("id", "text"))
         assert looked_at(project, stored, format="lines").json()["rows"][1] == {"text": TABLE.split("\n")[1]}
 
 
@@ -132,7 +132,7 @@ class TestLabelStudio:
         stored = store(project, json.dumps(rows), "rows.json")
         assert looked_at(project, stored).json()["rows"] == [{"text": "a", name: None}]
         with pytest.raises(InputError, match="of another program said"):
-            bring(project, stored, Mapping(text_column=name))
+            bring(project, stored, ColumnMapping(text_column=name))
 
 
 class TestDoccano:
@@ -142,11 +142,11 @@ class TestDoccano:
     @pytest.mark.parametrize("packed", [False, True])
     def test_labels_of_people_are_hidden_and_never_shown(self, project, packed) -> None:
         stored = store(project, *self.content(packed))
-        for mapping in (Mapping(text_column="label"), Mapping("", "", ("text", "label"))):
+        for mapping in (ColumnMapping(text_column="label"), ColumnMapping("", "", ("text", "label"))):
             with pytest.raises(InputError, match="of another program said"):
                 bring(project, stored, mapping)
         assert looked_at(project, stored).json()["rows"][0]["label"] is None
-        bring(project, stored, Mapping(text_column="text"))
+        bring(project, stored, ColumnMapping(text_column="text"))
         assert answer_columns(project) == {"label"}
         for role in ("reviewer", "manager"):
             found = Api(project, add_member(project, role)).get("items/", columns="true").json()
@@ -154,21 +154,21 @@ class TestDoccano:
         assert project.items.first().typed == {"id": 0, "label": ["cat"]}
 
     def test_the_name_stays_hidden_in_files_of_any_format(self, project) -> None:
-        job = bring(project, store(project, *self.content(True)), Mapping(text_column="text"))
+        job = bring(project, store(project, *self.content(True)), ColumnMapping(text_column="text"))
         table = store(project, "text,label\nx,cat\n", "t.csv")
         with pytest.raises(InputError, match="of another program said"):
-            bring(project, table, Mapping(text_column="label"))
+            bring(project, table, ColumnMapping(text_column="label"))
         assert looked_at(project, table, format="lines").status_code == 400
         undo(job)
         assert not answer_columns(project)
-        assert bring(project, table, Mapping(text_column="label")).state == "done"
+        assert bring(project, table, ColumnMapping(text_column="label")).state == "done"
 
     def test_as_json_lines_it_is_read_as_what_it_is(self, project) -> None:
         """So that lines may be sent to the API that look like those of doccano."""
         stored = store(project, DOCCANO, "lines.jsonl")
-        job = bring(project, stored, Mapping("id", "text"), "jsonl")
+        job = bring(project, stored, ColumnMapping("id", "text"), "jsonl")
         assert (job.params["format"], job.result["answers"]) == ("doccano", ["label"])
-        assert import_file(project, stored, Mapping("id", "text")).result["already_there"] == 3
+        assert import_file(project, stored, ColumnMapping("id", "text")).result["already_there"] == 3
 
 
 @pytest.mark.parametrize("as_list", [False, True])
@@ -185,5 +185,5 @@ def test_a_name_that_only_a_late_row_has_counts_too(project, as_list) -> None:
     late = file([*rows, {"id": "last", "text": "late", "conf": "0.1"}], "late.json")
     assert looked_at(project, late, format="lines").status_code == 400
     with pytest.raises(InputError, match="has the column “conf”"):
-        bring(project, late, Mapping(text_column="text"), "lines")
+        bring(project, late, ColumnMapping(text_column="text"), "lines")
     assert looked_at(project, late).status_code == 200

@@ -8,7 +8,8 @@ import pytest
 
 from annotation.common.files import store_file
 from annotation.errors import InputError
-from annotation.imports.upload import Mapping, preview, start_import
+from annotation.imports.columns import ColumnMapping
+from annotation.imports.upload import preview, start_import
 from annotation.jobs import running as jobs
 from annotation.models import AuditEvent, Item, Job, StoredFile
 from routing.models import SentAnswer
@@ -309,7 +310,7 @@ def test_answers_are_shown_to_nobody_whatever_else_their_bytes_came_as(source, f
             project=source.project,
             user=source.project.created_by,
             stored_file=file,
-            mapping=Mapping("external_id", "label"),
+            mapping=ColumnMapping("external_id", "label"),
         )
     job = send_answers(source=source, user=source.project.created_by, stored_file=file)
     assert jobs.run(job.pk)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from annotation.errors import InputError
-from annotation.imports.shown_columns import shown_columns
-from annotation.imports.upload import Mapping, preview
+from annotation.imports.columns import ColumnMapping, shown_columns
+from annotation.imports.upload import preview
 from annotation.models import Project
 from routing.models import Source
 from routing.sources.manage import save_source
@@ -35,9 +35,9 @@ def recorded(project: Project, **params: Any) -> Source:
 @pytest.mark.parametrize(
     ("mapping", "params", "where"),
     [
-        (Mapping("id", "guess"), {"label_column": "guess"}, "label_column"),
+        (ColumnMapping("id", "guess"), {"label_column": "guess"}, "label_column"),
         (
-            Mapping("id", field_columns=("question", "sure")),
+            ColumnMapping("id", field_columns=("question", "sure")),
             {"label_column": "guess", "confidence_column": "sure"},
             "confidence_column",
         ),
@@ -53,20 +53,20 @@ def test_a_source_cannot_read_what_people_see(mapping, params, where) -> None:
     assert raised.value.where == where
     assert not project.sources.exists()
     undo(job)
-    import_file(project, store(project, ROWS), Mapping("id", "question"))
+    import_file(project, store(project, ROWS), ColumnMapping("id", "question"))
     project.refresh_from_db()
     assert recorded(project, **params).pk
 
 
 def test_people_cannot_see_what_a_source_reads() -> None:
     project = make_project()
-    import_file(project, store(project, ROWS), Mapping("id", "question"))
+    import_file(project, store(project, ROWS), ColumnMapping("id", "question"))
     project.refresh_from_db()
     recorded(project, label_column="guess", confidence_column="sure")
     more = store(project, ROWS + "c,five,six,cat,0.1\n", "more.csv")
     for columns in (("guess",), ("question", "sure")):
         with pytest.raises(InputError, match="A source of this project reads its answers"):
-            import_file(project, more, Mapping.showing(columns, id_column="id"))
+            import_file(project, more, ColumnMapping.showing(columns, id_column="id"))
 
 
 def test_nor_after_the_analysis_when_answers_may_be_looked_at() -> None:
@@ -75,4 +75,4 @@ def test_nor_after_the_analysis_when_answers_may_be_looked_at() -> None:
     stored = store(world.project, "id,text,model1\nx,new,cat\n")
     assert preview(stored_file=stored).details[2].model_output
     with pytest.raises(InputError, match="reads its answers from the column “model1”"):
-        import_file(world.project, stored, Mapping("id", "model1"))
+        import_file(world.project, stored, ColumnMapping("id", "model1"))

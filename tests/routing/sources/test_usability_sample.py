@@ -150,7 +150,7 @@ class TestAccepting:
         depths = []
         monkeypatch.setattr(
             start,
-            "look_at",
+            "usability_of_sources",
             lambda *a, **k: depths.append(len(connection.savepoint_ids)) or usability_of_sources(*a, **k),
         )
         outside = len(connection.savepoint_ids)

@@ -20,7 +20,7 @@ from annotation.imports.limits import (
     MAX_NAME_CHARACTERS,
     REQUEST_SECONDS,
     ROW,
-    BudgetError,
+    ImportLimitError,
     most_stored,
 )
 
@@ -44,21 +44,21 @@ class Deadline(NamedTuple):
         return cls(end_of_look(), _request_seconds())
 
     def check(self, where: str) -> None:
-        """Raises BudgetError where it has passed."""
+        """Raises ImportLimitError where it has passed."""
         if time.monotonic() > self.until:
             raise self.error(where)
 
-    def error(self, where: str) -> BudgetError:
+    def error(self, where: str) -> ImportLimitError:
         words = _(
             "Reading the file takes more than %(most)d seconds. Split it, or save it in a simpler format."
         )
-        return BudgetError(words % {"most": self.seconds}, where=where)
+        return ImportLimitError(words % {"most": self.seconds}, where=where)
 
 
 class InTime(io.BufferedReader):
-    """A file that gives nothing more once its deadline has passed, but raises BudgetError, whoever reads from
-    it: what is compressed in it is unpacked from what it gives. It does not close the file, which is the
-    caller's.
+    """A file that gives nothing more once its deadline has passed, but raises ImportLimitError, whoever reads
+    from it: what is compressed in it is unpacked from what it gives. It does not close the file, which is
+    the caller's.
     """
 
     def __init__(self, file: IO[bytes], deadline: Deadline, where: str) -> None:
@@ -126,18 +126,19 @@ def in_time_of(archive: IO[bytes], copy: IO[bytes]) -> IO[bytes]:
 
 
 def check_time(file: Any) -> None:
-    """For a loop that goes on without a row and without reading. Raises BudgetError, if the file has a
+    """For a loop that goes on without a row and without reading. Raises ImportLimitError, if the file has a
     deadline and it has passed.
     """
     if isinstance(file, InTime):
         file.check()
 
 
-class Budget:
-    """Of one file of `uploaded` bytes. `spent` is what earlier attempts of an import have stored of it, and
-    grows with each row: characters, those of names of columns included, and some for each row and cell.
+class Allowance:
+    """What may still come of one file of `uploaded` bytes. `spent` is what earlier attempts of an import have
+    stored of it, and grows with each row: characters, those of names of columns included, and some for each
+    row and cell.
 
-    Raises BudgetError, with the row, where a limit is passed.
+    Raises ImportLimitError, with the row, where a limit is passed.
     """
 
     def __init__(self, uploaded: int, *, spent: int = 0, deadline: Deadline | None = None) -> None:
@@ -185,7 +186,7 @@ class Budget:
             place = where if isinstance(where, str) else _("row %(number)s") % {"number": f"{where:,}"}
             raise self._too_much(place) if self.spent > self._most else self.deadline.error(place)
 
-    def _too_much(self, where: str) -> BudgetError:
+    def _too_much(self, where: str) -> ImportLimitError:
         words = _(
             "Up to here the file of %(size)s bytes makes more than %(most)s characters in the database, with "
             "the names of columns in each row. That is the most for its size: it repeats itself as no data "
@@ -193,7 +194,7 @@ class Budget:
             "HYPAC_MAX_INPUT_RATIO or HYPAC_MAX_IMPORT_CHARACTERS."
         )
         values = {"size": f"{self._uploaded:,}", "most": f"{self._most:,}"}
-        return BudgetError(words % values, where=where)
+        return ImportLimitError(words % values, where=where)
 
 
 _end: ContextVar[float | None] = ContextVar("end of the look under way", default=None)

@@ -1,6 +1,6 @@
 """A sender of webhooks to be killed. `prepare URL` stores a message, `send WEBHOOK` sends what is due.
 
-Run as `python -m tests.annotation.outside.killed_sender ...` on a migrated database.
+Run as `python -m tests.annotation.outside.webhooks.killed_sender ...` on a migrated database.
 """
 
 import sys

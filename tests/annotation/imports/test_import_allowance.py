@@ -17,14 +17,15 @@ import pytest
 
 from annotation.errors import InputError
 from annotation.imports import job as import_job, limits
-from annotation.imports.budget import Budget, Deadline
+from annotation.imports.allowance import Allowance, Deadline
 from annotation.imports.check import check_import
+from annotation.imports.columns import ColumnMapping
 from annotation.imports.format_choice import format_for
 from annotation.imports.formats import detect, registry
 from annotation.imports.formats.base import Problem, Row
-from annotation.imports.limits import BudgetError
+from annotation.imports.limits import ImportLimitError
 from annotation.imports.undo import undo_objection
-from annotation.imports.upload import Mapping, preview, start_import
+from annotation.imports.upload import preview, start_import
 from annotation.jobs import running as jobs
 from annotation.models import Item, Job, Project
 from testbed.factories import make_project
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.costly
 
 __all__ = ["storage"]
 
-TEXT = Mapping(text_column="text")
+TEXT = ColumnMapping(text_column="text")
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ class TestSmallFilesThatBecomeLarge:
 
     def test_the_page_before_an_import_says_so(self, project) -> None:
         stored = store(project, parquet_bomb("x" * 70_000, 5_000), "x.parquet")
-        with pytest.raises(BudgetError, match="HYPAC_MAX_INPUT_RATIO") as raised:
+        with pytest.raises(ImportLimitError, match="HYPAC_MAX_INPUT_RATIO") as raised:
             check_import(stored_file=stored, mapping=TEXT, format_name="parquet")
         assert raised.value.where.startswith("row ")
 
@@ -178,12 +179,12 @@ class TestArchivesInArchives:
         with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("data.parquet", monkey)
         assert len(out.getvalue()) < len(monkey) / 4
-        with pytest.raises(BudgetError, match="unpacks to"):
+        with pytest.raises(ImportLimitError, match="unpacks to"):
             self.read("x.zip", out.getvalue())
 
     def test_text_unpacks_to_no_more_than_the_server_allows_at_all(self, settings) -> None:
         settings.HYPAC_MAX_UNPACKED_BYTES = 100_000
-        with pytest.raises(BudgetError, match="HYPAC_MAX_UNPACKED_BYTES"):
+        with pytest.raises(ImportLimitError, match="HYPAC_MAX_UNPACKED_BYTES"):
             self.read("x.csv.gz", gzip.compress(b"text\n" + b"words\n" * 20_000))
 
 
@@ -211,7 +212,7 @@ class TestParquetPages:
             said = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0).total_byte_size
             lying = self.forged(content, said)
             assert pq.ParquetFile(io.BytesIO(lying)).metadata.row_group(0).total_byte_size == 1
-            with pytest.raises(BudgetError, match="unpacks to"):
+            with pytest.raises(ImportLimitError, match="unpacks to"):
                 registry_read("parquet", lying)
 
     def test_texts_that_share_their_beginnings_come_a_few_at_a_time(self, monkeypatch) -> None:
@@ -239,7 +240,7 @@ class TestParquetPages:
 
 class TestShapes:
     def passed(self, name: str, content: bytes) -> list[Any]:
-        return list(Budget(len(content)).passed(registry.get(name).records(io.BytesIO(content), "x")))
+        return list(Allowance(len(content)).passed(registry.get(name).records(io.BytesIO(content), "x")))
 
     def test_a_header_of_a_million_columns_is_refused(self) -> None:
         content = (",".join(f"c{n}" for n in range(1_000_000)) + "\n").encode()
@@ -271,11 +272,11 @@ class TestShapes:
 
     def test_reading_that_takes_too_long_ends(self) -> None:
         endless = (Row(f"row {n}", str(n), {"a": "x"}) for n in iter(int, 1))
-        budget = Budget(10**9, deadline=Deadline(0, 0))
-        with pytest.raises(BudgetError, match="more than 0 seconds") as raised:
+        budget = Allowance(10**9, deadline=Deadline(0, 0))
+        with pytest.raises(ImportLimitError, match="more than 0 seconds") as raised:
             list(budget.passed(endless))
         assert raised.value.where == "row 0"
-        with pytest.raises(BudgetError, match="seconds"):
+        with pytest.raises(ImportLimitError, match="seconds"):
             budget.counted((1, 0) for _ in iter(int, 1))
 
     @pytest.mark.django_db
@@ -284,21 +285,21 @@ class TestShapes:
         lines = "".join(json.dumps({f"{n}.{m}": "x" for m in range(40)}) + "\n" for n in range(50))
         stored = store(project, lines, "x.jsonl")
         assert len(preview(stored_file=stored).columns) == limits.MAX_COLUMNS
-        with pytest.raises(BudgetError, match="different columns"):
+        with pytest.raises(ImportLimitError, match="different columns"):
             format_for(stored, "lines")
 
 
 @pytest.mark.django_db
 def test_all_looks_at_a_file_that_one_answer_takes_have_one_budget_of_time(project, monkeypatch) -> None:
     """Each alone would be done in time."""
-    import_file(project, store(project, "text\na\n"), Mapping("", "text"))
+    import_file(project, store(project, "text\na\n"), ColumnMapping("", "text"))
     stored = store(project, "text\n" + "b\n" * 40, "other.csv")
     clock = count()
-    monkeypatch.setattr("annotation.imports.budget.time", SimpleNamespace(monotonic=lambda: next(clock)))
-    mapping = Mapping("", "text")
+    monkeypatch.setattr("annotation.imports.allowance.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    mapping = ColumnMapping("", "text")
     preview(stored_file=stored)
     check_import(stored_file=stored, mapping=mapping, format_name="csv")
-    with pytest.raises(BudgetError, match="more than 60 seconds"):
+    with pytest.raises(ImportLimitError, match="more than 60 seconds"):
         start_import(project=project, user=project.created_by, stored_file=stored, mapping=mapping)
 
 

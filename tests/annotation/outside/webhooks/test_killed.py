@@ -15,7 +15,7 @@ pytestmark = pytest.mark.costly
 def test_a_message_whose_worker_was_killed_is_sent_again(tmp_path: Path) -> None:
     with Receiver() as receiver:
         here = Installation(tmp_path, HYPAC_PRIVATE_HOSTS=f"127.0.0.1:{receiver.port}")
-        module = ("-m", "tests.annotation.outside.killed_sender")
+        module = ("-m", "tests.annotation.outside.webhooks.killed_sender")
         webhook, secret = here.finish(*module, "prepare", receiver.url).split()
         killed: list[int] = []
         receiver.script(lambda: killed.append(sender.pid) or sender.kill() or sender.wait(300))

@@ -1,25 +1,23 @@
-"""Invitations of people who have an account: nobody becomes a member of anything without wanting it.
+"""Inviting people who have an account: nobody becomes a member of anything without wanting it.
 
-They find them on their list of projects and decline here, or accept by `invitations.accept`. Whoever invites
-sees what became of it, and cannot flood anybody.
+They find it on their list of projects, and accept or decline it (`annotation.people.invitations`). Whoever
+invites sees what became of it, and cannot flood anybody.
 """
 
 from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Count, F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import attempts, audit
-from annotation.errors import ConflictError, InputError
+from annotation.errors import InputError
 from annotation.models import Invitation, Membership, Project, User
-from annotation.models.projects import LONG_COLUMNS
-from annotation.people.invitations import objection, of_projects
+from annotation.people.invitations import UNANSWERED
 from annotation.people.members import account_named, check_role, is_member_already
 from annotation.people.own_passwords import answers_for_themselves
-from annotation.permissions import ROLES_BY_ACTION
 
 HOLDS = timedelta(days=30)
 # After somebody declined, their project does not ask them by name for so long.
@@ -30,8 +28,6 @@ MOST_TO_ONE = 5
 MOST_WAITING = 1000
 # Names that nobody has, by one person: whoever tries more looks for accounts.
 UNKNOWN_NAMES = "30/hour"
-
-_UNANSWERED = Q(user__isnull=False, uses=0, revoked_at__isnull=True, declined_at__isnull=True)
 
 
 def invite_person(*, project: Project, actor: User, username: str, role: str) -> Invitation:
@@ -94,45 +90,6 @@ def invite_members(*, project: Project, actor: User, members: Iterable[Membershi
     return len(_store(invitations))
 
 
-def invitations_to(user: User) -> QuerySet[Invitation]:
-    """Those that the person can accept now, the newest first."""
-    may_invite = Membership.objects.filter(
-        project=OuterRef("project"),
-        user=OuterRef("created_by"),
-        user__is_active=True,
-        is_active=True,
-        role__in=ROLES_BY_ACTION["members.edit"],
-    )
-    open_ones = of_projects().filter(
-        _UNANSWERED,
-        Exists(may_invite),
-        user=user,
-        expires_at__gt=timezone.now(),
-        project__archived_at__isnull=True,
-    )
-    member = Membership.objects.filter(project=OuterRef("project"), user=user)
-    listed = open_ones.exclude(Exists(member)).defer(*(f"project__{name}" for name in LONG_COLUMNS))
-    return listed.order_by("-id")
-
-
-def decline(*, invitation: Invitation, user: User) -> None:
-    """Say no; whoever invites is told so. Twice has one effect. Raises ConflictError where it is over."""
-    with transaction.atomic():
-        waiting = Invitation.objects.filter(_UNANSWERED, pk=invitation.pk, user=user)
-        if waiting.update(declined_at=timezone.now()):
-            audit.record(
-                project=invitation.project,
-                actor=user,
-                action="invitation.declined",
-                target=f"invitation:{invitation.pk}",
-                data={"role": invitation.role, "user": user.pk},
-            )
-            return
-    invitation.refresh_from_db()
-    if invitation.declined_at is None:
-        raise ConflictError(objection(invitation, user))
-
-
 def _found(actor: User, username: str) -> User:
     limits = [attempts.Limit(f"names:{actor.pk}", UNKNOWN_NAMES)]
     attempts.take(limits)
@@ -166,7 +123,7 @@ def _store(invitations: list[Invitation]) -> list[Invitation]:
 
 def _close_expired(project: Project, person: User) -> None:
     """One that nobody can accept any more is not in the way of another one."""
-    ended = Invitation.objects.filter(_UNANSWERED, project=project, user=person)
+    ended = Invitation.objects.filter(UNANSWERED, project=project, user=person)
     ended.filter(expires_at__lte=timezone.now()).update(revoked_at=F("expires_at"))
 
 
@@ -191,7 +148,7 @@ def _too_many(project: Project, actor: User, person: User) -> str:
 
 def _waiting(actor: User) -> int:
     """How many invitations by name of the actor's nobody has answered yet."""
-    return Invitation.objects.filter(_UNANSWERED, created_by=actor, expires_at__gt=timezone.now()).count()
+    return Invitation.objects.filter(UNANSWERED, created_by=actor, expires_at__gt=timezone.now()).count()
 
 
 def _of_late(actor: User) -> QuerySet[Invitation]:

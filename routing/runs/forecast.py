@@ -1,0 +1,171 @@
+"""What the measured pilot foretells of a plan: savings, a better m, and models that do not pay."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import numpy as np
+from django.core.cache import cache
+from django.utils.translation import gettext as _
+
+from annotation.common.value_reader import as_text, reader_of
+from routing.core.arrays import Floats
+from routing.core.forecast import (
+    Forecast,
+    Needless,
+    Proposal,
+    forecast,
+    paths_of,
+    propose,
+    suspected,
+    worth_leaving_out,
+)
+from routing.core.losses import LossUnavailableError
+from routing.core.pilot import PilotData
+from routing.core.plan import Plan
+from routing.core.scores import make_score
+from routing.models import MeasuredSource, Measurement, Prediction, Source
+from routing.runs.plan import Outlook
+from routing.runs.score import ChosenScore
+from routing.sources.backend_for import backend_for
+from routing.sources.backends.base import digest
+from routing.sources.score_fields import fields_of
+
+REMEMBERED_SECONDS = 3600
+NOTICEABLE = 0.005
+"""A difference in expected saving below which a plan stays as it is."""
+SMALLEST = Decimal(1).scaleb(-10)
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """What a measured plan will probably come to; money is in the project's currency.
+
+    Attributes
+    ----------
+    now : routing.core.forecast.Forecast
+        As the plan is.
+    proposal : routing.core.forecast.Proposal or None
+        The m that is expected to save most; None where no m can certify anything.
+    needless : routing.core.forecast.Needless or None
+        A model without which more would be saved, with its name in `leave_out`.
+    """
+
+    now: Forecast
+    proposal: Proposal | None
+    needless: Needless | None
+    leave_out: str = ""
+
+    @property
+    def rows(self) -> list[Forecast]:
+        """Half of the m that is proposed, that m, and twice it, as far as they can certify anything."""
+        if self.proposal is None:
+            return []
+        found = (self.proposal.half, self.proposal.best, self.proposal.twice)
+        return [one for one in found if one is not None]
+
+    @property
+    def pays(self) -> bool:
+        """Whether any m is expected to save money."""
+        return self.proposal is not None and self.proposal.best.net_saving > 0
+
+    @property
+    def better_m(self) -> int | None:
+        """The m that is proposed, where it is expected to save noticeably more than the plan's."""
+        if self.proposal is None or self.proposal.best.net_saving < self.now.net_saving + NOTICEABLE:
+            return None
+        return self.proposal.best.m
+
+    @property
+    def needless_in_words(self) -> str:
+        """That a model does not pay, in a sentence; "" where each of them does."""
+        if self.needless is None:
+            return ""
+        return _(
+            "%(model)s does not pay: without it the run is expected to save %(without)s %% of what people "
+            "alone would cost, with it %(now)s %%."
+        ) % {
+            "model": self.leave_out,
+            "without": f"{100 * self.needless.without:.0f}",
+            "now": f"{100 * self.needless.now:.0f}",
+        }
+
+
+def foretell(seen: Outlook) -> Foretold | None:
+    """What the measurement foretells of the plan; None where nothing was measured that still fits, or the
+    losses cannot be computed now.
+
+    It is remembered for a while: a form asks at each change of a field.
+    """
+    measurement = seen.measured.usable
+    if measurement is None:
+        return None
+    key = f"foretold:{measurement.pk}:" + digest(
+        plan=repr(seen.plan), sources=[source.pk for source in seen.sources], score=seen.score.key
+    )
+    if (found := cache.get(key)) is None:
+        try:
+            found = _foretell(seen.plan, measurement, seen.sources, seen.score)
+        except LossUnavailableError:
+            return None
+        cache.set(key, found, REMEMBERED_SECONDS)
+    return found
+
+
+def _foretell(
+    plan: Plan, measurement: Measurement, sources: Sequence[Source], score: ChosenScore
+) -> Foretold:
+    asked = list(measurement.sources.select_related("source").order_by("position"))
+    whole, scores, paid = _pilot(measurement, asked, {sources[0].pk: score})
+    wrong = suspected(whole, plan.loss_function())
+    places = [place for place, one in enumerate(asked) if one.source in sources]
+    own, costs = scores[:, places], paid[:, places]
+    unusable = np.isnan(own[:, 0])
+    answers = whole.answers[:, places].copy()
+    answers[unusable, 0] = None
+    errors = wrong[:, places].copy()
+    errors[unusable, 0] = 0.0
+    pilot = PilotData(np.where(unusable, 1.0, own[:, 0]), whole.v, answers, own, costs)
+    plan = replace(plan, costs=_measured_costs(plan, costs))
+    paths = paths_of(plan, pilot, errors)
+    needless = worth_leaving_out(plan, pilot, errors)
+    return Foretold(
+        now=forecast(plan, paths),
+        proposal=propose(plan, paths),
+        needless=needless,
+        leave_out=sources[needless.place].name if needless else "",
+    )
+
+
+def _measured_costs(plan: Plan, costs: Floats) -> tuple[Decimal, ...]:
+    """What the models' answers cost on average, and people as in the plan."""
+    means = [Decimal(repr(float(mean))).quantize(SMALLEST) for mean in np.nanmean(costs, axis=0)]
+    return (*means, plan.costs[-1])
+
+
+def _pilot(
+    measurement: Measurement, asked: Sequence[MeasuredSource], scores: dict[int, ChosenScore]
+) -> tuple[PilotData, Floats, Floats]:
+    """What all sources answered, in the order of `asked`, their own scores and costs (g, K), NaN for none.
+
+    `scores` are those of sources that are not routed by the score of their backend.
+    """
+    items = list(measurement.items.order_by("order").values_list("item", flat=True))
+    rows = {item: row for row, item in enumerate(items)}
+    reader = reader_of(measurement.project)
+    answers: list[list[str | None]] = [[None] * len(asked) for _item in items]
+    own, costs = np.full((len(items), len(asked)), np.nan), np.full((len(items), len(asked)), np.nan)
+    for column, one in enumerate(asked):
+        chosen = scores.get(one.source_id) or ChosenScore(backend_for(one.source).default_score)
+        compute = make_score(chosen.name, chosen.params)
+        found = Prediction.objects.filter(item__in=items, source=one.source_id, fingerprint=one.fingerprint)
+        for answer in found:
+            row = rows[answer.item_id]
+            costs[row, column] = answer.cost
+            if answer.value is not None:
+                answers[row][column] = as_text(answer.value)
+                judged = compute(fields_of(answer, reader))
+                if not judged.reason:
+                    own[row, column] = judged.u
+    u = np.nan_to_num(own[:, 0], nan=1.0)
+    return PilotData.of(u=u, v=[0] * len(items), answers=answers, own_scores=own), own, costs

@@ -1,0 +1,135 @@
+"""What a pilot foretells of a plan: savings, the m that is best, and what it cannot see."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from routing.core.forecast import forecast, paths_of, propose, suspected, worth_leaving_out
+from routing.core.outlook import outlook
+from routing.core.pilot import PilotData
+from testbed.draws import Draw
+from testbed.known_truth import SETTINGS
+
+POWER = SETTINGS["power"]
+
+
+def piloted(setting, rng, **changes):
+    plan = setting.plan("dataset", p="1", **changes)
+    world = setting.draw(rng)
+    items = rng.permutation(setting.size)[: plan.pilot]
+    pilot = world.pilot(items)
+    own = np.full(pilot.answers.shape, np.nan)
+    own[:, 0] = pilot.u
+    pilot = replace(pilot, own_scores=own)
+    return plan, pilot, paths_of(plan, pilot, suspected(pilot, plan.loss_function()))
+
+
+def paths_without_pilot(setting):
+    plan = setting.plan("population", p="1", epsilon="0.000001")
+    pilot = PilotData.of(u=[0.1, 0.2], v=[0, 0], answers=[["a", "a"], ["a", "b"]])
+    return plan, paths_of(plan, pilot, suspected(pilot, plan.loss_function()))
+
+
+@pytest.fixture(scope="module")
+def power():
+    return piloted(POWER, np.random.default_rng(3))
+
+
+def test_it_foretells_what_runs_come_to_save() -> None:
+    rng = np.random.default_rng(11)
+    foretold, real = [], []
+    for _ in range(12):
+        plan, _pilot, paths = piloted(replace(POWER, m=400), rng)
+        seen = forecast(plan, paths)
+        assert seen.low <= seen.net_saving <= seen.high
+        foretold.append((seen.low, seen.high))
+        draw = Draw(replace(POWER, m=400, p="1"), rng)
+        chosen = draw.certify("dataset", "fixed_sequence", "hypergeometric")
+        real.append(draw.saving("dataset", "fixed_sequence", chosen.policy.thresholds))
+    low, high = np.mean(foretold, axis=0)
+    assert low < np.mean(real) < high
+
+
+def test_the_m_that_is_proposed_saves_more_than_half_and_twice_as_many(power) -> None:
+    plan, _pilot, paths = power
+    found = propose(plan, paths)
+    assert found is not None
+    assert found.half is not None
+    assert found.twice is not None
+    assert (found.half.m, found.twice.m) == (found.best.m // 2, 2 * found.best.m)
+    assert found.best.net_saving + 0.0026 > max(found.half.net_saving, found.twice.net_saving)
+    assert 150 < found.best.m < 600
+
+
+def test_more_labels_than_are_worth_it_cost_what_they_cost(power) -> None:
+    plan, _pilot, paths = power
+    few, many = (forecast(replace(plan, m=m), paths) for m in (400, 2_000))
+    assert many.net_saving < few.net_saving
+    assert (few.labels, many.labels) == (400, 2_000)
+    assert many.people > 2_000
+
+
+def test_an_m_that_can_certify_nothing_is_foretold_to_send_all_to_people(power) -> None:
+    plan, _pilot, paths = power
+    small = replace(plan, m=20)
+    assert not outlook(small).certifiable
+    seen = forecast(small, paths)
+    assert seen.certified == 0
+    assert seen.people == plan.pool_size
+    assert seen.net_saving < 0
+
+
+def test_where_no_m_certifies_nothing_is_proposed() -> None:
+    plan, paths = paths_without_pilot(replace(POWER, size=200, m=40))
+    assert propose(plan, paths) is None
+
+
+def test_half_as_many_drawn_and_all_asked_is_the_same_as_p_one_half(power) -> None:
+    plan, _pilot, paths = power
+    all_asked, half_asked = replace(plan, m=400), replace(plan, m=800, p="0.5")
+    assert forecast(all_asked, paths).net_saving == forecast(half_asked, paths).net_saving
+
+
+def test_a_disagreement_is_split_by_how_sure_the_models_are() -> None:
+    loss = POWER.plan("dataset").loss_function()
+    pilot = PilotData.of(
+        u=[0.3, 0.3, 0.0, 0.5],
+        v=[0, 0, 0, 0],
+        answers=[["a", "b"], ["a", "a"], ["a", "b"], [None, "b"]],
+        own_scores=[[0.3, 0.1], [0.3, 0.1], [0.0, 0.0], [0.5, 0.1]],
+    )
+    wrong = suspected(pilot, loss)
+    assert wrong[:, 0] == pytest.approx([0.75, 0.0, 0.5, 0.0])
+    assert wrong[:3, 1] == pytest.approx([0.25, 0.0, 0.5])
+    unscored = replace(pilot, own_scores=np.array([[0.3, np.nan]] * 4))
+    assert suspected(unscored, loss)[0] == pytest.approx([1.0, 0.5])
+
+
+def test_one_model_alone_is_foretold_by_what_the_other_said(power) -> None:
+    plan, pilot, both = power
+    wrong = suspected(pilot, plan.loss_function())
+    own = pilot.own_scores
+    alone = replace(plan, costs=plan.costs[1:], pilot_size=0)
+    last = PilotData(pilot.u, pilot.v, pilot.answers[:, 1:], own[:, 1:] if own is not None else None)
+    (path,) = paths_of(alone, last, wrong[:, 1:])
+    assert path.people[-1] == 0
+    assert path.wrong[-1] == pytest.approx(wrong[:, 1].mean() * (1 + 0.25 / 3), rel=0.1)
+    assert forecast(alone, [path]).net_saving < forecast(plan, both).net_saving
+
+
+def test_a_model_that_costs_more_than_it_saves_is_left_out(power) -> None:
+    plan, pilot, _paths = power
+    wrong = suspected(pilot, plan.loss_function())
+    assert worth_leaving_out(plan, pilot, wrong) is None
+    dear = replace(plan, costs=(plan.costs[0], plan.costs[-1] * 9 / 10, plan.costs[-1]))
+    found = worth_leaving_out(dear, pilot, wrong)
+    assert found is None or found.place == 1
+    useless = replace(
+        pilot, u=np.full(len(pilot.u), 0.5), own_scores=np.column_stack([pilot.u * 0 + 0.5, pilot.u])
+    )
+    charged = replace(plan, costs=(plan.costs[-1] * 6 / 100, *plan.costs[1:]))
+    found = worth_leaving_out(charged, useless, np.column_stack([np.full(len(pilot.u), 0.6), wrong[:, 1]]))
+    assert found is not None
+    assert found.place == 0
+    assert found.without > found.now + 0.01
