@@ -10,19 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import scipy  # whose parts are read when they are used
 
 from routing.core import outlook as core_outlook
-from routing.core.arrays import Floats
+from routing.core.arrays import Floats, Ints
 from routing.core.chain import Chain, build_chains, cut_slices, number_of_chains
+from routing.core.every_score.build import build_score_chains
+from routing.core.every_score.items import ScoredItems
 from routing.core.keys import V_MAX
 from routing.core.losses import Loss
 from routing.core.pilot import PilotData
 from routing.core.pilot_losses import disagreement, isotonic
 from routing.core.plan import Plan
-from routing.core.rules import split_fixed_sequence
+from routing.core.rules import every_score, split_fixed_sequence
 
 SHARED = 0.25
 """Part of a model's mean error that is added, times the squared rank: errors that models share."""
@@ -52,11 +55,17 @@ class Path:
         Cost of later models per item that is not asked about, in the currency of the plan.
     people : (J,)
         Share of the items that go to people.
+    share : Fraction
+        Of alpha, at which its tests are made.
+    asking_cost : (J,), optional
+        Cost of later models per item that people are asked about; by default each of them answers it.
     """
 
     wrong: Floats
     model_cost: Floats
     people: Floats
+    share: Fraction = Fraction(1)
+    asking_cost: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -139,16 +148,7 @@ def along_first_score(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[Path
 
     The pool is taken to look like the pilot: its scores stand for those of all items.
     """
-    shape = replace(
-        plan,
-        rule="fixed_sequence" if plan.rule == split_fixed_sequence.RULE.name else plan.rule,
-        target="dataset",
-        pool_size=len(pilot.u) * max(1, min(plan.pool_size, LIKE) // len(pilot.u)),
-        data_set_size=None,
-    )
-    copies = shape.pool_size // len(pilot.u)
-    u = np.repeat(pilot.u, copies)
-    v = np.tile(np.arange(copies, dtype=np.int64) * (V_MAX // copies), len(pilot.u))
+    shape, u, v = _like(plan, pilot)
     slices = cut_slices(shape, u=u, v=v)
     rho = slices.ranks(pilot.u)
     final = _final(pilot, wrong)
@@ -158,7 +158,23 @@ def along_first_score(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[Path
     edges = np.concatenate([[0], np.cumsum(slices.sizes)])
     sums = [np.concatenate([[0.0], np.cumsum(of_model * slices.sizes)]) for of_model in losses]
     chains = build_chains(shape, u=u, v=v, pilot=pilot if plan.sources > 2 else None)
-    return tuple(_path(chain, edges, sums, float(plan.costs[-1])) for chain in chains)
+    return tuple(_path(chain, edges, sums, float(plan.costs[-1]), len(chains)) for chain in chains)
+
+
+def _like(plan: Plan, pilot: PilotData) -> tuple[Plan, Floats, Ints]:
+    """The plan for a pool that looks like the pilot, and the keys of that pool (u, v)."""
+    copies = max(1, min(plan.pool_size, LIKE) // len(pilot.u))
+    size = len(pilot.u) * copies
+    shape = replace(
+        plan,
+        m=max(1, plan.m * size // plan.pool_size),
+        rule="fixed_sequence" if plan.rule == split_fixed_sequence.RULE.name else plan.rule,
+        target="dataset",
+        pool_size=size,
+        data_set_size=None,
+    )
+    v = np.tile(np.arange(copies, dtype=np.int64) * (V_MAX // copies), len(pilot.u))
+    return shape, np.repeat(pilot.u, copies), v
 
 
 def _final(pilot: PilotData, wrong: Floats) -> Floats:
@@ -172,7 +188,7 @@ def _final(pilot: PilotData, wrong: Floats) -> Floats:
     return final
 
 
-def _path(chain: Chain, edges: Floats, sums: Sequence[Floats], people: float) -> Path:
+def _path(chain: Chain, edges: Floats, sums: Sequence[Floats], people: float, chains: int) -> Path:
     reach = np.cumsum([policy.counts for policy in chain.policies], axis=1)
     total = np.zeros(len(reach))
     for k, along in enumerate(sums):
@@ -182,10 +198,50 @@ def _path(chain: Chain, edges: Floats, sums: Sequence[Floats], people: float) ->
         wrong=total / edges[-1],
         model_cost=np.array([policy.model_cost for policy in chain.policies]),
         people=np.array([policy.people_cost for policy in chain.policies]) / people,
+        share=Fraction(1, chains),
     )
 
 
-FORETELLERS: dict[str, Foreteller] = {}
+def by_every_score(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[Path, ...]:
+    """The paths of `every_score`: what its chains would do to the items of the pilot.
+
+    Each model's losses are smoothed along the ranks of its own score. The main chain gets all that the others
+    leave of alpha.
+    """
+    shape, u, v = _like(plan, pilot)
+    chains = build_score_chains(shape, u=u, v=v, pilot=pilot)
+    own = pilot.u[:, None] if pilot.own_scores is None else pilot.own_scores.copy()
+    own = np.hstack([own, np.full((len(own), plan.sources - 1 - own.shape[1]), np.nan)])
+    own[:, 0] = pilot.u
+    usable = np.array([[answer is not None for answer in row] for row in pilot.answers], dtype=np.bool_)
+    items = ScoredItems.of(own, np.zeros(own.shape, dtype=np.int64), usable, scored=chains.scored)
+    losses = np.column_stack([*map(_smoothed, np.nan_to_num(own, nan=1.0).T, wrong.T), np.zeros(len(own))])
+    prices = [float(cost) for cost in plan.costs]
+    left = Fraction(1) - sum((chain.share or Fraction(0) for chain in chains.chains), Fraction(0))
+    paths = []
+    for chain in chains.chains:
+        source = chain.delivers(items)
+        people = (source == items.models).mean(axis=1)
+        cost = chain.paid(items, prices) / items.size - people * prices[-1]
+        paths.append(
+            Path(
+                wrong=np.take_along_axis(losses, source.T, axis=1).mean(axis=0),
+                model_cost=cost,
+                people=people,
+                share=left if chain.share is None else chain.share,
+                asking_cost=cost if chains.lazy else None,
+            )
+        )
+    return tuple(paths)
+
+
+def _smoothed(score: Floats, wrong: Floats) -> Floats:
+    """Foretold loss (g,) along the ranks of a score, with what models share."""
+    ranks = (scipy.stats.rankdata(score) - 0.5) / len(score)
+    return np.asarray(isotonic(ranks, wrong, ranks) + SHARED * wrong.mean() * ranks**2, dtype=np.float64)
+
+
+FORETELLERS: dict[str, Foreteller] = {every_score.RULE.name: by_every_score}
 """By the rule that has paths of its own; all others go along the first model's score."""
 
 
@@ -212,7 +268,7 @@ def forecast(plan: Plan, paths: Sequence[Path]) -> Forecast:
 
 def _along(plan: Plan, path: Path) -> Forecast:
     labels, size = int(plan.expected_labels), plan.pool_size
-    tested, allowed = core_outlook.allowed_errors(plan, chains=number_of_chains(plan))
+    tested, allowed = core_outlook.allowed_errors(plan, share=path.share)
     rest = size - labels
     wrong = np.maximum.accumulate(path.wrong) * size
     scenarios = [
@@ -258,7 +314,7 @@ def _net_costs(plan: Plan, path: Path, labels: int) -> Floats:
     return np.asarray(
         plan.pool_size * first
         + outside * sum(later)
-        + labels * (sum(later) + people)
+        + labels * ((sum(later) if path.asking_cost is None else path.asking_cost) + people)
         + max(rest - outside, 0) * path.model_cost
         + rest * people * path.people,
         dtype=np.float64,
@@ -277,11 +333,11 @@ def propose(plan: Plan, paths: Sequence[Path]) -> Proposal | None:
     Of nearly equal ones (`PLATEAU`) the smallest is taken: labels take people's time before anything is
     known. What is asked beside ``m`` stays as in ``plan``.
     """
-    chains = number_of_chains(plan)
+    share = min(path.share for path in paths)
 
     def at(m: int) -> Forecast | None:
         changed = replace(plan, m=m)
-        if not 1 <= m <= _most(plan) or core_outlook.allowed_errors(changed, chains=chains)[1] < 0:
+        if not 1 <= m <= _most(plan) or core_outlook.allowed_errors(changed, share=share)[1] < 0:
             return None
         return forecast(changed, paths)
 
