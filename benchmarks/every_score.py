@@ -27,7 +27,7 @@ from routing.core.plan import Plan
 from testbed.known_truth import DATA, SETTINGS
 from testbed.settings import LANGUAGE
 
-SEEDS = {"A": 1, "A'": 1, "B": 0, "f2-worse cheap": 0, "four scored sources": 0}
+SEEDS = {"A": 1, "A'": 1, "B": 0, "f2-worse cheap": 0, "four scored sources": 0, "useless first": 0}
 COLUMNS = ("today", "last alone", "cascade alone", "first alone", "every_score")
 
 

@@ -86,6 +86,8 @@ def _risk(draw: Draw, policy: ScoreChain) -> float:
         return setting.risk(thresholds if len(thresholds) == models else (thresholds[0],) * models)
     t1, *rest = (0.0 if key is None else min(key.u, 1.0) for key in thresholds)
     first = policy.models[0]
+    if policy.shape != CASCADE and first:
+        return setting.band(first, 0, (0.0, 1.0), t1)  # its score may depend on the first one's
     alone = setting.band(first, first, (0.0, t1), 1.0)
     if policy.shape != CASCADE:
         return alone

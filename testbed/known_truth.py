@@ -207,6 +207,13 @@ SETTINGS: dict[str, Setting] = {
             costs=(300, *LANGUAGE),
             errors=tuple(_of_own_score(model, rate) for model, rate in enumerate((0.4, 0.3, 0.2))),
         ),
+        Scored(
+            "useless first",
+            (),
+            costs=("0.06", "0.15", "1"),
+            size=1500,
+            errors=(lambda u: np.full(len(u), 0.6), lambda u: 0.6 * u[:, 1] ** 3),
+        ),
         Setting("steep", ((0.0, 0.0, 0.0, 0.0, 0.6), (0.0, 0.1)), held_out=True),
         Setting("line", ((0.0, 0.25), (0.08,)), costs=(1, 3, 20), size=8000, m=800, held_out=True),
         Setting("shared", ((0.0, 0.3), (0.0, 0.1)), nested=True, size=1500, m=400, held_out=True),

@@ -145,28 +145,35 @@ class _Removal:
 
 def tables_of(root: type[models.Model], *, everything: bool = False) -> Tables:
     """Every model whose rows belong to a row of `root`, with the lookup that leads there; what hangs on
-    others comes before them, and `root` last.
+    others comes before them, and `root` last. A model stands there once for each way, where each may be
+    empty: its rows belong by one or the other.
 
     Read from the models, so that a table that is added later is not forgotten: rows belong to it if they
     would be deleted with it (on_delete=CASCADE), step by step; `everything`: also if they would forbid that.
     """
     belongs = {models.CASCADE, *((models.RESTRICT, models.PROTECT) if everything else ())}
-    found: dict[type[models.Model], str] = {root: "pk"}
+    found: dict[type[models.Model], list[str]] = {root: ["pk"]}
+    certain = {root}  # found by a way that each row has
     steps: list[type[models.Model]] = [root]
     for parent in steps:  # grows while it is walked: the nearest way is found first
         for relation in parent._meta.get_fields(include_hidden=True):
             if not isinstance(relation, models.ManyToOneRel) or relation.on_delete not in belongs:
                 continue
             child, way = relation.related_model, relation.field.name
+            if child in certain or child is parent:
+                continue
             if child not in found:
-                found[child] = way if parent is root else f"{way}__{found[parent]}"
                 steps.append(child)
+            if not relation.field.null:
+                certain.add(child)
+            ways = [way] if parent is root else [f"{way}__{further}" for further in found[parent]]
+            found.setdefault(child, []).extend(ways)
     order: TopologicalSorter[type[models.Model]] = TopologicalSorter({model: set() for model in steps})
     for model in steps:
         for field in model._meta.concrete_fields:
             if field.related_model in found and field.related_model is not model:
                 order.add(field.related_model, model)
-    return [(model, found[model]) for model in order.static_order()]
+    return [(model, path) for model in order.static_order() for path in found[model]]
 
 
 def _among(path: str, ids: list[int]) -> dict[str, Any]:

@@ -61,13 +61,17 @@ def test_a_cheap_last_model_decides_alone_beside_the_one_before_it_and_a_cascade
 def test_before_a_dear_last_model_stands_a_cascade_and_a_cheap_model_alone() -> None:
     chains = frozen(DEAR)
     assert chains.lazy
-    assert told(chains) == [(CASCADE, (0, 1), None), (OWN, (0,), Fraction(1, 5))]
-    assert told(frozen(("0.05", "0.15", "1"))) == [(CASCADE, (0, 1), None)], "no model below .05"
+    reserve = (OWN, (1,), Fraction(1, 10))
+    assert told(chains) == [(CASCADE, (0, 1), None), (OWN, (0,), Fraction(1, 5)), reserve]
+    assert chains.reserve == 2
+    no_cheap_one = frozen(("0.05", "0.15", "1"))
+    assert told(no_cheap_one) == [(CASCADE, (0, 1), None), reserve]
+    assert no_cheap_one.reserve == 1
 
 
 def test_of_many_models_the_dearest_cheap_one_is_tried_alone() -> None:
     dear = frozen(("0.001", "0.03", "0.06", "0.2", "1"), pilot_size=100)
-    assert told(dear)[1:] == [(OWN, (1,), Fraction(1, 5))]
+    assert told(dear)[1:] == [(OWN, (1,), Fraction(1, 5)), (OWN, (3,), Fraction(1, 10))]
     assert dear.main.shape == CASCADE
     assert dear.main.models[1] == 3
     cheap = frozen(("0.0001", "0.001", "0.01", "1"))

@@ -136,6 +136,56 @@ def test_lazy_calls_change_nothing_but_the_bill(seed: int, unusable: float) -> N
     assert np.isinf(at_once.costs[0][main.reached :]).all()
 
 
+def useless_first(*, power: int) -> Drawn:
+    """The first model errs in 60 % of cases whatever its score, the dear last one with .4 u^power."""
+    world = Drawn(("0.06", "0.15", "1"), seed=7)
+    rng = np.random.default_rng(8)
+    u = np.column_stack([rng.random(SIZE), world.items.keys[:, 1].real])
+    wrong = rng.random((SIZE, 2)) < np.column_stack([np.full(SIZE, 0.6), 0.4 * u[:, 1] ** power])
+    answers = np.where(wrong, rng.integers(1, 4, u.shape), 0).astype(str).astype(object)
+    pilot = rng.permutation(SIZE)[: world.plan.pilot]
+    world.items = ScoredItems.of(u, rng.integers(0, V_MAX, u.shape))
+    world.losses = wrong.astype(np.float64)
+    data = PilotData(u[pilot, 0], np.zeros(len(pilot), np.int64), answers[pilot], u[pilot])
+    world.chains = build_score_chains(world.plan, u=u[:, 0], v=np.arange(SIZE), pilot=data)
+    world.asked = world.seen()
+    outside = world.items.rows(pilot[~np.isin(pilot, world.asked_at)])
+    world.pilot = PilotCosts.of(world.plan, world.chains, outside)
+    return world
+
+
+def test_the_last_model_alone_steps_in_where_the_first_one_is_useless() -> None:
+    """Its share of alpha is kept for it; the labels of a few of its answers say that it pays."""
+    world = useless_first(power=3)
+    chosen = select_by_scores(world.plan, world.chains, world.asked, world.pilot)
+    assert chosen.number == world.chains.reserve
+    assert chosen.index > 40
+    assert chosen.called[:, 1].all()
+    assert sum(test.attained for test in chosen.tests) <= Fraction(1, 20)
+    known, times = fetched(world)
+    assert known[:, 1].all()
+    assert times > 1, "first some answers, then all"
+
+
+def test_the_last_model_alone_is_left_out_where_it_is_no_better() -> None:
+    """Sixty of its answers are looked at, no more; its share of alpha is not used by the others."""
+    world = useless_first(power=0)
+    chosen = select_by_scores(world.plan, world.chains, world.asked, world.pilot)
+    reserve = chosen.tests[world.chains.reserve or 0]
+    assert (reserve.reached, reserve.verdict.eligible.sum()) == (1, 1)
+    assert chosen.called[:, 1].sum() == 60
+    assert np.array_equal(fetched(world)[0][:, 1], chosen.called[:, 1])
+    assert reserve.attained > 0
+    assert chosen.tests[0].level == Fraction(1, 20) - reserve.attained
+
+
+def test_where_a_cascade_saves_enough_the_reserve_costs_no_call() -> None:
+    world = Drawn(DEAR)
+    chosen = select_by_scores(world.plan, world.chains, world.asked, world.pilot)
+    assert chosen.tests[world.chains.reserve or 0].reached == 1
+    assert np.array_equal(chosen.called[:, 1], chosen.tests[0].called[:, 1])
+
+
 def test_in_the_chain_of_first_scores_each_later_model_waits_for_its_band() -> None:
     world = Drawn(("0.01", "0.08", "0.15", "1"), seed=4)
     own = world.items.keys.real.copy()

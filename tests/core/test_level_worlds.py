@@ -8,11 +8,13 @@ tell good from bad. `benchmarks/validity.py` does the same in every world, with 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from routing.core.rules import ALL_RULES
-from testbed.known_truth import SETTINGS
+from testbed.known_truth import SETTINGS, Scored
 from testbed.level import SECOND_SEED, Cell, Count, Job, certifying_cells, failed, limit, run_job
 
 pytestmark = pytest.mark.costly
@@ -38,6 +40,36 @@ def test_false_certificates_stay_below_alpha(world: str) -> None:
     default = counts[Cell(world, "dataset", "fixed_sequence", "hypergeometric")]
     assert default.certified >= 0.95 * default.draws
     assert default.saving > 0.25 * default.draws
+
+
+@pytest.mark.parametrize("world", ["A", "B", "useless first"])
+def test_where_every_score_decides_the_level_holds_and_more_is_saved(world: str) -> None:
+    cells = tuple(
+        Cell(world, "dataset", rule, "hypergeometric") for rule in ("every_score", "fixed_sequence")
+    )
+    counts = run_job(Job(world, SEED, 3, 40, slow=False, cells=cells))
+    assert failed(counts) == []
+    every, today = (counts[cell] for cell in cells)
+    assert every.certified == every.draws
+    assert every.saving > today.saving + 0.05 * every.draws
+
+
+@pytest.mark.parametrize("name", ["A", "A'", "B", "f2-worse cheap", "four scored sources"])
+def test_the_risk_of_a_cascade_is_what_a_large_pool_shows(name: str) -> None:
+    """The closed form that false certificates for new items are counted by."""
+    setting = SETTINGS[name]
+    assert isinstance(setting, Scored)
+    world = replace(setting, size=400_000).draw(np.random.default_rng(1))
+    assert world.own is not None
+    last = world.losses.shape[1] - 1
+    t1, th, t2 = 0.55, 0.9, 0.6
+    first, final = world.own[:, 0], world.own[:, last]
+    called = (first > t1) & (first <= th)
+    shown = (world.losses[:, 0] * (first <= t1) + world.losses[:, last] * (called & (final <= t2))).mean()
+    risk = setting.band(0, 0, (0.0, t1), 1.0) + setting.band(last, 0, (t1, th), t2)
+    assert risk == pytest.approx(shown, abs=0.002)
+    alone = (world.losses[:, last] * (final <= t2)).mean()
+    assert setting.band(last, 0, (0.0, 1.0), t2) == pytest.approx(alone, abs=0.002)
 
 
 def test_every_bound_stays_below_alpha_and_the_rule_of_the_paper_does_not() -> None:

@@ -12,7 +12,8 @@ Section 12 of the design, in the order of a run.  All of it is pure; what is fro
    `select.AnswersMissingError`, whose ``missing`` names a model and rows of the asked items, in draw order.
    Let it answer these, store the answers, try again.  A model that is not dear (`ScoreChains.lazy` false) is
    best called on all asked items at once, as it is needed on all; a dear one runs only on what is reached, up
-   to the first policy that fails.  Nobody may see how far the tests have come.
+   to the first policy that fails, and on all only where `reserve` finds that this pays.  Nobody may see how
+   far the tests have come.
 4. **Certify**: the same call returns a `certify.ScoreCertification`; `documents.score_certificate` makes the
    certificate of version 4, and `routing.core.verify` recomputes it.  `select.PilotCosts` are the pilot's
    part of the estimated costs.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import floor
+from math import floor, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from routing.core.bins import Bins
 from routing.core.bounds import Evidence
 from routing.core.chain import ChainError, cut_slices
 from routing.core.every_score.chain import CASCADE, FIRST_SCORE, OWN, ScoreChain
-from routing.core.every_score.first_score import first_score_chain
+from routing.core.every_score.first_score import budget_of, first_score_chain
 from routing.core.every_score.forecast import POLICIES, Forecast, Path, PilotPair
 from routing.core.every_score.quantiles import PilotQuantiles, PoolQuantiles, Quantiles
 from routing.core.keys import V_MAX, pack
@@ -28,13 +28,15 @@ model is cheap."""
 BEFORE_LAST, CASCADE_BESIDE, CHEAP = Fraction(3, 10), Fraction(2, 10), Fraction(2, 10)
 """Shares of alpha: of own_{K-1} and of the cascade beside own_K, of own of a cheap model beside the
 cascade."""
+IN_RESERVE = Fraction(1, 10)
+"""Share of own_K beside a cascade before a dear last model; measured, `routing.core.every_score.reserve`."""
 DEVIATIONS = 0.6
 """How many standard deviations the forecast errors of the cascade that is taken stay below the limit."""
 
 
 _SHARED: dict[str, tuple[list[tuple[str, Fraction | None]], ...]] = {
     OWN: ([], [(OWN, BEFORE_LAST), (CASCADE, CASCADE_BESIDE)]),
-    CASCADE: ([], [(OWN, CHEAP)]),
+    CASCADE: ([], [(OWN, CHEAP)], [(OWN, IN_RESERVE)], [(OWN, CHEAP), (OWN, IN_RESERVE)]),
     FIRST_SCORE: ([],),
 }
 """Shapes and shares of the chains beside a main one."""
@@ -61,6 +63,13 @@ class ScoreChains:
     @property
     def main(self) -> ScoreChain:
         return self.chains[0]
+
+    @property
+    def reserve(self) -> int | None:
+        """Place of the chain of a dear last model alone, which is tested only where that pays."""
+        last = (len(self.scored) - 1,)
+        found = [number for number, chain in enumerate(self.chains) if number and chain.models == last]
+        return found[0] if self.lazy and found else None
 
     def fault(self, plan: Plan) -> str:
         """Why these are not chains that `every_score` may test together for ``plan``; '' if they are.
@@ -129,6 +138,7 @@ def chains_from(seen: Seen) -> ScoreChains:
     if lazy:
         cheap = [k for k in before if seen.prices[k] < DEAR]
         others = [replace(seen.own(cheap[-1]), share=CHEAP)] if cheap else []
+        others.append(replace(seen.own(last), share=IN_RESERVE))
         return ScoreChains(scored, (seen.cascade(lazy=True), *others), lazy)
     own = replace(seen.own(before[-1]), share=BEFORE_LAST)
     cascade = replace(seen.cascade(lazy=False), share=CASCADE_BESIDE)
@@ -227,10 +237,12 @@ class Seen:
         prices, last = [float(price) for price in self.prices], len(self.prices) - 1
         found = {k: self._forecast(k) for k in range(last) if self.scored[k]}
         paths = {k: forecast.path(prices[-1]) for k, forecast in found.items()}
-        k = min(paths, key=lambda k: (self._least_cost(paths[k]) + prices[k], k))
+        # The first model is paid on every item whatever the policy.
+        k = min(paths, key=lambda k: (self._least_cost(paths[k]) + (prices[k] if k else 0.0), k))
         path = paths[k]
         if lazy:
-            x = found[k].start(path, float(self.plan.risk_limit) / self.plan.loss_function().bound)
+            whole = self.plan.pool_size * self.plan.loss_function().bound
+            x = found[k].start(path, budget_of(self.plan) / whole)
             path = found[k].with_start(path, prices[-1], x)
         first, final = self.quantiles[k], self.quantiles[last]
         thresholds = np.column_stack([first.at(path.t1), first.at(path.th), final.at(path.t2)])
@@ -251,13 +263,15 @@ class Seen:
     def _least_cost(self, path: Path) -> float:
         """Least forecast cost among policies with F n / N <= c + 1/2 - .6 sqrt(c + 1/2)."""
         asked = floor(self.plan.expected_labels)
-        most = max(_most_errors(self.plan, asked), 0) + 0.5
-        fits = path.errors * asked <= most - DEVIATIONS * np.sqrt(most)
+        fits = path.errors * asked <= likely_errors(self.plan, asked, self.plan.exact_alpha)
         return float(path.cost[fits].min(initial=1.0))
 
 
-def _most_errors(plan: Plan, asked: int) -> int:
-    """c_s at full alpha for ``asked`` labels; for another bound the errors that it lets pass."""
+def likely_errors(plan: Plan, asked: int, level: Fraction) -> float:
+    """c + 1/2 - .6 sqrt(c + 1/2): what a policy may be expected to show so that it passes at ``level``.
+
+    c is c_s for ``asked`` labels; for another bound the errors that it lets pass.
+    """
     loss, none = plan.loss_function(), np.zeros(1)
     evidence = Evidence(
         none,
@@ -270,6 +284,7 @@ def _most_errors(plan: Plan, asked: int) -> int:
         loss.binary,
         p_min=None if plan.p_min is None else Fraction(plan.p_min),
     )
-    return plan.target_rule().allowed(
-        bound=plan.bound_rule(), evidence=evidence, epsilon=plan.risk_limit, level=plan.exact_alpha
+    most = plan.target_rule().allowed(
+        bound=plan.bound_rule(), evidence=evidence, epsilon=plan.risk_limit, level=level
     )
+    return most + 0.5 - DEVIATIONS * sqrt(most + 0.5) if most >= 0 else 0.0

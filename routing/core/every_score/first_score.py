@@ -25,14 +25,14 @@ def first_score_chain(plan: Plan, slices: Bins, pilot: PilotData | None, *, star
     if start and pilot is not None:
         x = min(
             _alone(plan, slices, pilot, losses),
-            _up_to(levels, slices, losses, START_PATH * _budget(plan)),
+            _up_to(levels, slices, losses, START_PATH * budget_of(plan)),
         )
         steps = np.repeat(np.arange(x + 1)[:, None], levels.shape[1], axis=1)
         levels = np.vstack([steps, np.maximum(levels[levels[:, -1] > x], x)])
     return ScoreChain(name, FIRST_SCORE, tuple(range(levels.shape[1])), ends[levels])
 
 
-def _budget(plan: Plan) -> float:
+def budget_of(plan: Plan) -> float:
     """Largest total loss of the pool; E items where the loss counts them."""
     return plan.budget if plan.loss_function().binary else float(plan.risk_limit * plan.pool_size)
 
@@ -44,7 +44,7 @@ def _alone(plan: Plan, slices: Bins, pilot: PilotData, losses: Floats) -> int:
     worst = np.maximum(isotonic(slices.ranks(pilot.u), differs, slices.rho), losses[0])
     scale = plan.pool_size / int(slices.sizes.sum())
     summed = scale * np.cumsum(slices.sizes * (worst + loss.bound / (2 * len(pilot.u))))
-    return int(np.count_nonzero(summed < START_FORECAST * _budget(plan)))
+    return int(np.count_nonzero(summed < START_FORECAST * budget_of(plan)))
 
 
 def _up_to(levels: Ints, slices: Bins, losses: Floats, budget: float) -> int:

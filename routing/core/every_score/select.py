@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, isinf
@@ -11,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routing.core.arrays import Bools, Floats, Ints
-from routing.core.every_score.build import ScoreChains
+from routing.core.every_score.build import ScoreChains, likely_errors
 from routing.core.every_score.chain import OWN, ScoreChain
 from routing.core.every_score.items import ScoredItems
 from routing.core.every_score.losses import AskedItems
+from routing.core.every_score.reserve import Reserve
 from routing.core.keys import Thresholds
 from routing.core.plan import Plan
 from routing.core.rules.fixed_sequence import Verdict, cheapest
@@ -164,17 +166,21 @@ def select_by_scores(
             raise ValueError(f"chain {chain.name!r}: {fault}")
     alpha = left = plan.exact_alpha
     others = []
-    for chain in chains.chains[1:]:
-        others.append(_test(plan, chain, (chain.share or Fraction(0)) * alpha, asked))
+    for number, chain in enumerate(chains.chains[1:], start=1):
+        level = (chain.share or Fraction(0)) * alpha
+        others.append(_test(plan, chain, level, asked, tried=number != chains.reserve))
         left -= others[-1].attained
-    tests = (_test(plan, chains.main, left, asked), *others)
-    costs = tuple(_estimated_costs(plan, test, asked, pilot, number) for number, test in enumerate(tests))
+    tests = [_test(plan, chains.main, left, asked), *others]
+    costs = [_estimated_costs(plan, test, asked, pilot, number) for number, test in enumerate(tests)]
+    if (kept := chains.reserve) is not None:
+        tests[kept] = _with_reserve(plan, tests, costs, kept, asked)
+        costs[kept] = _estimated_costs(plan, tests[kept], asked, pilot, kept)
     number, index, least = 0, 0, float(costs[0][0])
     for candidate, (test, cost) in enumerate(zip(tests, costs, strict=True)):
         best = cheapest(test.verdict.eligible, cost)
         if best and cost[best] < least:
             number, index, least = candidate, best, float(cost[best])
-    return ScoreSelection(tests, costs, number, index)
+    return ScoreSelection(tuple(tests), tuple(costs), number, index)
 
 
 def missing_calls(plan: Plan, chains: ScoreChains, asked: AskedItems) -> MissingCalls | None:
@@ -190,10 +196,35 @@ def missing_calls(plan: Plan, chains: ScoreChains, asked: AskedItems) -> Missing
     return None
 
 
-def _test(plan: Plan, chain: ScoreChain, level: Fraction, asked: AskedItems) -> ScoreTest:
-    """The tests along ``chain``, as far as they go before answers are missing, if these are still needed."""
+def _with_reserve(
+    plan: Plan, tests: Sequence[ScoreTest], costs: Sequence[Floats], kept: int, asked: AskedItems
+) -> ScoreTest:
+    """The test of chain ``kept``, if it is worth its calls; else what was called to find that out."""
+    chain, level, model = tests[kept].chain, tests[kept].level, tests[kept].chain.models[0]
+    every = zip(tests, costs, strict=True)
+    least = min(float(cost[test.verdict.eligible].min()) for test, cost in every)
+    most = likely_errors(plan, asked.asked, level) * plan.loss_function().bound
+    reserve = Reserve(plan, chain, most, least)
+    called = np.any([test.called[:, model] for test in tests], axis=0)
+    sample = reserve.sample(asked, called)
+    missing = np.flatnonzero(sample & ~asked.known[:, model])
+    if len(missing):
+        raise AnswersMissingError(MissingCalls(model, missing, chain.name, 1))
+    if reserve.pays(asked, called | sample):
+        return _test(plan, chain, level, asked)
+    marks = tests[kept].called.copy()
+    marks[:, model] = sample
+    return replace(tests[kept], called=marks)
+
+
+def _test(
+    plan: Plan, chain: ScoreChain, level: Fraction, asked: AskedItems, *, tried: bool = True
+) -> ScoreTest:
+    """The tests along ``chain``, as far as they go before answers are missing, if these are still needed;
+    where it is not ``tried``, its level alone.
+    """
     first = {model: asked.missing(chain, model) for model in chain.models}
-    known = min(int(needed.min(initial=chain.size)) for needed in first.values())
+    known = min(int(needed.min(initial=chain.size)) for needed in first.values()) if tried else 1
     evidence, lower = asked.evidence(plan, chain.head(known))
     target, bound = plan.target_rule(), plan.bound_rule()
     judge = target.judge_nested if chain.shape == OWN else target.judge
@@ -201,7 +232,7 @@ def _test(plan: Plan, chain: ScoreChain, level: Fraction, asked: AskedItems) -> 
     passed = max(verdict.prefixes.values())
     if chain.shape != OWN and passed < known:
         known = passed + 1  # the first that failed was reached
-    elif known < chain.size:
+    elif tried and known < chain.size:
         model = next(model for model, needed in first.items() if np.any(needed == known))
         rows = np.flatnonzero(first[model] == known)
         raise AnswersMissingError(MissingCalls(model, rows, chain.name, known))
@@ -218,7 +249,7 @@ def _test(plan: Plan, chain: ScoreChain, level: Fraction, asked: AskedItems) -> 
             allowed=_padded(verdict.allowed[:known], chain.size, np.nan),
         ),
         attained=_rounded_up(attained, level),
-        called=asked.called(chain, known),
+        called=asked.called(chain, known) if tried else np.zeros_like(asked.known),
     )
 
 
