@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from routing.core.forecast import forecast, paths_of, propose, suspected, worth_leaving_out
+from routing.core.forecast import forecast, propose, worth_leaving_out
+from routing.core.forecast_paths import paths_of, suspected
 from routing.core.outlook import outlook
 from routing.core.pilot import PilotData
 from routing.core.plan import Plan
