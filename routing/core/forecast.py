@@ -8,7 +8,7 @@ certified rests on labels alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,47 +16,21 @@ import scipy  # whose parts are read when they are used
 
 from routing.core import outlook as core_outlook
 from routing.core.arrays import Floats
-from routing.core.chain import Chain, build_chains, cut_slices, number_of_chains
-from routing.core.keys import V_MAX
-from routing.core.losses import Loss
+from routing.core.chain import number_of_chains
+from routing.core.forecast_paths import Path, paths_of
 from routing.core.pilot import PilotData
-from routing.core.pilot_losses import disagreement, isotonic
 from routing.core.plan import Plan
-from routing.core.rules import split_fixed_sequence
 
-SHARED = 0.25
-"""Part of a model's mean error that is added, times the squared rank: errors that models share."""
 STEPS = 24
 """How many m are looked at."""
 PLATEAU = 0.0025
 """Of the m whose expected saving is at most so far below the best, the smallest is proposed."""
-LIKE = 2_000
-"""Items of a pool that is taken to look like the pilot."""
 WORTH = 0.01
 """By how much leaving a model out has to raise the expected saving before it is proposed."""
 LIKELY = (0.1, 0.9)
 ASTRAY = ((0.5, 0.25), (1.0, 0.5), (2.0, 0.25))
 """By which factors the errors may differ from the foretold ones, and with which weight: a pilot does not show
 those that models share."""
-
-
-@dataclass(frozen=True)
-class Path:
-    """The J policies of one chain, in the order of its tests, people alone first.
-
-    Attributes
-    ----------
-    wrong : (J,)
-        Foretold loss of each over all items, as a share of the largest possible.
-    model_cost : (J,)
-        Cost of later models per item that is not asked about, in the currency of the plan.
-    people : (J,)
-        Share of the items that go to people.
-    """
-
-    wrong: Floats
-    model_cost: Floats
-    people: Floats
 
 
 @dataclass(frozen=True)
@@ -101,107 +75,6 @@ class Proposal:
     twice: Forecast | None
 
 
-def suspected(pilot: PilotData, loss: Loss) -> Floats:
-    """Foretold loss (g, K) of each model's answer on each pilot item, as a share of the largest; 0 for one
-    that cannot be used.
-
-    Where two models disagree one at least is wrong: a disagreement with the last model is split between the
-    two in proportion to their own uncertainties. Where the last has no score, the other one is charged with
-    all of it and the last with half of what its predecessor is charged with, as in `by_disagreement`.
-
-    Parameters
-    ----------
-    pilot
-        With ``own_scores``, of the first model too; at least two models.
-    """
-    scores = pilot.own_scores
-    own = np.full(pilot.answers.shape, np.nan) if scores is None else scores
-    last = pilot.answers.shape[1] - 1
-    found = np.zeros(pilot.answers.shape)
-    for k in range(last):
-        differs = disagreement(pilot.answers[:, k], pilot.answers[:, last], loss) / loss.bound
-        total = own[:, k] + own[:, last]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(total > 0, own[:, k] / total, 0.5)
-        known = ~np.isnan(total)
-        found[:, k] = differs * np.where(known, share, 1.0)
-        if k == last - 1:
-            found[:, last] = differs * np.where(known, 1 - share, 0.5)
-    unusable = np.array([[answer is None for answer in row] for row in pilot.answers], dtype=np.bool_)
-    return np.where(unusable, 0.0, found)
-
-
-Foreteller = Callable[[Plan, PilotData, Floats], Sequence[Path]]
-
-
-def along_first_score(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[Path, ...]:
-    """The paths of the rules whose thresholds all lie on the first model's score.
-
-    The pool is taken to look like the pilot: its scores stand for those of all items.
-    """
-    shape = replace(
-        plan,
-        rule="fixed_sequence" if plan.rule == split_fixed_sequence.RULE.name else plan.rule,
-        target="dataset",
-        pool_size=len(pilot.u) * max(1, min(plan.pool_size, LIKE) // len(pilot.u)),
-        data_set_size=None,
-    )
-    copies = shape.pool_size // len(pilot.u)
-    u = np.repeat(pilot.u, copies)
-    v = np.tile(np.arange(copies, dtype=np.int64) * (V_MAX // copies), len(pilot.u))
-    slices = cut_slices(shape, u=u, v=v)
-    rho = slices.ranks(pilot.u)
-    final = _final(pilot, wrong)
-    losses = [
-        isotonic(rho, of_model, slices.rho) + SHARED * of_model.mean() * slices.rho**2 for of_model in final.T
-    ]
-    edges = np.concatenate([[0], np.cumsum(slices.sizes)])
-    sums = [np.concatenate([[0.0], np.cumsum(of_model * slices.sizes)]) for of_model in losses]
-    chains = build_chains(shape, u=u, v=v, pilot=pilot if plan.sources > 2 else None)
-    return tuple(_path(chain, edges, sums, float(plan.costs[-1])) for chain in chains)
-
-
-def _final(pilot: PilotData, wrong: Floats) -> Floats:
-    """Foretold loss (g, K) of whoever finally labels: a model without a usable answer passes it on."""
-    final = wrong.copy()
-    later = np.zeros(len(wrong))
-    for k in reversed(range(wrong.shape[1])):
-        unusable = np.array([answer is None for answer in pilot.answers[:, k]], dtype=np.bool_)
-        later = np.where(unusable, later, wrong[:, k])
-        final[:, k] = later
-    return final
-
-
-def _path(chain: Chain, edges: Floats, sums: Sequence[Floats], people: float) -> Path:
-    reach = np.cumsum([policy.counts for policy in chain.policies], axis=1)
-    total = np.zeros(len(reach))
-    for k, along in enumerate(sums):
-        start = reach[:, k - 1] if k else 0
-        total += np.interp(reach[:, k], edges, along) - np.interp(start, edges, along)
-    return Path(
-        wrong=total / edges[-1],
-        model_cost=np.array([policy.model_cost for policy in chain.policies]),
-        people=np.array([policy.people_cost for policy in chain.policies]) / people,
-    )
-
-
-FORETELLERS: dict[str, Foreteller] = {}
-"""By the rule that has paths of its own; all others go along the first model's score."""
-
-
-def paths_of(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[Path, ...]:
-    """The paths of the plan's rule.
-
-    Parameters
-    ----------
-    pilot
-        What the models of the plan answered; ``u`` is the first one's score.
-    wrong : (g, S - 1)
-        Foretold loss of their answers, as from `suspected`, which may know of further models.
-    """
-    return tuple(FORETELLERS.get(plan.rule, along_first_score)(plan, pilot, wrong))
-
-
 def forecast(plan: Plan, paths: Sequence[Path]) -> Forecast:
     """What ``plan`` will probably save: along the path of most expected saving, where it has several.
 
@@ -212,7 +85,7 @@ def forecast(plan: Plan, paths: Sequence[Path]) -> Forecast:
 
 def _along(plan: Plan, path: Path) -> Forecast:
     labels, size = int(plan.expected_labels), plan.pool_size
-    tested, allowed = core_outlook.allowed_errors(plan, chains=number_of_chains(plan))
+    tested, allowed = core_outlook.allowed_errors(plan, share=path.share)
     rest = size - labels
     wrong = np.maximum.accumulate(path.wrong) * size
     scenarios = [
@@ -258,7 +131,7 @@ def _net_costs(plan: Plan, path: Path, labels: int) -> Floats:
     return np.asarray(
         plan.pool_size * first
         + outside * sum(later)
-        + labels * (sum(later) + people)
+        + labels * ((sum(later) if path.asking_cost is None else path.asking_cost) + people)
         + max(rest - outside, 0) * path.model_cost
         + rest * people * path.people,
         dtype=np.float64,
@@ -277,11 +150,11 @@ def propose(plan: Plan, paths: Sequence[Path]) -> Proposal | None:
     Of nearly equal ones (`PLATEAU`) the smallest is taken: labels take people's time before anything is
     known. What is asked beside ``m`` stays as in ``plan``.
     """
-    chains = number_of_chains(plan)
+    share = min(path.share for path in paths)
 
     def at(m: int) -> Forecast | None:
         changed = replace(plan, m=m)
-        if not 1 <= m <= _most(plan) or core_outlook.allowed_errors(changed, chains=chains)[1] < 0:
+        if not 1 <= m <= _most(plan) or core_outlook.allowed_errors(changed, share=share)[1] < 0:
             return None
         return forecast(changed, paths)
 

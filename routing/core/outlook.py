@@ -16,6 +16,8 @@ from routing.core.plan import Plan, validate
 from routing.core.rules import split_fixed_sequence
 from routing.core.targets import counted
 
+ALL = Fraction(1)
+
 
 @dataclass(frozen=True)
 class Outlook:
@@ -145,7 +147,7 @@ def outlook(plan: Plan, *, chains: int = 1) -> Outlook:
     tested = template.asked
     least = smallest_n(plan, chains=chains)
     loss = plan.loss_function()
-    allowed = _allowed(plan, first, template, chains)
+    allowed = _allowed(plan, first, template, Fraction(1, chains))
     mean = None if allowed < 0 else allowed * loss.bound / max(tested, 1)
     exact = counted(plan.bound_rule(), template)
     return Outlook(
@@ -160,20 +162,20 @@ def outlook(plan: Plan, *, chains: int = 1) -> Outlook:
     )
 
 
-def allowed_errors(plan: Plan, *, chains: int = 1) -> tuple[int, int]:
+def allowed_errors(plan: Plan, *, share: Fraction = ALL) -> tuple[int, int]:
     """On how many labels the tests are made, on average, and how many errors may show up among them, -1 where
-    none: as in `Outlook`, without the rest of it.
+    none, at a ``share`` of alpha: as in `Outlook`, without the rest of it.
     """
     first, template = _expected(plan)
-    return template.asked, _allowed(plan, first, template, chains)
+    return template.asked, _allowed(plan, first, template, share)
 
 
-def _allowed(plan: Plan, first: int, template: Evidence, chains: int) -> int:
+def _allowed(plan: Plan, first: int, template: Evidence, share: Fraction) -> int:
     return plan.target_rule().allowed(
         bound=plan.bound_rule(),
         evidence=template,
         epsilon=plan.risk_limit,
-        level=plan.exact_alpha / chains,
+        level=plan.exact_alpha * share,
         first=first,
     )
 

@@ -15,11 +15,10 @@ from routing.core.forecast import (
     Needless,
     Proposal,
     forecast,
-    paths_of,
     propose,
-    suspected,
     worth_leaving_out,
 )
+from routing.core.forecast_paths import paths_of, suspected
 from routing.core.losses import LossUnavailableError
 from routing.core.pilot import PilotData
 from routing.core.plan import Plan

@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from routing.core.forecast import forecast, paths_of, propose, suspected, worth_leaving_out
+from routing.core.forecast import forecast, propose, worth_leaving_out
+from routing.core.forecast_paths import paths_of, suspected
 from routing.core.outlook import outlook
 from routing.core.pilot import PilotData
+from routing.core.plan import Plan
 from testbed.draws import Draw
 from testbed.known_truth import SETTINGS
 
@@ -133,3 +135,34 @@ def test_a_model_that_costs_more_than_it_saves_is_left_out(power) -> None:
     assert found is not None
     assert found.place == 0
     assert found.without > found.now + 0.01
+
+
+def test_every_score_is_foretold_by_what_its_own_chains_do() -> None:
+    """World A of the statistics: the dear model knows itself what the cheap one's score does not tell."""
+    rng = np.random.default_rng(1)
+    u1, w = rng.random((2, 200))
+    u2 = (u1 + w) / 2
+    wrong = rng.random((200, 2)) < np.column_stack([0.6 * u1**1.5, 0.8 * u2**3])
+    answers = np.where(wrong, rng.integers(1, 4, (200, 2)), 0).astype(str).tolist()
+    pilot = PilotData.of(u=u1, v=[0] * 200, answers=answers, own_scores=np.column_stack([u1, u2]))
+    by_rule = {}
+    for rule in ("fixed_sequence", "every_score"):
+        plan = Plan(
+            epsilon="0.05",
+            alpha="0.05",
+            target="dataset",
+            m=500,
+            p="0.9",
+            pool_size=1500,
+            costs=("0.0004", "0.005", "1"),
+            rule=rule,
+            pilot_size=200,
+        )
+        paths = paths_of(plan, pilot, suspected(pilot, plan.loss_function()))
+        assert sum(path.share for path in paths) == 1
+        assert all(path.people[0] == 1 and path.wrong[0] == 0 for path in paths)
+        by_rule[rule] = forecast(plan, paths)
+    assert by_rule["every_score"].net_saving > by_rule["fixed_sequence"].net_saving
+    # What was measured in 1,000 runs: 36 and 47 %.
+    assert by_rule["every_score"].low < 0.47 < by_rule["every_score"].high
+    assert by_rule["fixed_sequence"].low < 0.36 < by_rule["fixed_sequence"].high

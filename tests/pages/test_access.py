@@ -178,6 +178,7 @@ API: dict[str, dict[str, set[str]]] = {
     "api_source_prompts": {"GET": LEADERS},
     "api_source_try": {"GET": LEADERS, "POST": LEADERS},
     "api_plan": {"GET": LEADERS, "POST": LEADERS},
+    "api_plan_measure": {"GET": LEADERS, "POST": LEADERS, "DELETE": LEADERS},
     "api_runs": {"GET": NOT_ANNOTATORS, "POST": LEADERS},
     "api_run": {"GET": NOT_ANNOTATORS},
     "api_run_accept_unusable": {"POST": LEADERS},
