@@ -118,7 +118,7 @@ def test_without_javascript_a_button_tells_what_the_plan_means(
     page.goto(f"/projects/{world.project.slug}/plan/")
     page.locator("[name=m]").fill("100")
     page.get_by_role("button", name="Show what it means").click()
-    expect(page.locator("#outlook")).to_contain_text("About 90 of 100 drawn items")
+    expect(page.locator("#outlook")).to_contain_text("About 100 of 100 drawn items")
     expect(page.locator("#outlook")).to_contain_text("which is assumed")
     page.get_by_label("Exact count for new items").check()
     page.get_by_role("button", name="Show what it means").click()
