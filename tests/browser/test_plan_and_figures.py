@@ -120,6 +120,7 @@ def test_without_javascript_a_button_tells_what_the_plan_means(
     page.get_by_role("button", name="Show what it means").click()
     expect(page.locator("#outlook")).to_contain_text("About 100 of 100 drawn items")
     expect(page.locator("#outlook")).to_contain_text("which is assumed")
+    page.locator("#part-rule > summary").click()
     page.get_by_label("Exact count for new items").check()
     page.get_by_role("button", name="Show what it means").click()
     expect(page.locator("#id_bound_error")).to_contain_text("use 'hypergeometric'")
