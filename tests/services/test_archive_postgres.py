@@ -78,7 +78,7 @@ from annotation.errors import ConflictError
 from annotation.models import Job
 from annotation.common.files import store_file
 from annotation.imports.undo import start_undo
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.upload import ColumnMapping, start_import
 from testbed.factories import make_project
 
 project = make_project()
@@ -86,7 +86,7 @@ project = make_project()
 def begin(number):
     content = io.BytesIO(b'{"id": "%d", "text": "text %d"}\\n' % (number, number))
     stored = store_file(project=project, content=content, original_name=f"{number}.jsonl", media_type="a/b")
-    mapping = Mapping(id_column="id", text_column="text")
+    mapping = ColumnMapping(id_column="id", text_column="text")
     return start_import(project=project, user=project.created_by, stored_file=stored, mapping=mapping)
 
 first = begin(1)

@@ -25,13 +25,13 @@ import django; django.setup()
 import sys
 from annotation.models import User
 from annotation.common.files import store_file
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.upload import ColumnMapping, start_import
 from annotation.projects.manage import ChoiceSpec, create_project
 user = User.objects.create_user("manager")
 project = create_project(user=user, name="Broker", choices=[ChoiceSpec("yes"), ChoiceSpec("no")])
 with open(sys.argv[1], "rb") as file:
     stored = store_file(project=project, content=file, original_name="items.csv", media_type="text/csv")
-mapping = Mapping(id_column="id", text_column="text")
+mapping = ColumnMapping(id_column="id", text_column="text")
 start_import(project=project, user=user, stored_file=stored, mapping=mapping)
 """
 RECONCILE = (

@@ -26,14 +26,14 @@ import io, sys
 from decimal import Decimal
 from annotation.models import User
 from annotation.common.files import store_file
-from annotation.imports.upload import Mapping, start_import
+from annotation.imports.upload import ColumnMapping, start_import
 from annotation.projects.manage import ChoiceSpec, create_project
 from routing.sources.manage import save_source
 user = User.objects.create_user("manager")
 project = create_project(user=user, name="Kill", choices=[ChoiceSpec("yes"), ChoiceSpec("no")])
 with open(sys.argv[1], "rb") as file:
     stored = store_file(project=project, content=file, original_name="items.csv", media_type="text/csv")
-mapping = Mapping(id_column="id", text_column="text")
+mapping = ColumnMapping(id_column="id", text_column="text")
 start_import(project=project, user=user, stored_file=stored, mapping=mapping)
 """
 START_RUN = """
