@@ -21,7 +21,7 @@ from annotation.people.members import add_member
 from annotation.people.own_passwords import require_chosen
 from annotation.people.password_links import note_set_by
 from annotation.ports import routing_port
-from annotation.projects.life import delete_project
+from annotation.projects.lifecycle import delete_project
 from annotation.task_types import TASK_TYPES
 
 

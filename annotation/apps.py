@@ -15,7 +15,7 @@ class AnnotationConfig(AppConfig):
         from annotation.imports import fetching
         from annotation.imports.job import run_import
         from annotation.imports.undo import undo_import
-        from annotation.jobs import running as jobs
+        from annotation.jobs import jobs
         from annotation.labelling import batches
         from annotation.projects import removal as project_removal
 

@@ -1,7 +1,7 @@
 """What a person is told when something cannot be done: what happened, where, and what to do."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 
 class HypacError(Exception):
@@ -26,6 +26,13 @@ class HypacError(Exception):
         self.permanent = permanent
         self.code = code
         self.params = dict(params or {})
+
+    @classmethod
+    def of(cls, error: "HypacError", *, where: str = "") -> Self:
+        """The same failure as an error of this kind."""
+        return cls(
+            error.message, where=where, permanent=error.permanent, code=error.code, params=error.params
+        )
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}" if self.where else self.message

@@ -14,6 +14,11 @@ from django.utils.translation import gettext as _, gettext_noop, override
 from annotation.errors import HypacError, JobFailedError
 
 Params = Mapping[str, Any]
+Part = dict[str, Any]
+"""What one failure says, as a parameter of another: made by `told`, `Failure.part` or `term`."""
+
+# The parameter that names the line, item or field of an error that has one.
+WHERE = "where"
 
 # The columns of a job that has not failed.
 NO_ERROR: dict[str, Any] = {"error": "", "error_code": "", "error_params": {}}
@@ -21,8 +26,9 @@ NO_ERROR: dict[str, Any] = {"error": "", "error_code": "", "error_params": {}}
 
 def columns_of(error: HypacError) -> dict[str, Any]:
     """What a job that failed keeps of it."""
-    words = in_english(error.code, error.params) or str(error)
-    return {"error": words, "error_code": error.code, "error_params": error.params}
+    params = {**error.params, WHERE: error.where} if error.code and error.where else error.params
+    words = in_english(error.code, params) or str(error)
+    return {"error": words, "error_code": error.code, "error_params": params}
 
 
 @dataclass(frozen=True)
@@ -35,29 +41,83 @@ class Failure:
     sentence: Callable[[Params], str]
 
     def error(
-        self, *, raised_as: type[HypacError] = JobFailedError, permanent: bool = True, **params: Any
+        self,
+        *,
+        raised_as: type[HypacError] = JobFailedError,
+        permanent: bool = True,
+        where: str = "",
+        **params: Any,
     ) -> HypacError:
         """What a handler raises. The parameters are plain values: they are stored as JSON."""
-        return raised_as(self.sentence(params), permanent=permanent, code=self.code, params=params)
+        words = self.sentence(params)
+        return raised_as(words, where=where, permanent=permanent, code=self.code, params=params)
+
+    def part(self, **params: Any) -> Part:
+        """What it says, as a parameter of another failure."""
+        with override("en"):
+            return {"failure": self.code, "params": params, "words": self.sentence(params)}
+
+
+def told(error: HypacError) -> Part:
+    """What an error says, as a parameter of another failure."""
+    words = in_english(error.code, error.params) or error.message
+    return {"failure": error.code, "params": error.params, "words": words}
+
+
+def clause(part: Part) -> Part:
+    """A sentence as a part of another one: without its full stop."""
+    return {**part, "clause": True}
+
+
+def term(words: str) -> Part:
+    """A few words, marked by gettext_noop, as a parameter of a failure."""
+    return {"term": words}
+
+
+def _filled_in(value: Any) -> Any:
+    """A parameter in the language of the reader. A part that this version cannot tell stays in English."""
+    if not isinstance(value, Mapping):
+        return value
+    if "term" in value:
+        return _(value["term"])
+    if "failure" not in value:
+        return value
+    words = in_words(value["failure"], value["params"]) or value["words"]
+    return words.rstrip(".") if value.get("clause") else words
 
 
 _failures: dict[str, Failure] = {}
+_further: list[Callable[[], object]] = []
 
 
 def register(code: str, words: str | Callable[[Params], str]) -> Failure:
     """Make a failure known. `words` is a template that names its parameters, marked by gettext_noop, or makes
     the sentence of them.
     """
-    failure = Failure(code, words if callable(words) else lambda params: _(words) % params)
+    sentence = words if callable(words) else lambda params: _(words) % params
+    failure = Failure(
+        code, lambda params: sentence({name: _filled_in(value) for name, value in params.items()})
+    )
     return _failures.setdefault(code, failure)
+
+
+def further(load: Callable[[], object]) -> None:
+    """Some failures are known only once `load` has imported their modules, which it does where one of them is
+    looked for.
+    """
+    _further.append(load)
 
 
 def in_words(code: str, params: Params) -> str:
     """The sentence, in the language of the reader; "" where this version cannot tell it."""
+    if code and code not in _failures:
+        for load in _further:
+            load()
     try:
-        return _failures[code].sentence(params)
+        words = _failures[code].sentence(params)
     except KeyError:
         return ""
+    return f"{params[WHERE]}: {words}" if WHERE in params else words
 
 
 def in_english(code: str, params: Params) -> str:

@@ -2,7 +2,7 @@
 
 from annotation.common import attempts
 from annotation.common.api import idempotency
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.outside.webhooks import sending
 from annotation.people import tokens
 from annotation.projects import guidelines, removal as project_removal

@@ -47,7 +47,7 @@ ROLES_BY_ACTION: dict[str, frozenset[str]] = {
 
 # What stays possible in an archived project besides looking at it. Everything else is refused there, on pages
 # and in the API, because both ask Access; jobs are refused once more where they are stored
-# (annotation.jobs.running).
+# (annotation.jobs.jobs).
 POSSIBLE_IN_THE_ARCHIVE = frozenset(
     {action for action in ROLES_BY_ACTION if action.endswith(".view")}
     | {"members.edit", "project.archive", "project.duplicate", "project.delete"}

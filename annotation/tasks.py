@@ -4,7 +4,7 @@ from celery import shared_task
 
 from annotation import maintenance
 from annotation.common import workers
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.outside.webhooks import sending
 
 

@@ -52,7 +52,7 @@ def import_again(name: str, size: int, project: Any, user: Any, stored: Any, fir
     from annotation.imports.formats import registry
     from annotation.imports.undo import start_undo, undo_objection
     from annotation.imports.upload import preview
-    from annotation.jobs import running as jobs
+    from annotation.jobs import jobs
 
     with stage(f"{name}, again", size):
         again = imported(project, user, stored)
@@ -72,7 +72,7 @@ def import_again(name: str, size: int, project: Any, user: Any, stored: Any, fir
 
 def imported(project: Any, user: Any, stored: Any) -> Any:
     from annotation.imports.upload import preview, start_import
-    from annotation.jobs import running as jobs
+    from annotation.jobs import jobs
 
     mapping = preview(stored_file=stored).suggestion
     job = start_import(project=project, user=user, stored_file=stored, mapping=mapping)

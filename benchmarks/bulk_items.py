@@ -66,7 +66,7 @@ def export(options: argparse.Namespace) -> None:
 
 
 def delivered(run: Any, user: Any, size: int, formats: str) -> Row:
-    from annotation.jobs import running as jobs
+    from annotation.jobs import jobs
     from annotation.models import Job
     from routing.delivery.deliver import deliver
     from routing.models import Delivery

@@ -12,6 +12,7 @@ from runner import measured, stage
 OPTIONS = {
     "undeleted": (False, "stop before the project is deleted"),
     "m": (3000, "items that are drawn"),
+    "rule": ("fixed_sequence", "how thresholds are chosen"),
 }
 
 
@@ -52,7 +53,7 @@ def measure(options: argparse.Namespace) -> None:
     look("plan", f"{here}plan/")
     pages("before the run")
     with stage("start of the run, in the request", size):
-        run = world.start(entropy=1, **{**PLAN, "m": options.m})
+        run = world.start(entropy=1, **{**PLAN, "m": options.m, "rule": options.rule})
     pages("models at work", run.number)
     work("prepare_run")
     pages("people calibrate", run.number)
@@ -112,7 +113,7 @@ def stages_of_jobs(size: int) -> Iterator[None]:
 
 def remove(size: int, run: Any, world: Any, work: Callable[[str], None]) -> None:
     from annotation.labelling import batches
-    from annotation.projects.life import archive_project, delete_project
+    from annotation.projects.lifecycle import archive_project, delete_project
     from routing.runs.cancel import cancel_run
     from testbed.factories import remove_deleted
 

@@ -12,12 +12,13 @@ promise was broken.
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from runner import Table as Printed, machine, parser_of
 
-from routing.core.every_score.build import ScoreChains, Seen
-from routing.core.experiment.by_scores import decide_by_scores, decide_with, seen_of
+from routing.core.every_score.build import ChainBuilder, ScoreChains
+from routing.core.experiment.every_score import chain_builder_of, decide_by_every_score, decide_with
 from routing.core.experiment.measure import Decides, Measured, Terms, measure
 from routing.core.experiment.methods import METHODS
 from routing.core.experiment.reading import read_table
@@ -55,8 +56,11 @@ class Row:
         )
 
 
-def rows() -> Iterator[Row]:
-    """The tables that are at hand, then the worlds."""
+def rows(tiny: str = "") -> Iterator[Row]:
+    """The tables that are at hand, then the worlds; `tiny` is a file that benchmarks/tiny_pair.py wrote."""
+    if tiny:
+        for epsilon in ("0.02", "0.01"):
+            yield Row("tiny pair", read_table(Path(tiny), loss="numeric", blank="pass"), 400, epsilon)
     imagenet = DATA / "imagenet_resnet34_resnet152.csv"
     if imagenet.exists():
         yield Row("ImageNet", read_table(imagenet), 1000, "0.05")
@@ -82,11 +86,11 @@ def rows() -> Iterator[Row]:
         yield Row(name, table, setting.m, setting.epsilon)
 
 
-def alone(chain_of: Callable[[Seen], object]) -> Callable[[Split, Plan], Decides]:
+def alone(chain_of: Callable[[ChainBuilder], object]) -> Callable[[Split, Plan], Decides]:
     """One chain at all of alpha."""
 
     def decide(split: Split, plan: Plan) -> Decides:
-        seen = seen_of(split, plan)
+        seen = chain_builder_of(split, plan)
         chain = replace(chain_of(seen), share=None)
         return decide_with(split, plan, ScoreChains(seen.scored, (chain,), lazy=seen.dear))
 
@@ -98,7 +102,7 @@ WAYS: dict[str, Callable[[Split, Plan], Decides]] = {
     "last alone": alone(lambda seen: seen.own(len(seen.scored) - 1)),
     "cascade alone": alone(lambda seen: seen.cascade(lazy=seen.dear)),
     "first alone": alone(lambda seen: seen.own(0)),
-    "every_score": decide_by_scores,
+    "every_score": decide_by_every_score,
 }
 
 
@@ -109,13 +113,14 @@ def main() -> None:
         only=("", "only these rows, with commas between"),
         columns=(",".join(COLUMNS), "only these columns"),
         target=("dataset", "what is promised"),
+        tiny=("", "a table of benchmarks/tiny_pair.py"),
         seed=(0, "of the draws"),
     ).parse_args()
     print(machine("numpy", "scipy"))
     print(f"`benchmarks/every_score.py --repetitions {options.repetitions}`, target {options.target}")
     columns = [column for column in COLUMNS if column in options.columns.split(",")]
     printed = Printed("table", "eps", "m", *columns, "+-", "broken", "s", title="")
-    for row in rows():
+    for row in rows(options.tiny):
         if options.only and row.name not in options.only.split(","):
             continue
         started = time.perf_counter()

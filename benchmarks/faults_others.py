@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from faults_kills import Calls, Row
 from faults_world import CONCURRENCY, World, check
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job
 from annotation.tasks import run_job
 from routing.models import Reservation
@@ -155,6 +155,7 @@ def broker(bench: "Bench") -> Iterator[Row]:
         free()
         scene.done(job)
         scene.fault()
+        time.sleep(3)  # else the child, which may still announce something, waits for the broker for minutes
         server.send(signal.SIGSTOP)
         before = bench.said(GAVE_UP)
         bench.worker.send(signal.SIGCONT)

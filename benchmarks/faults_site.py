@@ -253,7 +253,7 @@ class Reconcilers:
     def _work(self) -> None:
         from django.db import connection
 
-        from annotation.jobs import running as jobs
+        from annotation.jobs import jobs
 
         while not self._end.wait(0.5):
             try:

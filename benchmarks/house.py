@@ -31,7 +31,7 @@ SHORT = 70
 # Each is the request's function and the job's handler. Mend this table with what moves.
 ENTRIES = """
 import = annotation.imports.upload.start_import annotation.imports.job.run_import
-start a run = routing.runs.start.start_run routing.runs.start.prepare
+start a run = routing.runs.start.start_run routing.runs.start.prepare_run
 predict = routing.runs.predict.predict_missing
 claim = annotation.labelling.leases.claim
 answer = annotation.labelling.answers.submit

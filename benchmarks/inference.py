@@ -52,7 +52,7 @@ def through_a_run(texts: list[str], backend: str, params: dict[str, Any]) -> Cal
     """A project with these items and one source, its run planned; the work is the job that asks it."""
     from django.db.models import Sum
 
-    from annotation.jobs import running as jobs
+    from annotation.jobs import jobs
     from annotation.models import Job
     from routing.models import Prediction, RunSource
     from routing.runs.start import start_run

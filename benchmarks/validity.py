@@ -1,7 +1,7 @@
 """How often certificates are false, and what runs save, in worlds where the truth is known.
 
     .venv/bin/python benchmarks/validity.py --quick | --full [--jobs 2] [--minutes M] [--out FILE]
-        [--worlds a,b] [--rules a,b] [--draws R] [--kept FILE]
+        [--worlds a,b] [--rules a,b] [--draws R] [--kept FILE] [--human]
 
 For every world, target, certifying rule and bound that is valid there, R fresh pools, pilots, chains and
 draws are made and analysed; a certificate is false where the thresholds break the promise. With M such cells,
@@ -9,7 +9,7 @@ a cell fails if its count exceeds the smallest c with P[Bin(R, alpha) > c] <= .0
 once more with a fresh seed and 4 R draws; that run is final. Beside them, on the same labels, the rules of
 the paper, and the net saving against the chain that an oracle would have walked. Prints a summary in Markdown
 and writes every count as CSV.  With --kept each finished job is a line of that file, and a run that was cut
-short goes on where it ended.
+short goes on where it ended.  With --human: people who err, and the references (validity_human.py).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # the processes share the cores
 
+import validity_human
 import validity_report
 from runner import parser_of
 
@@ -144,11 +145,25 @@ def main() -> None:
         rules=("", "only these, with commas between, and no rule of the paper beside them"),
         draws=(0, "R of the exact tests, in place of that of the mode"),
         kept=("", "keep finished jobs in this file, and do not run again those that it holds"),
+        human=(False, "people who err, and what each reference makes of it"),
     )
     mode = parser.add_mutually_exclusive_group(required=True)
     mode.add_argument("--quick", action="store_true", help="a few hundred draws a world: minutes")
     mode.add_argument("--full", action="store_true", help="10,000 draws a world: an hour on two cores")
     options = parser.parse_args()
+    if options.human:
+        print(
+            validity_human.run(
+                mode="full" if options.full else "quick",
+                worlds=[name for name in options.worlds.split(",") if name],
+                draws=options.draws,
+                processes=options.jobs,
+                minutes=options.minutes,
+                kept=Path(options.kept) if options.kept else None,
+                out=Path(options.out) if options.out else None,
+            )
+        )
+        return
     size = SIZES["full" if options.full else "quick"]
     if options.draws:
         size = Size(options.draws, min(size.slow, options.draws), min(size.chunk, options.draws))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from runner import machine
 
-from routing.core.rules import ALL_RULES
+from routing.core.rules import RULES
 from testbed.known_truth import SETTINGS
 from testbed.level import Cell, certifying, failed, is_default, limit
 
@@ -75,7 +75,7 @@ def _ranges(outcome: Outcome) -> list[str]:
     for (target, rule, bound), cells in groups.items():
         shares = {cell.world: outcome.counts[cell].false / outcome.counts[cell].draws for cell in cells}
         worst = max(shares, key=lambda world: shares[world])
-        claim = "yes" if ALL_RULES.get(rule).holds_level else "no"
+        claim = "yes" if RULES.get(rule).holds_level else "no"
         lines.append(
             f"| {target} | {rule} | {bound} | {len(shares)} | {min(shares.values()):.4f} | "
             f"{shares[worst]:.4f} | {worst} | {claim} |"
@@ -89,7 +89,7 @@ def _row(outcome: Outcome, cell: Cell) -> tuple[object, ...]:
     most = limit(count.draws, len(certifying(outcome.counts)))
     counted = (count.draws, count.false, f"{count.false / count.draws:.4f}", most)
     named = (cell.target, cell.world, cell.rule, cell.bound)
-    if not ALL_RULES.get(cell.rule).holds_level:
+    if not RULES.get(cell.rule).holds_level:
         level = "exceeds" if count.false > most else ""
         return (*named, False, False, *counted, level, *[""] * 6)
     again = outcome.again.get(cell)
@@ -117,7 +117,7 @@ def _verdict(passes: bool) -> str:
 def _ordered(outcome: Outcome, *, holds: bool = True) -> list[Cell]:
     """Cells by target, then world, in the order in which these are listed."""
     targets, worlds = ("dataset", "pool", "population"), list(SETTINGS)
-    cells = [cell for cell in outcome.counts if ALL_RULES.get(cell.rule).holds_level == holds]
+    cells = [cell for cell in outcome.counts if RULES.get(cell.rule).holds_level == holds]
     return sorted(cells, key=lambda cell: (targets.index(cell.target), worlds.index(cell.world)))
 
 

@@ -6,10 +6,12 @@ class RoutingConfig(AppConfig):
     verbose_name = "Models and routing"
 
     def ready(self) -> None:
+        from annotation import failures
         from annotation.common import append_only
         from annotation.ports import connect_routing
         from routing import checks, jobs, models  # noqa: F401 - `checks` registers itself
         from routing.ports import Routing
+        from routing.sources.backends import backend_classes
 
         append_only.register(
             "routing_prediction",
@@ -50,4 +52,5 @@ class RoutingConfig(AppConfig):
             message="the frozen pool of a run cannot be changed: start a new run",
         )
         jobs.register()
+        failures.further(backend_classes)
         connect_routing(Routing())

@@ -7,6 +7,7 @@ from typing import Any
 from django.utils.translation import gettext
 
 from routing.core.messages import CoreError, Message, from_json, sentences
+from routing.core.reference import SAYING  # noqa: F401 - what is said there is stored and read again
 
 _SYMBOL = re.compile(r"[a-z_]+( [a-z_])? = ")
 

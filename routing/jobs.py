@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext_noop
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job
 from routing.delivery.deliver import deliver_run
 from routing.delivery.exports import KIND as EXPORT, run_export
@@ -13,10 +13,10 @@ from routing.items.changes import CHANGE_KIND as CHANGE, UNDO, run_change, run_u
 from routing.models import MeasuredSource, RunSource, Source
 from routing.runs.certify import analyse_run
 from routing.runs.complete import settle_run
-from routing.runs.measure import measure
+from routing.runs.measure import run_measurement
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.route import route_run
-from routing.runs.start import prepare
+from routing.runs.start import prepare_run
 from routing.sources.backends import backends_that
 from routing.sources.sent_answers import KIND as PREDICTIONS, take_answers
 from routing.sources.trials import KIND as TRY, try_source
@@ -50,9 +50,9 @@ def register() -> None:
     # What calls models is done by a worker that has them, and can be paused between calls.
     models: dict[str, Any] = {"queue": queue_of_run, "can_pause": True}
     measuring: dict[str, Any] = {"queue": queue_of_measurement, "can_pause": True}
-    jobs.register("prepare_run", prepare, title=gettext_noop("Predicting and drawing"), **models)
-    jobs.register(MEASURE, measure, title=gettext_noop("Measuring the models"), **measuring)
-    jobs.register("analyse_run", analyse_run, title=gettext_noop("The analysis"))
+    jobs.register("prepare_run", prepare_run, title=gettext_noop("Predicting and drawing"), **models)
+    jobs.register(MEASURE, run_measurement, title=gettext_noop("Measuring the models"), **measuring)
+    jobs.register("analyse_run", analyse_run, title=gettext_noop("The analysis"), **models)
     jobs.register("route_run", route_run, title=gettext_noop("The routing"), **models)
     jobs.register("settle_run", settle_run, title=gettext_noop("Settling what people differ about"))
     jobs.register("deliver_run", deliver_run, title=gettext_noop("The delivery"))

@@ -47,7 +47,7 @@ class Draw:
             fresh = setting.draw_from_source(rng) if isinstance(setting, Cliff) else world
             self.pools["population"] = Pool(setting, fresh, drawn, asked)
         self.scored: dict[str, object] = {}
-        """What `by_scores` prepared for each side."""
+        """What `every_score_draws` prepared for each side."""
         self._chains: dict[str, tuple[tuple[Chain, ...], NDArray[np.int64]]] = {}
 
     def pool(self, target: str) -> Pool:

@@ -10,7 +10,7 @@ from PIL import Image
 
 from annotation.common.files import store_file
 from annotation.imports.rows import text_hash
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Invitation, Item, Job, Membership, Project, User
 from annotation.people.invite_by_name import invite_person
 from annotation.people.members import create_account

@@ -16,8 +16,8 @@ from routing.core.bounds import BOUNDS
 from routing.core.certify import Selection
 from routing.core.compare import compare_losses
 from routing.core.every_score.select import ScoreSelection
-from routing.core.rules import ALL_RULES, every_score
-from testbed import by_scores
+from routing.core.rules import RULES, every_score
+from testbed import every_score_draws
 from testbed.draws import Draw
 from testbed.known_truth import SETTINGS
 from testbed.settings import Setting
@@ -80,8 +80,8 @@ def certifying_cells(setting: Setting) -> list[Cell]:
     return [
         Cell(setting.name, target, rule, bound)
         for target in setting.targets
-        for rule in ALL_RULES.names()
-        if ALL_RULES.get(rule).holds_level
+        for rule in RULES.names()
+        if RULES.get(rule).holds_level
         for bound in BOUNDS.names()
         if BOUNDS.get(bound).certifies
         and not BOUNDS.get(bound).refusal(target=target, binary=True, constant_p=True)
@@ -116,13 +116,13 @@ def certified(draw: Draw, cells: Iterable[Cell], *, oracle: bool) -> Iterable[tu
         through = "pool" if cell.target == "dataset" and cell.bound != "hypergeometric" else cell.target
         key = (through, cell.rule, cell.bound)
         if key not in results:
-            certify = by_scores.certify if cell.rule == every_score.RULE.name else Draw.certify
+            certify = every_score_draws.certify if cell.rule == every_score.RULE.name else Draw.certify
             results[key] = certify(draw, *key)
         chosen = results[key]
         count = Count(draws=1, certified=int(chosen.index > 0))
         if isinstance(chosen, ScoreSelection):
-            count.false = int(count.certified and by_scores.false(draw, cell.target, chosen))
-            count.saving = by_scores.saving(draw, cell.target, chosen)
+            count.false = int(count.certified and every_score_draws.false(draw, cell.target, chosen))
+            count.saving = every_score_draws.saving(draw, cell.target, chosen)
         else:
             thresholds = chosen.policy.thresholds
             count.false = int(count.certified and draw.false(cell.target, thresholds))
@@ -151,7 +151,7 @@ def limit(draws: int, cells: int) -> int:
 
 def certifying(counts: Mapping[Cell, Count]) -> list[Cell]:
     """The cells of rules that claim to hold their level."""
-    return [cell for cell in counts if ALL_RULES.get(cell.rule).holds_level]
+    return [cell for cell in counts if RULES.get(cell.rule).holds_level]
 
 
 def failed(counts: Mapping[Cell, Count]) -> list[Cell]:

@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from annotation.common.files import open_file
 from annotation.common.value_reader import Value
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
@@ -59,6 +59,7 @@ class World:
             "m": 120,
             "p": Decimal("0.9"),
             "entropy": 7,
+            "rule": "fixed_sequence",
         }
         return start_run(project=self.project, user=self.manager, **(plan | fields))
 

@@ -9,7 +9,7 @@ from typing import Any
 from annotation.common.files import store_file
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.upload import start_import
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Project
 from annotation.projects.manage import create_project
 from routing.delivery.deliver import deliver

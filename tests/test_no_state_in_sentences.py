@@ -78,6 +78,26 @@ def test_others_are_left_alone(text: str) -> None:
     assert not list(read_from_sentences(ast.parse(text)))
 
 
+FAIL_JOBS = {"BackendError", "BudgetError", "JobFailedError"}
+
+
+def words_of_failures(tree: ast.AST) -> Iterator[str]:
+    """Errors of jobs that are made of words, as source text."""
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in FAIL_JOBS:
+            yield ast.unparse(one)
+
+
+def test_what_a_job_fails_with_has_a_code() -> None:
+    found = {
+        (str(path.relative_to(ROOT)), text)
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*.py")
+        for text in words_of_failures(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert found == set(), "register it in its module (annotation/failures.py), and raise its `error`"
+
+
 def test_whatever_the_core_says_has_a_template() -> None:
     said = {
         node.args[0].value

@@ -22,7 +22,7 @@ from annotation.common import events
 from annotation.common.events import EVENTS
 from annotation.imports.formats.base import Entries, ReadThrough, Row
 from annotation.imports.formats.registry import IMPORTERS
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, WebhookDelivery
 from routing.core.bounds import BOUNDS
 from routing.core.bounds.hypergeometric import Hypergeometric
@@ -35,7 +35,7 @@ from routing.core.verify import main as verify
 from routing.delivery.deliver import deliver
 from routing.delivery.formats import FORMATS
 from routing.delivery.formats.base import Files, RowWriter
-from routing.labels.page import About, Page
+from routing.labels.page import DeliveryInfo, Page
 from routing.models import Delivery
 from testbed.factories import make_project
 from testbed.worlds import files_of, make_world
@@ -189,7 +189,7 @@ class NamesAlone(RowWriter):
     summary: ClassVar[Any] = "Who is in it, and nothing else."
     media_type: ClassVar[str] = "text/plain"
 
-    def __init__(self, files: Files, about: About) -> None:
+    def __init__(self, files: Files, info: DeliveryInfo) -> None:
         super().__init__()
         self._out = files.open(self.file_name, self.media_type)
 

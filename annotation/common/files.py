@@ -12,14 +12,22 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
+from annotation import failures
 from annotation.errors import InputError
 from annotation.models import Item, Project, StoredFile
 
 BLOCK = 1024**2
 MODEL_OUTPUT = "application/x-hypac-predictions"
 """Media type of files that hold what models answered: nobody is shown what is in them."""
+TOO_LARGE = failures.register(
+    "file_too_large",
+    gettext_noop(
+        "The file is larger than %(hypac_max_upload_bytes)s bytes. Split it, or raise HYPAC_MAX_UPLOAD_BYTES."
+    ),
+)
+LOST = failures.register("file_lost", gettext_noop("The file is no longer in the storage. Upload it again."))
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -73,14 +81,7 @@ def put_content(*, project: Project, content: IO[bytes], most: int | None = None
     while block := content.read(BLOCK):
         size += len(block)
         if most is not None and size > most:
-            raise InputError(
-                _(
-                    "The file is larger than %(hypac_max_upload_bytes)s bytes. Split it, or raise "
-                    "HYPAC_MAX_UPLOAD_BYTES."
-                )
-                % {"hypac_max_upload_bytes": f"{most:,}"},
-                where="file",
-            )
+            raise TOO_LARGE.error(raised_as=InputError, where="file", hypac_max_upload_bytes=f"{most:,}")
         digest.update(block)
     sha256 = digest.hexdigest()
     name = f"projects/{project.pk}/{sha256[:2]}/{sha256}"
@@ -109,9 +110,7 @@ def open_file(stored: StoredFile) -> IO[bytes]:
     try:
         file: IO[bytes] = default_storage.open(stored.storage_name, "rb")
     except FileNotFoundError:
-        raise InputError(
-            _("The file is no longer in the storage. Upload it again."), where=stored.original_name
-        ) from None
+        raise LOST.error(raised_as=InputError, where=stored.original_name) from None
     return file
 
 

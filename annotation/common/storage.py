@@ -15,21 +15,28 @@ from pathlib import Path
 from typing import Any
 
 from django.core.files.storage import FileSystemStorage
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
+from annotation import failures
 from annotation.errors import HypacError
 
 UNFINISHED = ".part"
+UNUSABLE = failures.register(
+    "storage_unusable", gettext_noop("The storage of files cannot be used at the moment: %(reason)s.")
+)
+# Parts of that: here, since pages that tell of them have no need of the object store itself.
+ANSWERED = failures.register("object_store_answered", gettext_noop("the object store answered %(said)s"))
+NOT_ASKED = failures.register(
+    "object_store_not_asked", gettext_noop("the object store could not be asked (%(error)s)")
+)
 
 
 class StorageError(HypacError):
     """The storage cannot be used at the moment: a disk is full, the object store does not answer."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            _("The storage of files cannot be used at the moment: %(reason)s.") % {"reason": reason},
-            permanent=False,
-        )
+    def __init__(self, reason: str | failures.Part) -> None:
+        params = {"reason": reason}
+        super().__init__(UNUSABLE.sentence(params), permanent=False, code=UNUSABLE.code, params=params)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from contextvars import ContextVar
 from typing import IO, Any, NamedTuple
 
 from django.conf import settings
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
+from annotation.errors import InputError
+from annotation.imports.faults import fault
 from annotation.imports.formats.base import Problem, Record, Row, name_too_long
 from annotation.imports.limits import (
     CELL,
@@ -48,11 +50,11 @@ class Deadline(NamedTuple):
         if time.monotonic() > self.until:
             raise self.error(where)
 
-    def error(self, where: str) -> ImportLimitError:
-        words = _(
+    def error(self, where: str) -> InputError:
+        words = gettext_noop(
             "Reading the file takes more than %(most)d seconds. Split it, or save it in a simpler format."
         )
-        return ImportLimitError(words % {"most": self.seconds}, where=where)
+        return fault(words, where=where, raised_as=ImportLimitError, most=self.seconds)
 
 
 class InTime(io.BufferedReader):
@@ -186,15 +188,15 @@ class Allowance:
             place = where if isinstance(where, str) else _("row %(number)s") % {"number": f"{where:,}"}
             raise self._too_much(place) if self.spent > self._most else self.deadline.error(place)
 
-    def _too_much(self, where: str) -> ImportLimitError:
-        words = _(
+    def _too_much(self, where: str) -> InputError:
+        words = gettext_noop(
             "Up to here the file of %(size)s bytes makes more than %(most)s characters in the database, with "
             "the names of columns in each row. That is the most for its size: it repeats itself as no data "
             "does. Drop columns or shorten their names, save the rows as CSV without compression, or raise "
             "HYPAC_MAX_INPUT_RATIO or HYPAC_MAX_IMPORT_CHARACTERS."
         )
-        values = {"size": f"{self._uploaded:,}", "most": f"{self._most:,}"}
-        return ImportLimitError(words % values, where=where)
+        size, most = f"{self._uploaded:,}", f"{self._most:,}"
+        return fault(words, where=where, raised_as=ImportLimitError, size=size, most=most)
 
 
 _end: ContextVar[float | None] = ContextVar("end of the look under way", default=None)

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _, ngettext
 
 from annotation.imports.formats.doccano import Doccano
 from annotation.imports.formats.reserved import model_output
-from annotation.jobs.running import UNFINISHED
+from annotation.jobs.jobs import UNFINISHED
 from annotation.models import Project
 
 IMPORT = "import"

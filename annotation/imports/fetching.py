@@ -14,8 +14,8 @@ from annotation.common.files import store_file
 from annotation.errors import ConflictError, InputError, UnderWayError
 from annotation.imports.columns import IMPORT, ColumnMapping
 from annotation.imports.upload import start_import
-from annotation.jobs import running as jobs
-from annotation.jobs.running import JobContext
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.models import Connection, Job, Project, StoredFile, User
 from annotation.outside.buckets import Bucket, Found
 from annotation.outside.connections import bucket_of
@@ -80,6 +80,23 @@ OTHER_SIZE = failures.register(
     "other_size", gettext_noop("The store gave another number of bytes than it had said.")
 )
 
+OTHER_IMPORT = failures.register(
+    "other_import_under_way",
+    gettext_noop("Another import into this project is under way. This one begins by itself after it."),
+)
+NO_OBJECT = failures.register("no_object", gettext_noop("There is no object “%(key)s” in the bucket."))
+NO_OBJECT_BELOW = failures.register(
+    "no_object_below", gettext_noop("There is no object below “%(key)s” in the bucket.")
+)
+TOO_MANY_OBJECTS = failures.register(
+    "too_many_objects",
+    gettext_noop("There are more than %(most)s objects below “%(key)s”. Import its folders one by one."),
+)
+TOO_MANY_BYTES = failures.register(
+    "too_many_bytes",
+    gettext_noop("There are more than %(most)s bytes. Split it, or raise HYPAC_MAX_UPLOAD_BYTES."),
+)
+
 
 def whole_key(connection: Connection, key: str) -> str:
     from annotation.outside.buckets import checked_key
@@ -137,16 +154,13 @@ def _import(context: JobContext, project: Project, stored: StoredFile) -> Job:
         )
     except UnderWayError:
         context.progressed = True  # to wait, however long, is no attempt that went wrong
-        raise ConflictError(
-            _("Another import into this project is under way. This one begins by itself after it."),
-            permanent=False,
-        ) from None
+        raise OTHER_IMPORT.error(raised_as=ConflictError, permanent=False) from None
 
 
 def _object(context: JobContext, bucket: Bucket, key: str, out: IO[bytes]) -> None:
     found = bucket.look(key)
     if found is None:
-        raise InputError(_("There is no object “%(key)s” in the bucket.") % {"key": key}, where="key")
+        raise NO_OBJECT.error(raised_as=InputError, where="key", key=key)
     _check_size(found.size)
     context.progress(total=found.size, stage=_("Reading from the store"))
     done = _copy(context, bucket, found, out)
@@ -164,15 +178,10 @@ def _archive(context: JobContext, bucket: Bucket, prefix: str, out: IO[bytes]) -
         size += found.size
         _check_size(size)
     if not objects:
-        raise InputError(
-            _("There is no object below “%(key)s” in the bucket.") % {"key": prefix}, where="key"
-        )
+        raise NO_OBJECT_BELOW.error(raised_as=InputError, where="key", key=prefix)
     if len(objects) > MAX_OBJECTS:
-        raise InputError(
-            _("There are more than %(most)s objects below “%(key)s”. Import its folders one by one.")
-            % {"most": f"{MAX_OBJECTS:,}", "key": prefix},
-            where="key",
-        )
+        most = f"{MAX_OBJECTS:,}"
+        raise TOO_MANY_OBJECTS.error(raised_as=InputError, where="key", most=most, key=prefix)
     context.progress(total=size, stage=_("Reading from the store"))
     done = 0
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
@@ -193,8 +202,5 @@ def _copy(context: JobContext, bucket: Bucket, found: Found, out: IO[bytes], *, 
 
 def _check_size(size: int) -> None:
     if size > settings.HYPAC_MAX_UPLOAD_BYTES:
-        raise InputError(
-            _("There are more than %(most)s bytes. Split it, or raise HYPAC_MAX_UPLOAD_BYTES.")
-            % {"most": f"{settings.HYPAC_MAX_UPLOAD_BYTES:,}"},
-            where="key",
-        )
+        most = f"{settings.HYPAC_MAX_UPLOAD_BYTES:,}"
+        raise TOO_MANY_BYTES.error(raised_as=InputError, where="key", most=most)

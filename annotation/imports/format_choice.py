@@ -8,10 +8,11 @@ other.
 from collections.abc import Iterator
 from itertools import islice
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.columns import answer_columns
+from annotation.imports.faults import fault
 from annotation.imports.formats import registry
 from annotation.imports.formats.base import Row
 from annotation.imports.formats.delimited import Delimited
@@ -89,11 +90,11 @@ def _in_place_of(stored: StoredFile, chosen: str, name: str, secret: frozenset[s
     tables = isinstance(asked, Delimited) and isinstance(other, Delimited)
     if tables and _columns(stored, chosen) == _columns(stored, name):
         return chosen
-    words = _(
+    words = gettext_noop(
         "Read as the format “%(format)s” this file has the column “%(column)s”, which whoever labels must "
         "not see. In another format it would stand among the rest: leave the format as it is."
     )
-    raise InputError(words % {"format": name, "column": min(secret)}, where="format")
+    raise fault(words, where="format", format=name, column=min(secret))
 
 
 def _columns(
@@ -109,8 +110,10 @@ def _columns(
             columns.update(row.columns)
             answers.update(row.answers)
             if len(columns) > MOST_NAMES:
-                words = _("The rows have more than %(most)s different columns. Give them the same ones.")
-                raise ImportLimitError(words % {"most": f"{MOST_NAMES:,}"}, where=row.where)
+                words = gettext_noop(
+                    "The rows have more than %(most)s different columns. Give them the same ones."
+                )
+                raise fault(words, where=row.where, raised_as=ImportLimitError, most=f"{MOST_NAMES:,}")
     return frozenset(columns), frozenset(answers)
 
 

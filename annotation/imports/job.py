@@ -28,7 +28,7 @@ from annotation.imports.rows import (
     none_usable,
     sort_out,
 )
-from annotation.jobs.running import JobContext
+from annotation.jobs.context import JobContext
 from annotation.models import Item, Job, Project, StoredFile
 
 CHUNK_ROWS = 5000

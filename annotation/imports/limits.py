@@ -9,9 +9,10 @@ each reader has here what it may hold at once before anything comes out.
 from typing import IO
 
 from django.conf import settings
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
+from annotation.imports.faults import fault
 
 # --- What it is in proportion to the file that was uploaded -------------------------------------------------
 
@@ -106,17 +107,16 @@ def most_stored(uploaded: int) -> int:
 
 
 def unpacks_to_too_much(uploaded: int, unpacked: int, where: str) -> InputError:
-    words = _(
+    words = gettext_noop(
         "The file of %(size)s bytes unpacks to %(unpacked)s bytes or more; at most %(most)s are read of it, "
         "which is %(ratio)s times its size or HYPAC_MAX_UNPACKED_BYTES. Unpack and split it."
     )
-    return ImportLimitError(
-        words
-        % {
-            "size": f"{uploaded:,}",
-            "unpacked": f"{unpacked:,}",
-            "most": f"{most_unpacked(uploaded):,}",
-            "ratio": settings.HYPAC_MAX_INPUT_RATIO,
-        },
+    return fault(
+        words,
         where=where,
+        raised_as=ImportLimitError,
+        size=f"{uploaded:,}",
+        unpacked=f"{unpacked:,}",
+        most=f"{most_unpacked(uploaded):,}",
+        ratio=settings.HYPAC_MAX_INPUT_RATIO,
     )

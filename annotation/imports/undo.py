@@ -12,8 +12,8 @@ from annotation.errors import ConflictError
 from annotation.imports.columns import IMPORT
 from annotation.imports.job import Counts
 from annotation.imports.labels import remove_empty_batch, remove_with_items, was_corrected
-from annotation.jobs import running as jobs
-from annotation.jobs.running import JobContext
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.models import Item, Job, JobProblem, Project, User
 
 UNDO = "import_undo"

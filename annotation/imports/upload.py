@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from django.db import transaction
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common import audit, limits
 from annotation.common.files import MODEL_OUTPUT
@@ -21,6 +21,7 @@ from annotation.imports.columns import (
     propose,
     read_columns,
 )
+from annotation.imports.faults import fault
 from annotation.imports.format_choice import SAMPLE, format_for
 from annotation.imports.formats import registry
 from annotation.imports.formats.base import Importer, Problem, Record
@@ -29,7 +30,7 @@ from annotation.imports.formats.hugging_face import HuggingFace
 from annotation.imports.formats.reserved import RESPONSES
 from annotation.imports.limits import MAX_COLUMNS, SAMPLE_CHARACTERS
 from annotation.imports.reading import Reading, reading
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Project, StoredFile, User
 from annotation.ports import routing_port
 
@@ -73,8 +74,8 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "") ->
     who labels may see: in this one their values would stand under other names.
     """
     if stored_file.media_type == MODEL_OUTPUT:
-        words = _("This file was sent as predictions, which nobody sees before the analysis.")
-        raise InputError(words, where="file")
+        words = gettext_noop("This file was sent as predictions, which nobody sees before the analysis.")
+        raise fault(words, where="file")
     importer = registry.get(format_for(stored_file, format_name))
     project = stored_file.project
     sheets: list[str] = []
@@ -90,7 +91,7 @@ def preview(*, stored_file: StoredFile, rows: int = 5, format_name: str = "") ->
         importer, found = _first_readable(readers, opened, rows)
     sample, problems, labels, answers, places = found
     if not sample and not problems:
-        raise InputError(_("The file has a header but no rows."), where=stored_file.original_name)
+        raise fault(gettext_noop("The file has a header but no rows."), where=stored_file.original_name)
     # A project has no more; rows of JSON may each have others.
     named = list(dict.fromkeys(name for row in sample for name in row))
     columns = named[:MAX_COLUMNS]
@@ -159,14 +160,14 @@ def _first_rows(importer: Importer, opened: Reading, rows: int) -> _Sample:
 def check_mapping(*, project: Project, seen: Preview, mapping: ColumnMapping) -> None:
     """Raises InputError whose `where` is the mapping's field: `text_column` for all that people read."""
     if seen.holds_images and mapping.shown:
-        raise InputError(_("Images have no text column."), where="text_column")
+        raise fault(gettext_noop("Images have no text column."), where="text_column")
     if not seen.holds_images and not mapping.shown:
-        raise InputError(_("Choose the column that people read."), where="text_column")
+        raise fault(gettext_noop("Choose the column that people read."), where="text_column")
     if len(set(mapping.shown)) < len(mapping.shown):
-        raise InputError(_("Show each column once."), where="text_column")
+        raise fault(gettext_noop("Show each column once."), where="text_column")
     if len(mapping.shown) > limits.ITEM_FIELDS:
-        words = _("At most %(most)d columns can be shown.") % {"most": limits.ITEM_FIELDS}
-        raise InputError(words, where="text_column")
+        words = gettext_noop("At most %(most)d columns can be shown.")
+        raise fault(words, where="text_column", most=limits.ITEM_FIELDS)
     named = [("id_column", mapping.id_column), *(("text_column", name) for name in mapping.shown)]
     for field, name in named:
         if name and seen.columns and name not in seen.columns:
@@ -178,17 +179,17 @@ def check_mapping(*, project: Project, seen: Preview, mapping: ColumnMapping) ->
     secret = routing_port().model_columns(project=project) - seen.reserved
     for field, name in named:
         if name in seen.reserved:
-            words = _(
+            words = gettext_noop(
                 "The column “%(name)s” holds what people and models of another program said, and whoever "
                 "labels must not see that. Choose another column."
             )
-            raise InputError(words % {"name": name}, where=field)
+            raise fault(words, where=field, name=name)
         if name in secret:
-            words = _(
+            words = gettext_noop(
                 "A source of this project reads its answers from the column “%(name)s”, and whoever labels "
                 "must not see them. Choose another column, or change the source first."
             )
-            raise InputError(words % {"name": name}, where=field)
+            raise fault(words, where=field, name=name)
 
 
 def _other_sheets(seen: Preview) -> str:
@@ -225,9 +226,9 @@ def start_import(
     twice.
     """
     if stored_file.project_id != project.pk:
-        raise InputError(_("This file belongs to another project."), where="file")
+        raise fault(gettext_noop("This file belongs to another project."), where="file")
     if text_format and text_format not in Project.TextFormat.values:
-        raise InputError(_("Texts are plain or Markdown."), where="text_format")
+        raise fault(gettext_noop("Texts are plain or Markdown."), where="text_format")
     seen = preview(stored_file=stored_file, rows=1, format_name=format_name)
     check_mapping(project=project, seen=seen, mapping=mapping)
     if keep_labels:
@@ -266,13 +267,12 @@ def _refuse_no_labels(seen: Preview) -> None:
     importer = registry.get(seen.format)
     of_argilla = isinstance(importer, HuggingFace) and any(name.endswith(RESPONSES) for name in seen.columns)
     if not (seen.labels or importer.holds_labels or of_argilla):
-        words = _(
+        words = gettext_noop(
             "A file of this format (%(format)s) does not say which of its columns are labels that people "
             "gave: none would be kept. Labels are kept of %(formats)s. Import it without keeping labels: its "
             "columns come along and are delivered."
         )
-        values = {"format": seen.format, "formats": registry.formats_with_labels()}
-        raise InputError(words % values, where="keep_labels")
+        raise fault(words, where="keep_labels", format=seen.format, formats=registry.formats_with_labels())
 
 
 def may_change_text_format(project: Project) -> bool:

@@ -22,7 +22,7 @@ from annotation.common.api.streams import NDJSON, NdjsonRenderer, ndjson
 from annotation.common.api.uploads import TakesStream, received, stored_lines
 from annotation.imports.api import Columns, mapping_of
 from annotation.imports.upload import start_import
-from annotation.items.data_out import in_pages, items_of, labels_for
+from annotation.items.queries import in_pages, items_of, labels_for
 from annotation.jobs.serializers import JobBody, accepted
 from annotation.labelling.serializers import MAX_ID, ItemBody, LabelBody, item_content, label_content
 from annotation.models import Item, Label, Project

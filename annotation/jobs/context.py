@@ -27,8 +27,8 @@ from annotation.models import Job, JobProblem
 log = logging.getLogger(__name__)
 
 MAX_PROBLEMS = 10_000
-# A queued job is nudged again after so long without anybody taking it.
-RENUDGE_SECONDS = 15
+# Workers are notified again of a queued job that nobody took for so long.
+NOTIFY_AGAIN_SECONDS = 15
 # How often a job at work looks whether it is to pause.
 LOOK_SECONDS = 1.0
 # So long a job that ends waits for its threads, of which one may be stuck in a broker that does not answer.
@@ -51,7 +51,7 @@ def tried_again_at(job: Job) -> datetime | None:
     """When the next attempt of a job is due whose last one failed; None where it waits for none."""
     if job.state != Job.State.QUEUED or not job.error or job.heartbeat_at is None:
         return None
-    return job.heartbeat_at + timedelta(seconds=RENUDGE_SECONDS)
+    return job.heartbeat_at + timedelta(seconds=NOTIFY_AGAIN_SECONDS)
 
 
 def is_out_of_memory(error: Exception) -> bool:

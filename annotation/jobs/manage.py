@@ -5,7 +5,7 @@ trail.
 from django.db import transaction
 
 from annotation.common import audit
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, User
 
 

@@ -8,7 +8,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _, ngettext
 
 from annotation.errors import HypacError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
+from annotation.jobs.context import tried_again_at
 from annotation.models import Job
 
 # Below this many seconds a rate says more about the start than about the work.
@@ -53,7 +54,7 @@ class JobProgress:
         In whole minutes, so that a page that is asked for every few seconds does not say something new each
         time.
         """
-        due = jobs.tried_again_at(self.job)
+        due = tried_again_at(self.job)
         if due is None:
             return ""
         minutes = ceil((due - timezone.now()).total_seconds() / 60)

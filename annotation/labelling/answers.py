@@ -13,7 +13,7 @@ from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling.leases import (
     NO_LEASE,
     LeasedItem,
-    held,
+    active_lease,
     lease,
     load_item,
     lock_membership,
@@ -66,7 +66,7 @@ def submit(
                     return label
                 raise NotAllowedError(objection)
             lock_settling(work_item.batch)
-            if held(user, work_item_id, token).update(
+            if active_lease(user, work_item_id, token).update(
                 state=State.DONE, finished_at=timezone.now(), **NO_LEASE
             ):
                 label = Label.objects.create(
@@ -172,7 +172,7 @@ def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str
     check_comment(comment)
     work_item, _watched = _load(work_item_id)
     with transaction.atomic():
-        if held(user, work_item_id, token).update(state=State.OPEN, **NO_LEASE):
+        if active_lease(user, work_item_id, token).update(state=State.OPEN, **NO_LEASE):
             return Skip.objects.create(work_item=work_item, user=user, reason=reason, comment=comment)
         earlier = Skip.objects.filter(work_item=work_item, user=user, cleared_at__isnull=True).first()
     if earlier is not None and (earlier.reason, earlier.comment) == (reason, comment):

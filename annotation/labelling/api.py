@@ -226,7 +226,7 @@ class StuckBody(serializers.Serializer[Any]):
 
 class WorkDecision(serializers.Serializer[Any]):
     decision = serializers.ChoiceField(
-        choices=list(queue.DECISIONS),
+        choices=list(queue.STUCK_ITEM_DECISIONS),
         help_text="It cannot be labelled; ask those who skipped it once more; the answers given are enough.",
     )
 
@@ -258,7 +258,9 @@ class WorkDecide(ProjectView):
         work_item = found.first()
         if work_item is None:
             raise Http404
-        decided = queue.decide(work_item=work_item, actor=self.access.user, **self.parsed(WorkDecision))
+        decided = queue.decide_on_stuck_item(
+            work_item=work_item, actor=self.access.user, **self.parsed(WorkDecision)
+        )
         return Response({"work_item": decided.pk, "state": decided.state})
 
 

@@ -17,11 +17,11 @@ from django.utils.translation import gettext as _
 
 from annotation.common.bulk import copy_rows
 from annotation.errors import ConflictError, InputError
-from annotation.jobs import running as jobs
-from annotation.jobs.running import JobContext
-from annotation.labelling.decisions import may_be_stuck, stuck_in
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.labelling.labels_of_record import unsettled
 from annotation.labelling.leases import NO_LEASE
+from annotation.labelling.stuck_items import may_be_stuck, stuck_in
 from annotation.models import Item, Label, Project, User, WorkBatch, WorkItem
 
 State = WorkItem.State

@@ -51,9 +51,9 @@ def disagreements(project: Project, user: User) -> QuerySet[WorkItem]:
     if batches.filter(blind=True).exists() and routing_port().blind_objection(project=project, user=user):
         batches = batches.filter(blind=False)
     hidden = routing_port().hidden_batches(project=project)
-    anew = routing_port().hidden_items(project=project, item_path="item") & ~Q(batch__in=hidden)
+    asked_again = routing_port().hidden_items(project=project, item_path="item") & ~Q(batch__in=hidden)
     return (
-        unsettled(WorkItem.objects.filter(batch__in=batches).exclude(anew))
+        unsettled(WorkItem.objects.filter(batch__in=batches).exclude(asked_again))
         .select_related("item__image", "batch__project")
         .defer(*(f"batch__project__{name}" for name in LONG_COLUMNS))
         .order_by("priority", "order", "pk")

@@ -15,8 +15,8 @@ from django.utils.translation import gettext as _
 
 from annotation.common.clock import database_time
 from annotation.errors import ConflictError, NotAllowedError
-from annotation.labelling.limits import room_of
-from annotation.labelling.next_item import batches_of, places
+from annotation.labelling.limits import remaining_quota
+from annotation.labelling.next_item import batches_with_work, candidate_work_items
 from annotation.models import Draft, Item, Label, Membership, Project, Skip, User, WorkItem
 from annotation.permissions import ROLES_BY_ACTION
 from annotation.ports import routing_port
@@ -58,7 +58,7 @@ def claim(*, project: Project, user: User) -> LeasedItem | None:
     Raises NotAllowedError where the person may not label in the project.
     """
     for _attempt in range(CLAIM_ATTEMPTS):
-        ids = _hold(project, user, 1)
+        ids = _renew_and_fill(project, user, 1)
         if not ids:
             break
         if (task := _load_held(ids[0], user)) is not None:
@@ -73,13 +73,13 @@ def claim_ahead(*, project: Project, user: User, holding: Collection[int] = ()) 
     As `claim`, filled up from the queue until the person has one item before them and MAX_AHEAD behind it.
     Answers that have not arrived yet count as held.
     """
-    asked = [pk for pk in _hold(project, user, 1 + MAX_AHEAD) if pk not in holding]
+    asked = [pk for pk in _renew_and_fill(project, user, 1 + MAX_AHEAD) if pk not in holding]
     return [task for pk in asked if (task := _load_held(pk, user)) is not None]
 
 
 def held_item(*, user: User, work_item_id: int, token: str) -> LeasedItem | None:
     """The item once more, where the person still holds it with this token."""
-    return _load_held(work_item_id, user) if held(user, work_item_id, token).exists() else None
+    return _load_held(work_item_id, user) if active_lease(user, work_item_id, token).exists() else None
 
 
 def has_seen(*, user: User, work_item: WorkItem) -> bool:
@@ -102,14 +102,14 @@ def heartbeat(*, user: User, work_item_id: int, token: str) -> datetime:
         Project.objects.filter(work_batches__work_items=work_item_id).values_list("lease_seconds", flat=True)
     ).first()
     expires_at = database_time() + timedelta(seconds=seconds or 0)
-    if not held(user, work_item_id, token).update(lease_expires_at=expires_at):
+    if not active_lease(user, work_item_id, token).update(lease_expires_at=expires_at):
         raise ConflictError(why_gone(user=user, work_item_id=work_item_id, token=token))
     return expires_at
 
 
 def release(*, user: User, work_item_id: int, token: str) -> bool:
     """Give an item back unlabelled. False where the person does not hold it any more; that is no error."""
-    return bool(held(user, work_item_id, token).update(state=State.OPEN, **NO_LEASE))
+    return bool(active_lease(user, work_item_id, token).update(state=State.OPEN, **NO_LEASE))
 
 
 def release_all(*, project: Project, user: User) -> int:
@@ -122,8 +122,8 @@ def release_all(*, project: Project, user: User) -> int:
 # --- What the other modules of the queue build on -----------------------------------------------------------
 
 
-def held(user: User, work_item_id: int, token: str) -> QuerySet[WorkItem]:
-    """The work item, if this token's lease still stands.
+def active_lease(user: User, work_item_id: int, token: str) -> QuerySet[WorkItem]:
+    """The work item, if this token's lease still stands; no row, if not.
 
     A lease that has expired, but that nobody else has taken over, still stands: its answer doubles nothing.
     """
@@ -212,7 +212,7 @@ def _load_held(work_item_id: int, user: User) -> LeasedItem | None:
     return task if task.token and task.work_item.leased_to_id == user.pk else None
 
 
-def _hold(project: Project, user: User, count: int) -> list[int]:
+def _renew_and_fill(project: Project, user: User, count: int) -> list[int]:
     """Ids of what the person holds, the first one first, filled up to `count` from the queue."""
     for attempt in range(CLAIM_ATTEMPTS):
         try:
@@ -221,7 +221,7 @@ def _hold(project: Project, user: User, count: int) -> list[int]:
                 now = database_time()
                 objection = _Objection(project, user)
                 ids = _renew_own(project, user, now, objection)
-                most = min(count, room_of(membership, most=count)) if len(ids) < count else 0
+                most = min(count, remaining_quota(membership, most=count)) if len(ids) < count else 0
                 while len(ids) < most:
                     until = _end(project, now, place=len(ids))
                     work_item_id = _take_next(project, user, now, until, objection)
@@ -265,7 +265,7 @@ def _renew_own(project: Project, user: User, now: datetime, objection: _Objectio
     mine = []
     for pk, token, expires_at, blind in own:
         if blind and objection.words:
-            held(user, pk, token).update(state=State.OPEN, **NO_LEASE)
+            active_lease(user, pk, token).update(state=State.OPEN, **NO_LEASE)
         else:
             mine.append((pk, token, expires_at or now))
     # Who answers every second does not renew every second. All or none, which keeps their order.
@@ -275,17 +275,17 @@ def _renew_own(project: Project, user: User, now: datetime, objection: _Objectio
     return [
         pk
         for place, (pk, token, _expires_at) in enumerate(mine)
-        if held(user, pk, token).update(lease_expires_at=_end(project, now, place=place))
+        if active_lease(user, pk, token).update(lease_expires_at=_end(project, now, place=place))
     ]
 
 
 def _take_next(
     project: Project, user: User, now: datetime, until: datetime, objection: _Objection
 ) -> int | None:
-    for batch, has_expired in batches_of(project, now):
+    for batch, has_expired in batches_with_work(project, now):
         if batch.blind and objection.words:
             continue
-        for candidates in places(batch, user, now, expired=has_expired):
+        for candidates in candidate_work_items(batch, user, now, expired=has_expired):
             if work_item_id := lease(candidates, user, until):
                 return work_item_id
     return None

@@ -9,7 +9,7 @@ from annotation.labelling.label_queries import imported_batches
 from annotation.models import Label, Membership, Project, User
 
 
-def room_of(membership: Membership, *, most: int) -> int:
+def remaining_quota(membership: Membership, *, most: int) -> int:
     """How many more items this member may label now, as far as `most`.
 
     An item counts once, at the first version of its label. A day is one of the current time zone.

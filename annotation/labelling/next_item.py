@@ -21,7 +21,7 @@ LATEST = 50
 """Labels of somebody by which it is known how far they are."""
 
 
-def batches_of(project: Project, now: datetime) -> Iterator[tuple[WorkBatch, bool]]:
+def batches_with_work(project: Project, now: datetime) -> Iterator[tuple[WorkBatch, bool]]:
     """Those in which something waits, in their order; each with whether a lease in it is over."""
     unfinished = WorkItem.objects.filter(batch=OuterRef("pk"), state__in=(State.OPEN, State.LEASED))
     expired = WorkItem.objects.filter(batch=OuterRef("pk"), state=State.LEASED, lease_expires_at__lte=now)
@@ -32,7 +32,9 @@ def batches_of(project: Project, now: datetime) -> Iterator[tuple[WorkBatch, boo
         yield batch, batch.has_expired
 
 
-def places(batch: WorkBatch, user: User, now: datetime, *, expired: bool) -> Iterator[QuerySet[WorkItem]]:
+def candidate_work_items(
+    batch: WorkBatch, user: User, now: datetime, *, expired: bool
+) -> Iterator[QuerySet[WorkItem]]:
     """Where to look for the person's next item of the batch: what they may have, one part after the other.
 
     Expired leases come first (asked for by `expired`): they were handed out early, so their places are before

@@ -20,7 +20,7 @@ from annotation.common.converters import whole_number
 from annotation.errors import InputError
 from annotation.labelling import queue
 from annotation.labelling.label_queries import in_words
-from annotation.labelling.limits import first_labels, room_of
+from annotation.labelling.limits import first_labels, remaining_quota
 from annotation.labelling.queries import annotator_pace, waiting_for
 from annotation.labelling.queue import LeasedItem
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
@@ -258,7 +258,7 @@ def why_not_mine(project: Project, user: User) -> str:
 
 def limit_reached(membership: Membership) -> str:
     """Why this member may label no further item, in words; "" where they may."""
-    if room_of(membership, most=1):
+    if remaining_quota(membership, most=1):
         return ""
     labels = first_labels(membership.project, membership.user)
     if membership.max_labels is not None and labels.count() >= membership.max_labels:

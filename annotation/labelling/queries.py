@@ -10,7 +10,7 @@ from django.core.cache import cache
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from annotation.common.clock import database_time
-from annotation.labelling.limits import first_labels, midnight, room_of
+from annotation.labelling.limits import first_labels, midnight, remaining_quota
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
 
@@ -81,7 +81,7 @@ def waiting_for(project: Project, user: User) -> int:
     several = [batch.pk for batch in batches if batch.overlap > 1]
     waiting = _waiting(one, user) + (_waiting_of_several(several, user) if several else 0)
     membership = Membership.objects.filter(project=project, user=user).first()
-    return room_of(membership, most=waiting) if membership else waiting
+    return remaining_quota(membership, most=waiting) if membership else waiting
 
 
 def _waiting(batches: list[int], user: User) -> int:

@@ -1,4 +1,5 @@
-"""The queue: who labels which item now. What other rooms ask of it; nothing outside this room touches leases.
+"""The queue: who labels which item now. Nothing is done here: this names what other rooms may ask of this
+one, and the imports below say in which module each is. Nothing outside this room touches leases.
 
 A lease is one row's state, and it passes from hand to hand by conditional UPDATEs: what has moved on since it
 was read matches no row any more. This holds on SQLite, where `select_for_update` does nothing, as on
@@ -13,7 +14,6 @@ from annotation.labelling.batches import (
     lock_batch,
     withdraw_batch,
 )
-from annotation.labelling.decisions import DECISIONS, ask_again, ask_no_more, decide, give_up, stuck_items
 from annotation.labelling.leases import (
     MAX_AHEAD,
     LeasedItem,
@@ -26,11 +26,19 @@ from annotation.labelling.leases import (
     release_all,
 )
 from annotation.labelling.settlement import adjudicate, majority, settle_after, settle_batch_by_dawid_skene
+from annotation.labelling.stuck_items import (
+    STUCK_ITEM_DECISIONS,
+    ask_again,
+    ask_no_more,
+    decide_on_stuck_item,
+    give_up,
+    stuck_items,
+)
 from annotation.labelling.validation import validate_value
 
 __all__ = [
-    "DECISIONS",
     "MAX_AHEAD",
+    "STUCK_ITEM_DECISIONS",
     "BatchProgress",
     "LeasedItem",
     "adjudicate",
@@ -41,7 +49,7 @@ __all__ = [
     "claim_ahead",
     "correct",
     "create_batch",
-    "decide",
+    "decide_on_stuck_item",
     "give_up",
     "has_seen",
     "heartbeat",

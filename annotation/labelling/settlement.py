@@ -1,4 +1,4 @@
-"""Where several people answer for one item: what becomes its label of record.
+"""Where several people answer for one item: what becomes its label of record, stored as a `Settlement`.
 
 More than half of the answers settle it at once; else a reviewer decides, or, outside blind batches,
 Dawid-Skene. All of it is taken from the item's own answers, except by Dawid-Skene, which learns from those of
@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from annotation.common import audit
 from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError, NotAllowedError
-from annotation.labelling.consensus import dawid_skene
+from annotation.labelling.dawid_skene import dawid_skene
 from annotation.labelling.labels_of_record import answers_of, standing_of, unsettled
 from annotation.labelling.validation import check_comment, validate_value
 from annotation.models import Item, Label, Settlement, User, WorkBatch, WorkItem

@@ -267,7 +267,7 @@ def work_decide(request: ProjectRequest, work_item_id: int) -> HttpResponseBase:
     )
     decision = request.POST.get("decision", "")
     try:
-        queue.decide(work_item=work_item, actor=request.user, decision=decision)
+        queue.decide_on_stuck_item(work_item=work_item, actor=request.user, decision=decision)
     except InputError as error:
         messages.error(request, error.message)
     except ConflictError as error:

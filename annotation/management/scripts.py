@@ -16,7 +16,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 
 from annotation.errors import HypacError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, JobProblem, User
 from annotation.permissions import Access, access_to
 

@@ -375,9 +375,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "kind",
-                    models.CharField(
-                        help_text="Name in the registry annotation.jobs.running.", max_length=40
-                    ),
+                    models.CharField(help_text="Name in the registry annotation.jobs.jobs.", max_length=40),
                 ),
                 (
                     "params",

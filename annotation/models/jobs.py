@@ -19,7 +19,7 @@ class Job(models.Model):
         CANCELLED = "cancelled", _("Cancelled")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="jobs")
-    kind = models.CharField(max_length=40, help_text="Name in the registry annotation.jobs.running.")
+    kind = models.CharField(max_length=40, help_text="Name in the registry annotation.jobs.jobs.")
     params = models.JSONField(default=dict, help_text="Ids and plain values only; never secrets.")
     unique_key = models.CharField(
         max_length=100, blank=True, help_text="At most one unfinished job has this key."

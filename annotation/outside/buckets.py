@@ -19,8 +19,9 @@ from xml.sax.saxutils import escape
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
+from annotation import failures
 from annotation.errors import ConflictError, HypacError, InputError
 from annotation.outside.net import GuardedClient, NetResponse
 
@@ -91,6 +92,39 @@ class Requests:
         self._client.close()
 
 
+KEYS_REFUSED = failures.register(
+    "store_refused_keys",
+    gettext_noop("The store refused this (%(said)s): the keys are wrong, or they may not do it."),
+)
+NO_SUCH_OBJECT = failures.register(
+    "store_lacks_it", gettext_noop("The store has no such bucket or object (%(said)s).")
+)
+ELSEWHERE = failures.register(
+    "bucket_elsewhere",
+    gettext_noop("The store says that the bucket is elsewhere (%(said)s): check its address and region."),
+)
+CHANGED_MEANWHILE = failures.register(
+    "object_changed", gettext_noop("The object is there already, or was changed meanwhile.")
+)
+NOT_NOW = failures.register("store_not_now", gettext_noop("The store could not do this now (%(said)s)."))
+REFUSED = failures.register("store_refused", gettext_noop("The store refused this (%(said)s)."))
+UNREADABLE = failures.register(
+    "store_unreadable",
+    gettext_noop(
+        "The store gave an answer that cannot be read: is this the address of an S3-compatible store?"
+    ),
+)
+OTHER_BYTES = failures.register(
+    "store_other_bytes", gettext_noop("The store gave %(got)s bytes of “%(key)s” in place of %(wanted)s.")
+)
+NOT_JOINED = failures.register(
+    "parts_not_joined", gettext_noop("The store could not put the parts together.")
+)
+OTHER_BYTES_SENT = failures.register(
+    "store_got_other_bytes", gettext_noop("The store says that it got other bytes than were sent.")
+)
+
+
 def checked_key(key: str) -> str:
     """Raises InputError for a key that would be read as another one on its way."""
     if len(key.encode()) > 1024 or any(part in (".", "..") for part in key.split("/")) or "\0" in key:
@@ -105,27 +139,22 @@ def refusal(answer: NetResponse) -> HypacError:
     found = _CODE.search(answer.content[:65536])
     said = f"{answer.status} {found[1].decode()}" if found else str(answer.status)
     if answer.status in (401, 403):
-        words = _("The store refused this (%(said)s): the keys are wrong, or they may not do it.")
+        why = KEYS_REFUSED
     elif answer.status == 404:
-        words = _("The store has no such bucket or object (%(said)s).")
+        why = NO_SUCH_OBJECT
     elif 300 <= answer.status < 400:
-        words = _("The store says that the bucket is elsewhere (%(said)s): check its address and region.")
+        why = ELSEWHERE
     elif answer.status == 412:
-        return ConflictError(_("The object is there already, or was changed meanwhile."), where="key")
+        return CHANGED_MEANWHILE.error(raised_as=ConflictError, where="key")
     elif answer.status in (408, 409, 429) or answer.status >= 500:
-        words = _("The store could not do this now (%(said)s).")
-        return HypacError(words % {"said": said}, where="connection", permanent=False)
+        return NOT_NOW.error(raised_as=HypacError, where="connection", permanent=False, said=said)
     else:
-        words = _("The store refused this (%(said)s).")
-    return InputError(words % {"said": said}, where="connection")
+        why = REFUSED
+    return why.error(raised_as=InputError, where="connection", said=said)
 
 
 def unreadable() -> HypacError:
-    return HypacError(
-        _("The store gave an answer that cannot be read: is this the address of an S3-compatible store?"),
-        where="connection",
-        permanent=False,
-    )
+    return UNREADABLE.error(raised_as=HypacError, where="connection", permanent=False)
 
 
 def parsed(answer: NetResponse) -> ElementTree.Element:
@@ -215,11 +244,13 @@ class Bucket:
                 headers["If-Match"] = f'"{found.etag}"'
             content = self._answer("GET", found.key, headers=headers).content
             if len(content) != end - start:
-                raise HypacError(
-                    _("The store gave %(got)s bytes of “%(key)s” in place of %(wanted)s.")
-                    % {"got": len(content), "key": found.key[:200], "wanted": end - start},
+                raise OTHER_BYTES.error(
+                    raised_as=HypacError,
                     where="key",
                     permanent=False,
+                    got=len(content),
+                    key=found.key[:200],
+                    wanted=end - start,
                 )
             yield content
 
@@ -274,9 +305,7 @@ class Bucket:
             )
             # The store may answer 200 at once and tell of a failure later, in the answer's text.
             if parsed(ended).tag == "Error":
-                raise HypacError(
-                    _("The store could not put the parts together."), where="connection", permanent=False
-                )
+                raise NOT_JOINED.error(raised_as=HypacError, where="connection", permanent=False)
         except BaseException:
             with suppress(HypacError):
                 self._requests.send("DELETE", key, query={"uploadId": upload})
@@ -310,6 +339,4 @@ def _compare(answer: NetResponse, content: bytes) -> None:
     if len(tag) != _PLAIN_MD5 or encrypted:
         return
     if tag != hashlib.md5(content, usedforsecurity=False).hexdigest():
-        raise HypacError(
-            _("The store says that it got other bytes than were sent."), where="connection", permanent=False
-        )
+        raise OTHER_BYTES_SENT.error(raised_as=HypacError, where="connection", permanent=False)

@@ -18,7 +18,8 @@ from django.core.files.base import File
 from storages.backends.s3 import S3Storage
 from urllib3.exceptions import HTTPError
 
-from annotation.common.storage import Leftover, StorageError
+from annotation.common.storage import ANSWERED, NOT_ASKED, Leftover, StorageError
+from annotation.failures import Part
 
 # One request fetches so much. A small image takes one request, and a job that reads a large file slowly
 # keeps no connection open that the store would close.
@@ -34,12 +35,12 @@ def _code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception) -> Part:
     """What happened, without the address of the store or anything of a key."""
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", "no status")
-        return f"the object store answered {status} {_code(error)}".strip()
-    return f"the object store could not be asked ({type(error).__name__})"
+        return ANSWERED.part(said=f"{status} {_code(error)}".strip())
+    return NOT_ASKED.part(error=type(error).__name__)
 
 
 @contextmanager

@@ -12,14 +12,18 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_lazy
+from django.utils.translation import gettext as _, gettext_noop
 
+from annotation import failures
 from annotation.errors import InputError
 
-LOST = gettext_lazy(
-    "The stored key cannot be read any more, because HYPAC_ENCRYPTION_KEYS or DJANGO_SECRET_KEY was changed, "
-    "or is another one on this host. "
-    "Enter it again, or have whoever runs the server put the old value back."
+LOST = failures.register(
+    "stored_key_lost",
+    gettext_noop(
+        "The stored key cannot be read any more, because HYPAC_ENCRYPTION_KEYS or DJANGO_SECRET_KEY was "
+        "changed, or is another one on this host. "
+        "Enter it again, or have whoever runs the server put the old value back."
+    ),
 )
 
 
@@ -39,7 +43,7 @@ def decrypt(stored: str, *, where: str = "") -> str:
     try:
         return _fernet().decrypt(stored).decode()
     except (InvalidToken, ValueError):
-        raise InputError(str(LOST), where=where) from None
+        raise LOST.error(raised_as=InputError, where=where) from None
 
 
 def encrypt_anew(stored: str, *, where: str = "") -> str:

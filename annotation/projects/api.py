@@ -24,7 +24,12 @@ from annotation.models import MAX_OVERLAP, AuditEvent, Membership, Project, User
 from annotation.permissions import Access
 from annotation.ports import task_type_lacks
 from annotation.projects.choices import MAX_CHOICES
-from annotation.projects.life import archive_project, delete_project, duplicate_project, unarchive_project
+from annotation.projects.lifecycle import (
+    archive_project,
+    delete_project,
+    duplicate_project,
+    unarchive_project,
+)
 from annotation.projects.manage import ChoiceSpec, create_project, set_choices, update_project
 from annotation.projects.queries import projects_of
 from annotation.task_types import task_type_titles

@@ -10,7 +10,7 @@ from annotation.common.api.base import NewestFirst, OldestFirst, ProjectView
 from annotation.common.api.schema import Nothing, PageQuery, page_of
 from annotation.errors import HypacError
 from annotation.imports.undo import start_undo
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.jobs.manage import cancel_job, pause_job, resume_job, retry_job, try_job_now
 from annotation.jobs.serializers import JobBody, JobProblemBody, accepted, job_content
 from annotation.models import Job

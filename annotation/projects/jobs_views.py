@@ -15,8 +15,8 @@ from django.utils.translation import gettext as _
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.spreadsheets import as_text
 from annotation.imports.undo import undo_objection
-from annotation.jobs import running as service
 from annotation.jobs.context import MAX_PROBLEMS
+from annotation.jobs.jobs import UNFINISHED
 from annotation.jobs.manage import cancel_job, pause_job, resume_job, retry_job, try_job_now
 from annotation.jobs.progress import job_progress
 from annotation.models import Job
@@ -48,7 +48,7 @@ def job(request: ProjectRequest, job_id: int) -> HttpResponseBase:
         "problems": problems[:SHOWN_PROBLEMS],
         "problem_count": problem_count,
         "problems_are_all": problem_count < MAX_PROBLEMS,
-        "polls": found.state in service.UNFINISHED,
+        "polls": found.state in UNFINISHED,
         "origin": fetched_page(found, request.access)
         or routing_port().job_page(job=found, access=request.access),
         "import_stays": undo_objection(found) if request.access.allows("items.import") else None,

@@ -14,12 +14,13 @@ from typing import Any
 from django.core.files.storage import default_storage
 from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
+from annotation import failures
 from annotation.common import audit
 from annotation.common.storage import StorageError
-from annotation.errors import JobFailedError
-from annotation.jobs import running as jobs
-from annotation.jobs.running import JobContext
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.models import Item, Job, Project, StoredFile
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,10 @@ ROUNDS = 5
 LONGEST_GAP_SECONDS = 0.2
 # A removal that failed is tried again after so long: nobody sees the project, who could.
 AGAIN_AFTER = timedelta(hours=1)
+
+STILL_ADDED_TO = failures.register(
+    "removed_project_grows", gettext_noop("Rows are added to the deleted project again and again.")
+)
 
 Tables = list[tuple[type[models.Model], str]]
 
@@ -56,7 +61,7 @@ def remove_project(context: JobContext) -> dict[str, Any]:
             log.info("Something was added to the deleted project %s meanwhile.", removal.project)
         else:
             return {}
-    raise JobFailedError("Rows are added to the deleted project again and again.", permanent=False)
+    raise STILL_ADDED_TO.error(permanent=False)
 
 
 def free_slug(project: Project, *, wait: bool) -> None:

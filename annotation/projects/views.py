@@ -18,10 +18,14 @@ from annotation.models import Membership
 from annotation.people.invitations_views import invitations_shown
 from annotation.people.own_passwords import has_to_choose
 from annotation.ports import task_type_lacks
-from annotation.projects import life as service
 from annotation.projects.forms import ChoiceFormSet, NewProjectForm, SettingsForm
 from annotation.projects.label_studio_config import config_of
-from annotation.projects.life import delete_project
+from annotation.projects.lifecycle import (
+    archive_project,
+    delete_project,
+    duplicate_project,
+    unarchive_project,
+)
 from annotation.projects.manage import create_project, may_make_projects, set_choices, update_project
 from annotation.projects.queries import contents, project_cards, projects_of
 from annotation.task_types import TASK_TYPES
@@ -179,7 +183,7 @@ def manage(request: ProjectRequest) -> HttpResponseBase:
 def archive(request: ProjectRequest) -> HttpResponseBase:
     project = request.access.project
     with refusals_as_messages(request):
-        service.archive_project(project=project, actor=request.user)
+        archive_project(project=project, actor=request.user)
         messages.success(request, _("The project is archived. It can be looked at, and nothing changes."))
     return redirect("project_manage", project.slug)
 
@@ -187,7 +191,7 @@ def archive(request: ProjectRequest) -> HttpResponseBase:
 @needs("project.archive", "POST")
 def unarchive(request: ProjectRequest) -> HttpResponseBase:
     project = request.access.project
-    service.unarchive_project(project=project, actor=request.user)
+    unarchive_project(project=project, actor=request.user)
     messages.success(request, _("The project is out of the archive. Everything goes on where it stopped."))
     return redirect("overview", project.slug)
 
@@ -198,7 +202,7 @@ def duplicate(request: ProjectRequest) -> HttpResponseBase:
     form = DuplicateForm(request.POST)
     if form.is_valid():
         try:
-            copy = service.duplicate_project(
+            copy = duplicate_project(
                 project=request.access.project,
                 actor=request.user,
                 name=form.cleaned_data["name"],

@@ -12,7 +12,7 @@ from prometheus_client.metrics_core import Metric
 
 from annotation.common.clock import seconds_ago
 from annotation.errors import HypacError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, WorkBatch, WorkItem
 
 # Of each project no more are counted: so long a queue needs no exact figure, and counting costs time.

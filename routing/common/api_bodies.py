@@ -84,7 +84,7 @@ class RunSourceBody(serializers.Serializer[Any]):
 
 
 class ThresholdBody(serializers.Serializer[Any]):
-    """Items whose key is at most (u, v) go to the source."""
+    """A source keeps items whose key is at most (u, v); `own_scores` says which key."""
 
     u = serializers.FloatField()
     v = serializers.IntegerField()
@@ -99,7 +99,10 @@ class CertificateBody(serializers.Serializer[Any]):
     )
     sentence = serializers.CharField()
     thresholds = serializers.ListField(
-        child=ThresholdBody(allow_null=True), help_text="One a source; null where nothing goes to it."
+        child=ThresholdBody(allow_null=True), help_text="One a model; null where nothing stays with it."
+    )
+    own_scores = serializers.BooleanField(
+        help_text="Whether each threshold is on its own model's score; if not, all are on the first model's."
     )
     allowed_errors = serializers.IntegerField(allow_null=True)
     observed_errors = serializers.FloatField(allow_null=True)

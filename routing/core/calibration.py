@@ -209,16 +209,8 @@ class ObservedLosses:
 
     def evidence(self, plan: Plan, total: Floats, squares: Floats | None = None) -> Evidence:
         """Evidence from observed losses ``total`` (J,) alone, for a constant p; squares default to 0-1."""
-        loss = plan.loss_function()
-        return Evidence(
-            total=total,
-            squares=total if squares is None else squares,
-            asked=self.asked,
-            drawn=self.drawn,
-            p=plan.exact_p,
-            pool_size=plan.pool_size,
-            loss_bound=loss.bound,
-            binary=loss.binary,
+        return evidence_of_sums(
+            plan, total, total if squares is None else squares, asked=self.asked, drawn=self.drawn
         )
 
     def evidence_of(self, plan: Plan, thresholds: Keys) -> Evidence:
@@ -240,6 +232,21 @@ class ObservedLosses:
             p_min=Fraction(plan.p_min),
             rows=lambda start, stop: self.weighted_in_order(thresholds[start:stop]),
         )
+
+
+def evidence_of_sums(plan: Plan, total: Floats, squares: Floats, *, asked: int, drawn: int) -> Evidence:
+    """Evidence from the observed losses and their squares alone, each (J,); complete for a constant p."""
+    loss = plan.loss_function()
+    return Evidence(
+        total=total,
+        squares=squares,
+        asked=asked,
+        drawn=drawn,
+        p=plan.exact_p,
+        pool_size=plan.pool_size,
+        loss_bound=loss.bound,
+        binary=loss.binary,
+    )
 
 
 def cumulative(values: Floats) -> Floats:

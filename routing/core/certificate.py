@@ -10,7 +10,7 @@ from typing import Any
 from routing.core.bins import Bins
 from routing.core.calibration import Calibration
 from routing.core.calibration_rows import CalibrationRow
-from routing.core.certify import Certification, ChainTest
+from routing.core.certify import Certification, ChainTest, Outcome
 from routing.core.chain import Chain
 from routing.core.exact import plain
 from routing.core.keys import Threshold, Thresholds
@@ -175,16 +175,23 @@ def _result_document(certification: Certification) -> Document:
         "chain": certification.chain,
         "policy": certification.index,
         "thresholds": thresholds_document(certification.thresholds),
-        "allowed_errors": certification.allowed_errors,
-        "required_errors": certification.required_errors,
-        "observed_errors": number(certification.observed_errors),
-        "pointwise_upper_bound": certification.pointwise_upper_bound,
-        "expected_net_cost": certification.expected.net_cost,
-        "expected_net_saving": certification.expected.net_saving,
-        "expected_routing_saving": certification.expected.routing_saving,
-        "smallest_n": certification.smallest_n,
-        "reason": certification.reason,
-        "sentence": certification.sentence,
+        **outcome_document(certification),
+    }
+
+
+def outcome_document(outcome: Outcome) -> Document:
+    """What the result of every certificate holds, whatever its rule."""
+    return {
+        "allowed_errors": outcome.allowed_errors,
+        "required_errors": outcome.required_errors,
+        "observed_errors": number(outcome.observed_errors),
+        "pointwise_upper_bound": outcome.pointwise_upper_bound,
+        "expected_net_cost": outcome.expected.net_cost,
+        "expected_net_saving": outcome.expected.net_saving,
+        "expected_routing_saving": outcome.expected.routing_saving,
+        "smallest_n": outcome.smallest_n,
+        "reason": outcome.reason,
+        "sentence": outcome.sentence,
     }
 
 

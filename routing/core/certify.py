@@ -46,31 +46,21 @@ DEARER = "people_only_is_cheaper"
 """Code of what a certificate says at its end where the run costs more than it saves."""
 
 
-@dataclass(frozen=True)
-class Certification:
-    """The outcome of one analysis.
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What an analysis under any rule comes to.
 
     Attributes
     ----------
-    certified : bool
-        Whether thresholds beyond people alone are certified.
-    thresholds : S - 1 keys or None
-        All None where nothing is certified: people label everything.
-    chain, index
-        Name of the chosen chain ('' where nothing is certified) and place of the policy in it.
     asked, unanswered : int
         n, and how many of these nobody could label.
     allowed_errors, required_errors, observed_errors
         Most errors with which the chosen policy would still have passed, the least it had to show, and what
         it showed (K+); the first is None for a loss that is no count.  Without a certificate: of the safest
-        step tried.
+        step of its chain.
     pointwise_upper_bound : float or None
         Upper bound on the target of the chosen policy as if it were the only one looked at: shown, not
         certified.
-    prefix_lengths : mapping
-        Per chain, the length of each rejected prefix, people alone included.
-    tests : one per chain
-    chains : the chains that were tested, with `split_fixed_sequence` the one that was learnt
     expected
         Expected cost and savings of the outcome.
     smallest_n : int
@@ -81,19 +71,12 @@ class Certification:
         What is certified, or what is not and why, in plain words.
     """
 
-    certified: bool
-    thresholds: Thresholds
-    chain: str
-    index: int
     asked: int
     unanswered: int
     allowed_errors: int | None
     required_errors: int
     observed_errors: float
     pointwise_upper_bound: float | None
-    prefix_lengths: Mapping[str, Mapping[str, int]]
-    tests: tuple[ChainTest, ...]
-    chains: tuple[Chain, ...]
     expected: Expected
     smallest_n: int
     why_nothing: Message | None
@@ -108,6 +91,33 @@ class Certification:
     def sentence(self) -> str:
         """What is certified or not, in English: what the certificate holds."""
         return sentences(self.said)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certification(Outcome):
+    """The outcome of one analysis along chains of thresholds on the first model's score.
+
+    Attributes
+    ----------
+    certified : bool
+        Whether thresholds beyond people alone are certified.
+    thresholds : S - 1 keys or None
+        All None where nothing is certified: people label everything.
+    chain, index
+        Name of the chosen chain ('' where nothing is certified) and place of the policy in it.
+    prefix_lengths : mapping
+        Per chain, the length of each rejected prefix, people alone included.
+    tests : one per chain
+    chains : the chains that were tested, with `split_fixed_sequence` the one that was learnt
+    """
+
+    certified: bool
+    thresholds: Thresholds
+    chain: str
+    index: int
+    prefix_lengths: Mapping[str, Mapping[str, int]]
+    tests: tuple[ChainTest, ...]
+    chains: tuple[Chain, ...]
 
 
 @dataclass(frozen=True)
@@ -199,11 +209,11 @@ def certify_losses(
         expected=outlay,
         smallest_n=least,
         why_nothing=why_nothing,
-        said=said_of(plan, why_nothing, unanswered, outlay),
+        said=outcome_messages(plan, why_nothing, unanswered, outlay),
     )
 
 
-def said_of(
+def outcome_messages(
     plan: Plan, why_nothing: Message | None, unanswered: int, outlay: Expected
 ) -> tuple[Message, ...]:
     """What is certified, or what is not and why, in plain words."""

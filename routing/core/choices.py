@@ -6,11 +6,15 @@ from dataclasses import dataclass
 
 from routing.core.bounds import BOUNDS
 from routing.core.messages import Message
-from routing.core.rules import RULES
+from routing.core.rules import RULES, every_score, fixed_sequence
 from routing.core.targets import TARGETS
 
 DEFAULT_TARGET = "dataset"
-DEFAULT_RULE = "fixed_sequence"
+
+
+def default_rule(*, later_scores: bool) -> str:
+    """The rule that serves where none is chosen: every model's own score decides where there are several."""
+    return every_score.RULE.name if later_scores else fixed_sequence.RULE.name
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,13 @@ class Choices:
     rules: tuple[Choice, ...]
 
 
-def choices(target: str = DEFAULT_TARGET, *, binary: bool = True, constant_p: bool = True) -> Choices:
+def choices(
+    target: str = DEFAULT_TARGET,
+    *,
+    binary: bool = True,
+    constant_p: bool = True,
+    later_scores: bool = False,
+) -> Choices:
     """All targets, bounds and rules beside ``target``, a loss and a way of asking people.
 
     Parameters
@@ -59,6 +69,8 @@ def choices(target: str = DEFAULT_TARGET, *, binary: bool = True, constant_p: bo
         Whether the loss takes the values 0 and 1 only.
     constant_p
         Whether every drawn item is asked about with one probability.
+    later_scores
+        Whether a model after the first has a score of its own.
 
     Raises
     ------
@@ -87,7 +99,7 @@ def choices(target: str = DEFAULT_TARGET, *, binary: bool = True, constant_p: bo
                 entry.title,
                 entry.description,
                 entry.refusal(constant_p=constant_p),
-                entry.name == DEFAULT_RULE,
+                entry.name == default_rule(later_scores=later_scores),
             )
             for entry in RULES
         ),

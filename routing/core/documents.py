@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from decimal import Decimal
 from itertools import pairwise
 from math import isfinite
 from typing import Any, NoReturn
@@ -14,13 +16,15 @@ from routing.core.bins import Bins
 from routing.core.calibration_rows import CalibrationRow
 from routing.core.certificate import FORMAT, NEWEST
 from routing.core.chain import Chain, Policy
-from routing.core.exact import plain, to_decimal
+from routing.core.exact import plain
 from routing.core.keys import V_MAX, Key, Threshold
 from routing.core.plan import SPLIT_SHARE, Plan
 
 ROW = {"order", "item_id", "position", "asked", "p", "u", "v", "label", "answers"}
 OF_LATER_MODELS = {"own", "called"}
 """What a line of ``draw.jsonl`` holds, and beside it under `every_score`."""
+DECIMAL = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,60})?")
+"""As plans and draws write numbers: with millions of digits, or an exponent, one takes hours to read."""
 
 
 class DocumentError(ValueError):
@@ -84,20 +88,20 @@ def parse_plan(document: Mapping[str, Any]) -> Plan:
         if not isinstance(costs, list):
             raise DocumentError("certificate: plan.costs is no list")
         return Plan(
-            epsilon=to_decimal(_text(plan, "epsilon")),
-            alpha=to_decimal(_text(plan, "alpha")),
+            epsilon=_decimal(plan["epsilon"]),
+            alpha=_decimal(plan["alpha"]),
             target=_text(plan, "target"),
             m=_whole(plan, "m"),
-            p=to_decimal(_text(plan, "p")),
+            p=_decimal(plan["p"]),
             pool_size=_whole(plan, "pool_size"),
-            costs=tuple(to_decimal(cost) for cost in costs),
+            costs=tuple(_decimal(cost) for cost in costs),
             bound=_text(plan, "bound"),
             rule=_text(plan, "rule"),
             loss=_text(plan, "loss"),
             pilot_size=_whole(plan, "pilot_size"),
             loss_params=_mapping(plan, "loss_params") if "loss_params" in plan else {},
-            p_min=to_decimal(_text(plan, "p_min")) if "p_min" in plan else None,
-            split_share=to_decimal(_text(plan, "split_share")) if "split_share" in plan else SPLIT_SHARE,
+            p_min=_decimal(plan["p_min"]) if "p_min" in plan else None,
+            split_share=_decimal(plan["split_share"]) if "split_share" in plan else SPLIT_SHARE,
             data_set_size=_whole(plan, "data_set_size") if "data_set_size" in plan else None,
         )
     except KeyError as error:
@@ -177,8 +181,8 @@ def parse_threshold(entry: object) -> Threshold:
     u, v = entry
     if isinstance(v, bool) or not isinstance(v, int) or isinstance(u, bool) or not isinstance(u, int | float):
         raise ValueError(f"{entry!r} is no threshold; expected null or [u, v]")
-    if not 0 <= v <= V_MAX:
-        raise ValueError(f"the tie-break {v} is outside [0, 2**53)")
+    if not 0 <= v <= V_MAX or not 0 <= u <= 1:
+        raise ValueError(f"the threshold {entry!r} is outside [0, 1] or its tie-break outside [0, 2**53)")
     return Key(float(u), v)
 
 
@@ -206,7 +210,7 @@ def parse_row(line: str, number: int) -> CalibrationRow:
             raise DocumentError("'u' is no number")
         for text in (row["item_id"], label, *answers):
             str(text).encode()  # half of a surrogate pair, which JSON can name, is no text
-        p = to_decimal(_text(row, "p"))
+        p = _decimal(row["p"])
         if plain(p) != row["p"]:
             raise DocumentError(f"'p' is {row['p']!r}, and a draw writes it as {plain(p)!r}")
         return CalibrationRow(
@@ -241,6 +245,12 @@ def _truths(row: Mapping[str, Any]) -> tuple[bool, ...]:
     if not all(isinstance(entry, bool) for entry in called):
         raise DocumentError(f"'called' is no list of true and false: {called!r}")
     return tuple(called)
+
+
+def _decimal(value: object) -> Decimal:
+    if not isinstance(value, str) or not DECIMAL.fullmatch(value):
+        raise ValueError(f"{str(value)[:60]!r} is no text of a decimal number that a plan can have")
+    return Decimal(value)
 
 
 def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -1,9 +1,9 @@
 """What a plan will probably save, from a pilot that nobody labelled, and which m and which models are best.
 
-A rule says along which policies it would go, and what the pilot foretells of each (`Path`). Where along the
-path the tests end depends on the draw: the number of errors that the asked items show is hypergeometric, so
-that each end has its probability, and the plan an expected net saving. A forecast promises nothing: what is
-certified rests on labels alone.
+A rule says along which policies it would go, and what the pilot foretells of each (`ForecastPath`). Where
+along the path the tests end depends on the draw: the number of errors that the asked items show is
+hypergeometric, so that each end has its probability, and the plan an expected net saving. A forecast promises
+nothing: what is certified rests on labels alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import scipy  # whose parts are read when they are used
 from routing.core import outlook as core_outlook
 from routing.core.arrays import Floats
 from routing.core.chain import number_of_chains
-from routing.core.forecast_paths import Path, paths_of
+from routing.core.forecast_paths import ForecastPath, paths_of
 from routing.core.pilot import PilotData
 from routing.core.plan import Plan
 
@@ -75,7 +75,7 @@ class Proposal:
     twice: Forecast | None
 
 
-def forecast(plan: Plan, paths: Sequence[Path]) -> Forecast:
+def forecast(plan: Plan, paths: Sequence[ForecastPath]) -> Forecast:
     """What ``plan`` will probably save: along the path of most expected saving, where it has several.
 
     The paths' tests share alpha, so that of several one alone would do better than foretold.
@@ -83,7 +83,7 @@ def forecast(plan: Plan, paths: Sequence[Path]) -> Forecast:
     return max((_along(plan, path) for path in paths), key=lambda found: found.net_saving)
 
 
-def _along(plan: Plan, path: Path) -> Forecast:
+def _along(plan: Plan, path: ForecastPath) -> Forecast:
     labels, size = int(plan.expected_labels), plan.pool_size
     tested, allowed = core_outlook.allowed_errors(plan, share=path.share)
     rest = size - labels
@@ -123,7 +123,7 @@ def _at_most(allowed: int, wrong: Floats, asked: float) -> Floats:
     return np.where(wrong <= allowed, 1.0, scipy.special.bdtr(float(allowed), count.astype(np.int64), asked))
 
 
-def _net_costs(plan: Plan, path: Path, labels: int) -> Floats:
+def _net_costs(plan: Plan, path: ForecastPath, labels: int) -> Floats:
     """Everything that a run pays that ends at each policy (J,), as in `routing.core.savings`."""
     first, *later, people = (float(cost) for cost in plan.costs)
     rest = plan.pool_size - labels
@@ -144,13 +144,13 @@ def _quantile(values: Floats, weights: Floats, at: float) -> float:
     return float(values[min(reached, len(values) - 1)])
 
 
-def propose(plan: Plan, paths: Sequence[Path]) -> Proposal | None:
+def propose(plan: Plan, paths: Sequence[ForecastPath]) -> Proposal | None:
     """The m of most expected saving; None where no m can certify anything.
 
     Of nearly equal ones (`PLATEAU`) the smallest is taken: labels take people's time before anything is
     known. What is asked beside ``m`` stays as in ``plan``.
     """
-    share = min(path.share for path in paths)
+    share = max(path.share for path in paths)
 
     def at(m: int) -> Forecast | None:
         changed = replace(plan, m=m)

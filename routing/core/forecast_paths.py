@@ -27,7 +27,7 @@ LIKE = 2_000
 
 
 @dataclass(frozen=True)
-class Path:
+class ForecastPath:
     """The J policies of one chain, in the order of its tests, people alone first.
 
     Attributes
@@ -81,10 +81,10 @@ def suspected(pilot: PilotData, loss: Loss) -> Floats:
     return np.where(unusable, 0.0, found)
 
 
-Foreteller = Callable[[Plan, PilotData, Floats], Sequence[Path]]
+PathForecaster = Callable[[Plan, PilotData, Floats], Sequence[ForecastPath]]
 
 
-def along_first_score(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[Path, ...]:
+def along_first_score(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[ForecastPath, ...]:
     """The paths of the rules whose thresholds all lie on the first model's score.
 
     The pool is taken to look like the pilot: its scores stand for those of all items.
@@ -129,13 +129,13 @@ def _final(pilot: PilotData, wrong: Floats) -> Floats:
     return final
 
 
-def _path(chain: Chain, edges: Floats, sums: Sequence[Floats], people: float, chains: int) -> Path:
+def _path(chain: Chain, edges: Floats, sums: Sequence[Floats], people: float, chains: int) -> ForecastPath:
     reach = np.cumsum([policy.counts for policy in chain.policies], axis=1)
     total = np.zeros(len(reach))
     for k, along in enumerate(sums):
         start = reach[:, k - 1] if k else 0
         total += np.interp(reach[:, k], edges, along) - np.interp(start, edges, along)
-    return Path(
+    return ForecastPath(
         wrong=total / edges[-1],
         model_cost=np.array([policy.model_cost for policy in chain.policies]),
         people=np.array([policy.people_cost for policy in chain.policies]) / people,
@@ -143,7 +143,7 @@ def _path(chain: Chain, edges: Floats, sums: Sequence[Floats], people: float, ch
     )
 
 
-def by_every_score(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[Path, ...]:
+def by_every_score(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[ForecastPath, ...]:
     """The paths of `every_score`: what its chains would do to the items of the pilot.
 
     Each model's losses are smoothed along the ranks of its own score. The main chain gets all that the others
@@ -165,7 +165,7 @@ def by_every_score(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[Path, .
         people = (source == items.models).mean(axis=1)
         cost = chain.paid(items, prices) / items.size - people * prices[-1]
         paths.append(
-            Path(
+            ForecastPath(
                 wrong=np.take_along_axis(losses, source.T, axis=1).mean(axis=0),
                 model_cost=cost,
                 people=people,
@@ -182,11 +182,11 @@ def _smoothed(score: Floats, wrong: Floats) -> Floats:
     return np.asarray(isotonic(ranks, wrong, ranks) + SHARED * wrong.mean() * ranks**2, dtype=np.float64)
 
 
-FORETELLERS: dict[str, Foreteller] = {every_score.RULE.name: by_every_score}
+PATH_FORECASTERS: dict[str, PathForecaster] = {every_score.RULE.name: by_every_score}
 """By the rule that has paths of its own; all others go along the first model's score."""
 
 
-def paths_of(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[Path, ...]:
+def paths_of(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[ForecastPath, ...]:
     """The paths of the plan's rule.
 
     Parameters
@@ -196,4 +196,4 @@ def paths_of(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[Path, ...]:
     wrong : (g, S - 1)
         Foretold loss of their answers, as from `suspected`, which may know of further models.
     """
-    return tuple(FORETELLERS.get(plan.rule, along_first_score)(plan, pilot, wrong))
+    return tuple(PATH_FORECASTERS.get(plan.rule, along_first_score)(plan, pilot, wrong))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from routing.core.bounds import Evidence
 from routing.core.exact import percent, plain
 from routing.core.messages import Message, declare, gettext_noop, say, sentences
 from routing.core.plan import Plan, validate
-from routing.core.rules import split_fixed_sequence
+from routing.core.rules import every_score, split_fixed_sequence
 from routing.core.targets import counted
 
 ALL = Fraction(1)
@@ -149,7 +150,8 @@ def outlook(plan: Plan, *, chains: int = 1) -> Outlook:
     loss = plan.loss_function()
     allowed = _allowed(plan, first, template, Fraction(1, chains))
     mean = None if allowed < 0 else allowed * loss.bound / max(tested, 1)
-    exact = counted(plan.bound_rule(), template)
+    # Chains of the rule every_score share alpha as their tests turn out.
+    exact = counted(plan.bound_rule(), template) and plan.rule != every_score.RULE.name
     return Outlook(
         smallest_n=least,
         expected_human_labels=plan.expected_labels,
@@ -203,8 +205,12 @@ def _expected(plan: Plan) -> tuple[int, Evidence]:
 def _said(plan: Plan, first: int, tested: int, least: int, allowed: int, exact: bool) -> tuple[Message, ...]:
     loss = plan.loss_function()
     wanted = {"share": percent(plan.epsilon)} if loss.binary else {"epsilon": plain(plan.epsilon)}
-    chance = plain(plan.p) if plan.constant_p else say("outlook.p_on_average", p=plain(plan.p))
-    labels = {"labels": first + tested, "drawn": plan.m, "p": chance}
+    if plan.constant_p and plan.p == 1:
+        who = say("outlook.all", drawn=plan.m)
+    else:
+        chance = plain(plan.p) if plan.constant_p else say("outlook.p_on_average", p=plain(plan.p))
+        who = say("outlook.some", labels=first + tested, drawn=plan.m, p=chance)
+    labels: dict[str, Any] = {"who": who}
     taught = ""
     if first:
         taught = "_taught"
@@ -224,47 +230,45 @@ def _said(plan: Plan, first: int, tested: int, least: int, allowed: int, exact: 
 
 
 SAYS = {
-    "outlook.labels": gettext_noop("About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s)."),
+    "outlook.labels": gettext_noop("%(who)s."),
     "outlook.labels_taught": gettext_noop(
-        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): the first %(first)s teach the "
-        "order of the steps, %(tested)s test it."
+        "%(who)s: the first %(first)s teach the order of the steps, %(tested)s test it."
     ),
     "outlook.too_few": gettext_noop(
-        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): too few to certify %(share)s "
-        "even if the models differ from people on none; at least %(least)s labels are needed."
+        "%(who)s: too few to certify %(share)s even if the models differ from people on none; at least "
+        "%(least)s labels are needed."
     ),
     "outlook.no_draw": gettext_noop(
-        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): too few to certify %(share)s "
-        "even if the models differ from people on none; no draw of this pool would do."
+        "%(who)s: too few to certify %(share)s even if the models differ from people on none; no draw of "
+        "this pool would do."
     ),
     "outlook.too_few_taught": gettext_noop(
-        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): the first %(first)s teach the "
-        "order of the steps, %(tested)s test it, which is too few to certify %(share)s even if the models "
-        "differ from people on none; at least %(least)s labels are needed."
+        "%(who)s: the first %(first)s teach the order of the steps, %(tested)s test it, which is too few to "
+        "certify %(share)s even if the models differ from people on none; at least %(least)s labels are "
+        "needed."
     ),
     "outlook.no_draw_taught": gettext_noop(
-        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): the first %(first)s teach the "
-        "order of the steps, %(tested)s test it, which is too few to certify %(share)s even if the models "
-        "differ from people on none; no draw of this pool would do."
+        "%(who)s: the first %(first)s teach the order of the steps, %(tested)s test it, which is too few to "
+        "certify %(share)s even if the models differ from people on none; no draw of this pool would do."
     ),
     "outlook.too_few_mean": gettext_noop(
-        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): too few to certify a mean "
-        "loss of %(epsilon)s even if none shows a loss; at least %(least)s labels are needed."
+        "%(who)s: too few to certify a mean loss of %(epsilon)s even if none shows a loss; at least "
+        "%(least)s labels are needed."
     ),
     "outlook.no_draw_mean": gettext_noop(
-        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): too few to certify a mean "
-        "loss of %(epsilon)s even if none shows a loss; no draw of this pool would do."
+        "%(who)s: too few to certify a mean loss of %(epsilon)s even if none shows a loss; no draw of this "
+        "pool would do."
     ),
     "outlook.too_few_mean_taught": gettext_noop(
-        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): the first %(first)s teach the "
-        "order of the steps, %(tested)s test it, which is too few to certify a mean loss of %(epsilon)s "
-        "even if none shows a loss; at least %(least)s labels are needed."
+        "%(who)s: the first %(first)s teach the order of the steps, %(tested)s test it, which is too few to "
+        "certify a mean loss of %(epsilon)s even if none shows a loss; at least %(least)s labels are needed."
     ),
     "outlook.no_draw_mean_taught": gettext_noop(
-        "About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s): the first %(first)s teach the "
-        "order of the steps, %(tested)s test it, which is too few to certify a mean loss of %(epsilon)s "
-        "even if none shows a loss; no draw of this pool would do."
+        "%(who)s: the first %(first)s teach the order of the steps, %(tested)s test it, which is too few to "
+        "certify a mean loss of %(epsilon)s even if none shows a loss; no draw of this pool would do."
     ),
+    "outlook.some": gettext_noop("About %(labels)s of %(drawn)s drawn items go to people (p = %(p)s)"),
+    "outlook.all": gettext_noop("All %(drawn)s drawn items go to people"),
     "outlook.p_on_average": gettext_noop("%(p)s on average"),
     "outlook.allowed": gettext_noop(
         "Thresholds with which the models differ from people on at most %(errors)s of these can be "

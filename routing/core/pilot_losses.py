@@ -66,7 +66,7 @@ def by_disagreement(bins: Bins, pilot: PilotData, loss: Loss) -> Floats:
     for k in range(models - 1):
         outcome = disagreement(answers[:, k], answers[:, -1], loss)
         line = 2 * outcome.mean() * bins.rho
-        fit = _blend(rho, outcome, bins.rho, loss.bound)
+        fit = half_isotonic_half_logistic(rho, outcome, bins.rho, loss.bound)
         losses[k] = (items * fit + LINE_WEIGHT * line) / (items + LINE_WEIGHT)
     losses[-1] = losses[-2] / 2
     return _with_people(losses + UNSEEN * loss.bound / items)
@@ -108,7 +108,7 @@ def by_labels(bins: Bins, keys: Keys, losses: Floats, loss: Loss) -> Floats:
     rho = bins.rho[np.minimum(np.searchsorted(ends, keys, side="left"), len(ends) - 1)]
     predicted = np.empty((losses.shape[1], len(bins.rho)))
     for k in range(losses.shape[1]):
-        predicted[k] = _blend(rho, losses[:, k], bins.rho, loss.bound)
+        predicted[k] = half_isotonic_half_logistic(rho, losses[:, k], bins.rho, loss.bound)
     return _with_people(np.round(predicted, LEARNT_DIGITS))
 
 
@@ -157,7 +157,7 @@ def final_answers(answers: NDArray[np.object_]) -> NDArray[np.object_]:
     return final
 
 
-def _blend(rho: Floats, outcome: Floats, at: Floats, largest: float) -> Floats:
+def half_isotonic_half_logistic(rho: Floats, outcome: Floats, at: Floats, largest: float) -> Floats:
     """Half isotonic, half logistic regression of ``outcome`` in [0, largest] on ``rho``, at ``at``."""
     smooth = logistic(rho, outcome / largest, at) * largest
     return np.asarray((isotonic(rho, outcome, at) + smooth) / 2, dtype=np.float64)

@@ -15,7 +15,7 @@ from routing.core.losses import Loss, make_loss
 from routing.core.losses.base import LossError
 from routing.core.messages import CoreError, Message, declare, gettext_noop, say
 from routing.core.registry import UnknownNameError
-from routing.core.rules import ALL_RULES, split_fixed_sequence
+from routing.core.rules import RULES, split_fixed_sequence
 from routing.core.targets import TARGETS, Target
 
 SPLIT_SHARE = Decimal("0.3")
@@ -254,7 +254,7 @@ def _validate_costs(plan: Plan) -> None:
 def _validate_names(plan: Plan) -> None:
     part = "rule"
     try:
-        rule = ALL_RULES.get(plan.rule)
+        rule = RULES.get(plan.rule)
         part = "target"
         plan.target_rule()
         part = "loss"

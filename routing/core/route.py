@@ -41,7 +41,7 @@ def route(u: ArrayLike, v: ArrayLike, thresholds: tuple[Threshold, ...]) -> Ints
     return np.searchsorted(limits, pack(scores, v), side="left").astype(np.int64)
 
 
-def effective(nominal: Ints, usable: Bools) -> Ints:
+def first_usable_source(nominal: Ints, usable: Bools) -> Ints:
     """Source that finally labels: the first from the nominal one on with a usable answer, at last people.
 
     Parameters

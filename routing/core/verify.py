@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from math import isclose
 from pathlib import Path
@@ -39,7 +39,7 @@ from routing.core.documents import (
     parse_plan,
     parse_slices,
 )
-from routing.core.every_score.certify import certify_by_scores
+from routing.core.every_score.certify import certify_every_score
 from routing.core.every_score.documents import read_pilot_costs, read_score_chains, score_certificate
 from routing.core.losses import imported_paths
 from routing.core.messages import say
@@ -87,11 +87,13 @@ def verify(certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] 
     rows = parse_draw(draw)
     plan = parse_plan(document)
     _refuse_imports(plan, allowed_imports)
-    by_scores = plan.rule == every_score.RULE.name
-    if by_scores != (document["version"] == NEWEST):
+    uses_every_score = plan.rule == every_score.RULE.name
+    if uses_every_score != (document["version"] == NEWEST):
         raise DocumentError(f"certificate: the rule {plan.rule!r} has no certificate of this version")
-    if not by_scores and any(row.own or row.called for row in rows):
+    if not uses_every_score and any(row.own or row.called for row in rows):
         raise DocumentError(f"draw: the rule {plan.rule!r} looks at no score of a later model")
+    if uses_every_score and not all(row.called for row in rows if row.asked):
+        raise DocumentError("draw: a line does not say which models were asked about its item ('called')")
     entropy, provenance = _provenance(document)
     try:
         validate(plan)
@@ -102,7 +104,7 @@ def verify(certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] 
         differences.append("draw: its lines are not in the order of the draw")
     try:
         calibration = Calibration.from_rows(rows)
-        again = (_again_by_scores if by_scores else _again)(document, plan, calibration, provenance)
+        again = (_again_every_score if uses_every_score else _again)(document, plan, calibration, provenance)
     except DocumentError:
         raise
     except CalibrationError as error:
@@ -126,13 +128,25 @@ def _again(document: Document, plan: Plan, calibration: Calibration, provenance:
     return again
 
 
-def _again_by_scores(
+def _again_every_score(
     document: Document, plan: Plan, calibration: Calibration, provenance: dict[str, Any]
 ) -> Document:
     """The same for `every_score`."""
     chains, pilot = read_score_chains(document), read_pilot_costs(document)
-    certification = certify_by_scores(plan, chains, calibration, pilot=pilot)
+    certification = certify_every_score(
+        plan, chains, calibration, pilot=pilot, names=_names(provenance, plan.sources - 1)
+    )
     return score_certificate(plan, chains, calibration, certification, pilot=pilot, provenance=provenance)
+
+
+def _names(provenance: Mapping[str, Any], models: int) -> list[str]:
+    """Of the models, as the sentence calls them; empty where the certificate names none."""
+    sources = provenance.get("sources", [])
+    if not isinstance(sources, list) or not all(isinstance(entry, dict) for entry in sources):
+        raise DocumentError("certificate: provenance.sources is no list of objects")
+    if sources and len(sources) != models:
+        raise DocumentError(f"certificate: provenance.sources names {len(sources)} of {models} models")
+    return [str(entry.get("name")) for entry in sources]
 
 
 def _refuse_imports(plan: Plan, allowed: Collection[str]) -> None:

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from django.db.models import Max
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
+from annotation import failures
 from annotation.common import audit
 from annotation.common.files import MODEL_OUTPUT, Content, name_content, put_content
 from annotation.errors import ConflictError, InputError
-from annotation.jobs import running as jobs
-from annotation.jobs.running import JobContext
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.models import Job, StoredFile, User
 from routing.common.states import ROUTED
 from routing.delivery.card import Counts, card
@@ -71,13 +72,16 @@ def deliver(
     )
 
 
+CANCELLED = failures.register("run_cancelled", gettext_noop("Run %(run)s was cancelled."))
+
+
 def deliver_run(context: JobContext) -> dict[str, Any]:
     """Write to temporary files first and to the storage then; the rows that name the files come last, all at
     once.
     """
     run = Run.objects.select_related("project", "certificate").get(pk=context.params["run"])
     if run.state not in ROUTED:
-        raise ConflictError(_("Run %(run)s was cancelled.") % {"run": run.number})
+        raise CANCELLED.error(raised_as=ConflictError, run=run.number)
     if context.job.result:  # written by a worker that died before it could say so
         return dict(context.job.result)
     part = part_of(run, user=context.job.created_by, params=context.params)
@@ -157,9 +161,9 @@ def _write(context: JobContext, run: Run, part: Part, stack: ExitStack) -> _Made
             texts=any(kind.reads_texts for kind in kinds),
             kinds=any(kind.reads_kinds for kind in kinds),
             conditions=part.conditions if part.filters else None,
-        ) as (then, about, pages),
+        ) as (then, info, pages),
     ):
-        writers = [kind(files, about) for kind in kinds]
+        writers = [kind(files, info) for kind in kinds]
         for page in map(picked.of, pages):
             for writer in writers if page else ():
                 writer.write(page)

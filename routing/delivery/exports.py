@@ -10,8 +10,8 @@ from annotation import failures
 from annotation.common import audit
 from annotation.common.files import open_file
 from annotation.errors import ConflictError, HypacError, InputError
-from annotation.jobs import running as jobs
-from annotation.jobs.running import JobContext
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.models import Connection, Job, User
 from annotation.outside.buckets import Bucket, checked_key
 from annotation.outside.connections import bucket_of, folder
@@ -72,6 +72,12 @@ def default_prefix(delivery: Delivery) -> str:
 GONE = failures.register(
     "delivery_or_connection_gone", gettext_noop("The connection or the delivery was deleted meanwhile.")
 )
+
+OTHER_OBJECT = failures.register(
+    "other_object_there",
+    gettext_noop("There is another object at “%(key)s”. Choose another folder, or have it replaced."),
+)
+NOT_AS_SENT = failures.register("not_as_sent", gettext_noop("“%(key)s” is not in the bucket as it was sent."))
 
 
 def run_export(context: JobContext) -> dict[str, Any]:
@@ -134,11 +140,7 @@ def _is_there(bucket: Bucket, key: str, *, sha256: str, size: int, overwrite: bo
     if (found.sha256, found.size) == (sha256, size):
         return True
     if not overwrite:
-        raise ConflictError(
-            _("There is another object at “%(key)s”. Choose another folder, or have it replaced.")
-            % {"key": key},
-            where="prefix",
-        )
+        raise OTHER_OBJECT.error(raised_as=ConflictError, where="prefix", key=key)
     return False
 
 
@@ -158,11 +160,7 @@ def _send(context: JobContext, bucket: Bucket, key: str, entry: DeliveryFile, *,
         )
     found = bucket.look(key)
     if found is None or (found.sha256, found.size) != (entry.file.sha256, entry.file.size):
-        raise HypacError(
-            _("“%(key)s” is not in the bucket as it was sent.") % {"key": key},
-            where="connection",
-            permanent=False,
-        )
+        raise NOT_AS_SENT.error(raised_as=HypacError, where="connection", permanent=False, key=key)
 
 
 def _sums(files: list[DeliveryFile]) -> bytes:

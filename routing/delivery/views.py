@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _, gettext_lazy
 from annotation.common import limits
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.errors import HypacError
+from annotation.jobs.jobs import UNFINISHED
 from annotation.jobs.progress import job_progress
-from annotation.jobs.running import UNFINISHED
 from annotation.models import Job
 from routing.common.states import ROUTED
 from routing.delivery.deliver import deliver

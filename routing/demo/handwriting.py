@@ -10,7 +10,7 @@ from routing.demo.digits import CLASSES, DigitsPool
 from routing.demo.scene import Model, Pool, Scene
 
 SEED = 0
-HUMAN_COST = Decimal(8)
+HUMAN_COST = Decimal(100)
 GUIDELINES = """Which digit is written here?
 
 - Say what you see, even where the writing is poor.
@@ -18,7 +18,7 @@ GUIDELINES = """Which digit is written here?
 """
 MODELS = (
     Model(name="Fast model", backend="sklearn", params={"model": "digits-fast"}, cost=Decimal(1)),
-    Model(name="Slow model", backend="sklearn", params={"model": "digits-slow"}, cost=Decimal(2)),
+    Model(name="Slow model", backend="sklearn", params={"model": "digits-slow"}, cost=Decimal(4)),
 )
 
 

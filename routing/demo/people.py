@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ import httpx
 
 from annotation.errors import HypacError
 from routing.demo.scene import content_key
+
+BUSY_TRIES, BUSY_SECONDS = 15, 2.0
+"""How often, and how long after each other, somebody tries to log in where the site is too busy to look."""
 
 
 class PersonError(HypacError):
@@ -97,9 +101,15 @@ class Person:
         if form is None:
             raise PersonError("The log-in page has no form with a password.")
         fields = form.fields | {"username": self._account.username, "password": self._account.password}
-        answer = self._client.post(
-            form.action or "/login/", data=fields, headers=self._origin()
-        ).raise_for_status()
+        for _ in range(BUSY_TRIES):
+            answer = self._client.post(form.action or "/login/", data=fields, headers=self._origin())
+            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                break
+            time.sleep(BUSY_SECONDS)  # it looks at a few passwords at a time
+        if answer.is_error:
+            raise PersonError(
+                f"{self._account.username} could not log in: the site answered {answer.status_code}."
+            )
         if _Page(answer.text).form_with("password"):
             raise PersonError(f"{self._account.username} could not log in.")
         return self

@@ -12,7 +12,7 @@ from django.core.files import File
 
 from annotation.common.files import store_file
 from annotation.imports.upload import start_import
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Membership, Project, User
 from annotation.people.members import add_member
 from annotation.projects.manage import create_project

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,10 @@ from annotation.common.files import open_file
 from annotation.common.value_reader import as_text
 from annotation.models import Label
 from routing.core.experiment.reliability import reliability
+from routing.core.rules import RULES
 from routing.demo.scene import Pool, content_key
 from routing.models import Delivery, ItemScore, Prediction, Run, RunSource, Spend
-from routing.runs.queries import RunReport, run_report
+from routing.runs.queries import Comparison, RunReport, Threshold, run_report
 from routing.runs.score import score_of
 
 LINE = 110  # characters
@@ -62,7 +63,13 @@ def summarise(
         "epsilon": float(run.epsilon),
         "alpha": float(run.alpha),
         "target": run.target,
-        "thresholds": run.certificate.thresholds,
+        "rule": run.rule,
+        "thresholds": [None if kept.u is None else {"u": kept.u, "v": kept.v} for kept in report.thresholds],
+        "own_scores": report.own_scores,
+        "same_labels": [
+            {"rule": row.rule, "routing_saving": row.routing_saving, "sentence": row.sentence}
+            for row in _beside(report)
+        ],
         "certified": run.certificate.certified,
         "verified": agrees,
         "allowed_errors": report.allowed_errors,
@@ -116,16 +123,13 @@ def _lines(
     files: dict[str, Path],
     verified: str,
 ) -> list[str]:
-    thresholds = ", ".join(
-        f"u{k} = {'none' if threshold is None else format(threshold['u'], '.4f')}"
-        for k, threshold in enumerate(data["thresholds"], start=1)
-    )
     verdict = (
         "at most epsilon, as promised" if data["delivered_error"] <= data["epsilon"] else "MORE THAN EPSILON"
     )
     sources = ", ".join(f"{name} {count:,}" for name, count in sorted(data["labels_by_source"].items()))
     facts = [
-        ("Thresholds on the uncertainty", thresholds),
+        ("Rule", report.rule_title),
+        ("Thresholds on the uncertainty", _in_numbers(report.thresholds, own=report.own_scores)),
         ("Certificate", report.sentence),
         ("Recomputed from its files", verified),
         (
@@ -139,8 +143,15 @@ def _lines(
         ),
         *([("Mistakes of the models alone", pool.alone)] if pool.alone else []),
         *((entry["name"], _in_words(entry)) for entry in data["models"] if entry["tokens_out"]),
-        ("Net saving (everything paid)", f"{data['net_saving']:.1%}"),
+        (
+            "Net saving (everything paid)",
+            f"{data['net_saving']:.1%}; {report.expected_net_saving or 0:.1%} was expected",
+        ),
         ("Routing saving (paper's measure)", f"{data['routing_saving']:.1%}"),
+        *(
+            (f"Rule '{row.title}', same labels", f"{_in_numbers(row.thresholds, own=False)}. {row.sentence}")
+            for row in _beside(report)
+        ),
         ("Labels by source", sources),
         ("Paid", _paid(data["spend"], report.run)),
     ]
@@ -150,6 +161,21 @@ def _lines(
         first, *more = textwrap.wrap(text, LINE - width - 2)
         lines += [f"{name:<{width}}  {first}", *(" " * (width + 2) + line for line in more)]
     return [*lines, "Files", *(f"  {path}" for path in sorted(files.values()))]
+
+
+def _beside(report: RunReport) -> list[Comparison]:
+    """What other rules that certify would have come to."""
+    certify = {rule.name for rule in RULES if rule.holds_level}
+    return [row for row in report.comparisons if row.rule in certify and not row.refusal]
+
+
+def _in_numbers(thresholds: Sequence[Threshold], *, own: bool) -> str:
+    """The thresholds, and whose score each is on where each is on the model's `own`."""
+    said = []
+    for kept in thresholds:
+        value = "everything" if kept.everything else "none" if kept.u is None else f"{kept.u:.4f}"
+        said.append(f"u{kept.position} = {value}" + (f" ({kept.name}'s own score)" if own else ""))
+    return ", ".join(said)
 
 
 def _in_words(model: dict[str, Any]) -> str:

@@ -15,8 +15,8 @@ from django.utils.translation import gettext as _, gettext_lazy, gettext_noop
 from annotation import failures
 from annotation.common import audit
 from annotation.errors import ConflictError, InputError, JobFailedError, NotAllowedError
-from annotation.jobs import running as jobs
-from annotation.jobs.running import JobContext
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.labelling.comments import add_comment, resolve_flag
 from annotation.labelling.validation import check_comment
@@ -236,7 +236,7 @@ def _again(job: Job, change: Change) -> tuple[ViewPermission, User]:
     try:
         _may(change, access, permission)
     except (ConflictError, NotAllowedError) as error:
-        raise JobFailedError(error.message, code=error.code, params=error.params) from error
+        raise JobFailedError.of(error) from error
     return permission, access.user
 
 

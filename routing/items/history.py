@@ -1,7 +1,7 @@
 """One item with all that this person may see of it: what people and models said, where it went."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -15,10 +15,13 @@ from annotation.imports.limits import MAX_COLUMNS
 from annotation.labelling.label_queries import in_words
 from annotation.models import AuditEvent, Comment, Item, Project, Settlement, Skip
 from annotation.permissions import Access
+from routing.core.every_score.chain import FIRST_SCORE
+from routing.core.every_score.items import EVERYTHING
 from routing.core.scores import SCORES
 from routing.core_language import translated
 from routing.items.table import neighbours
 from routing.models import Delivery, ItemScore, Prediction, PromptVersion, Route, Run, RunSource
+from routing.runs.chains import limits_of, thresholds_from_json
 from routing.sources.hidden_columns import hidden_columns
 from routing.visibility import ViewPermission, view_permission
 
@@ -98,12 +101,14 @@ class PredictionView:
 
 @dataclass(frozen=True)
 class Step:
-    """One threshold of a run: the item stays with the source where its score is at most `u`; None: nothing
-    stays there.
+    """One threshold of a run: the item stays with the source where its score, the source's `own` or that of
+    the first one, is at most `u`; None: nothing stays there. `everything`: every answer that can be used.
     """
 
     source: str
     u: float | None
+    own: bool
+    everything: bool
 
 
 @dataclass(frozen=True)
@@ -279,7 +284,8 @@ def _route(run: Run, item: Item) -> RouteView:
     names = [entry.source.name for entry in sorted(run.run_sources.all(), key=lambda entry: entry.position)]
     position = Route.objects.filter(run=run, item=item).values_list("position", flat=True).first()
     drawn = run.draw.items.filter(item=item).first()
-    thresholds: Sequence[dict[str, Any] | None] = run.certificate.thresholds
+    found = run.certificate
+    thresholds = limits_of(found.shape, found.model_positions, found.thresholds, len(names))
     return RouteView(
         run=run.number,
         source=None if position is None else (*names, "")[position - 1],
@@ -288,8 +294,8 @@ def _route(run: Run, item: Item) -> RouteView:
         asked=drawn is not None and drawn.asked,
         p=drawn.probability if drawn else None,
         steps=[
-            Step(name, None if threshold is None else float(threshold["u"]))
-            for name, threshold in zip(names, thresholds, strict=False)
+            Step(name, None if key is None else key.u, found.shape != FIRST_SCORE, key == EVERYTHING)
+            for name, key in zip(names, thresholds_from_json(thresholds), strict=False)
         ],
         invalid=" ".join(run.broken_by),
     )

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
 from annotation.models import Item, Label
+from routing.core.every_score.chain import FIRST_SCORE
 from routing.items.filters import PERSON, HiddenError, score_in
 from routing.models import PoolItem
 from routing.visibility import ViewPermission
@@ -114,7 +115,9 @@ def _bounds(permission: ViewPermission, filters: Mapping[str, str]) -> Iterator[
         yield Q(u__gte=score_in(filters["u_from"], "u_from"))
     if "u_to" in filters:
         yield Q(u__lte=score_in(filters["u_to"], "u_to"))
-    thresholds = permission.run.certificate.thresholds if permission.run and permission.delivers else []
+    thresholds = []
+    if permission.run and permission.delivers and permission.run.certificate.shape == FIRST_SCORE:
+        thresholds = permission.run.certificate.thresholds
     sent, by = filters.get("sent", ""), filters.get("by", "")
     passed_on = 0.0
     for position, threshold in enumerate(thresholds, 1):

@@ -22,7 +22,7 @@ from routing.items.filters import conditions
 from routing.items.keyset import find_rows
 from routing.items.sorts import DEFAULT, cursor_of, key_of, place_of
 from routing.labels.all_items import rows_of
-from routing.labels.columns import PERSON, Frame
+from routing.labels.columns import PERSON, DeliveryContext
 from routing.models import Route
 from routing.visibility import ViewPermission, view_permission
 
@@ -265,7 +265,7 @@ def _delivered(permission: ViewPermission, items: list[Any]) -> dict[int, dict[s
             "annotator": row.annotator,
             "reason": row.reason,
         }
-        for item, row in zip(items, rows_of(Frame.of(permission.run), items), strict=True)
+        for item, row in zip(items, rows_of(DeliveryContext.of(permission.run), items), strict=True)
     }
 
 

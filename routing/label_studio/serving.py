@@ -15,7 +15,7 @@ from annotation.permissions import Access
 from routing.common.states import ROUTED
 from routing.label_studio.label_config import LabelControl
 from routing.labels.all_items import rows_of
-from routing.labels.columns import PERSON, Frame
+from routing.labels.columns import PERSON, DeliveryContext
 from routing.models import ItemScore, Prediction, Run, Source
 from routing.visibility import may_see_model_output
 
@@ -77,10 +77,10 @@ class RunAnswers:
     def of(self, items: Sequence[Item]) -> Mapping[int, Given]:
         if not items:
             return {}
-        frame = Frame.of(self._run)
-        first = frame.run_sources[0].source.name
+        context = DeliveryContext.of(self._run)
+        first = context.run_sources[0].source.name
         found = {}
-        for item, row in zip(items, rows_of(frame, items), strict=True):
+        for item, row in zip(items, rows_of(context, items), strict=True):
             if row.label is None or row.source is None:
                 continue
             # The uncertainty is that of the first source, and says nothing of another one's answer.

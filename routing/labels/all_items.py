@@ -15,9 +15,9 @@ from annotation.common.ranges import of_items
 from annotation.common.snapshot import in_snapshot
 from annotation.models import Item
 from annotation.projects.label_studio_config import config_of
-from routing.labels.columns import Frame, columns_of
+from routing.labels.columns import DeliveryContext, columns_of
 from routing.labels.kinds import Kinds
-from routing.labels.page import ADDED, About, Page, Row
+from routing.labels.page import ADDED, DeliveryInfo, Page, Row
 from routing.models import Run
 
 READ = 500
@@ -34,29 +34,29 @@ Conditions = Callable[[Run], Sequence[Q]]
 @contextmanager
 def delivery_of(
     run: Run, *, texts: bool = False, kinds: bool = False, conditions: Conditions | None = None
-) -> Iterator[tuple[Run, About, Iterator[Page]]]:
+) -> Iterator[tuple[Run, DeliveryInfo, Iterator[Page]]]:
     """The run, what is known before its rows, and all items of its project, as they stood at one moment; with
     `conditions` those that all of them let through, while a page may be empty then.
 
-    `texts` and `kinds`: whether the pages are to have their texts, and `About` the kinds of the columns, for
-    which all items are read once more.
+    `texts` and `kinds`: whether the pages are to have their texts, and `DeliveryInfo` the kinds of the
+    columns, for which all items are read once more.
     """
     with in_snapshot(lambda: _read(run.pk, texts=texts, kinds=kinds, conditions=conditions)) as found:
         # First the run and what is known, all others are pages.
-        yield cast(Run, next(found)), cast(About, next(found)), cast(Iterator[Page], found)
+        yield cast(Run, next(found)), cast(DeliveryInfo, next(found)), cast(Iterator[Page], found)
 
 
 def _read(
     run_id: int, *, texts: bool, kinds: bool, conditions: Conditions | None
-) -> Iterator[Run | About | Page]:
+) -> Iterator[Run | DeliveryInfo | Page]:
     run = Run.objects.select_related("project", "certificate").get(pk=run_id)
     yield run
-    frame = Frame.of(run)
-    yield About(
+    context = DeliveryContext.of(run)
+    yield DeliveryInfo(
         columns=run.project.columns,
         task_type=run.project.task_type,
-        choices=frame.names,
-        sources=[run_source.source.name for run_source in frame.run_sources],
+        choices=context.names,
+        sources=[run_source.source.name for run_source in context.run_sources],
         name=f"{run.project.slug}-run{run.number}",
         kinds=_kinds(run) if kinds else {},
         label_config=config_of(run.project),
@@ -69,7 +69,7 @@ def _read(
             continue
         ids, external_ids, data, typed, seen, _positions = zip(*items, strict=True)
         originals, values = _parsed(data, typed)
-        columns = columns_of(frame, ids, external_ids)
+        columns = columns_of(context, ids, external_ids)
         yield Page(originals, columns, values, seen if texts else (), ids, looked_at)
 
 
@@ -128,8 +128,8 @@ def _items(run: Run, *, texts: bool = False) -> Iterator[list[_Item]]:
         yield page
 
 
-def rows_of(frame: Frame, items: Sequence[Item]) -> Iterator[Row]:
+def rows_of(context: DeliveryContext, items: Sequence[Item]) -> Iterator[Row]:
     """What a delivery would now hold of each of these items; reads neither their texts nor their data."""
-    columns = columns_of(frame, [item.pk for item in items], [item.external_id for item in items])
+    columns = columns_of(context, [item.pk for item in items], [item.external_id for item in items])
     empty: list[dict[str, Any]] = [{} for _ in items]
     return Page(empty, columns).rows()

@@ -22,7 +22,7 @@ from routing.visibility import hidden_batches, in_open_calibration
 
 
 @dataclass(frozen=True)
-class Frame:
+class DeliveryContext:
     """The run, its sources, the names of the choices, and which batches count."""
 
     run: Run
@@ -35,7 +35,7 @@ class Frame:
     imported: Set[int] = frozenset()
 
     @classmethod
-    def of(cls, run: Run) -> "Frame":
+    def of(cls, run: Run) -> "DeliveryContext":
         runs_of_batches: dict[int, int] = {}
         batches = run.project.runs.values_list("number", "calibration_batch", "routed_batch")
         for number, calibration, routed in batches:
@@ -77,24 +77,24 @@ IMPORTED = "imported"
 Columns = dict[str, list[Any]]
 
 
-def columns_of(frame: Frame, ids: Sequence[int], external_ids: Sequence[str]) -> Columns:
+def columns_of(context: DeliveryContext, ids: Sequence[int], external_ids: Sequence[str]) -> Columns:
     """The columns of `routing.labels.page.Row`, of the items with these keys."""
-    run = frame.run
+    run = context.run
     pool = dict(run.pool_items.filter(of_items("item", ids)).values_list("item_id", "u"))
     routes = dict(Route.objects.filter(of_items("item", ids), run=run).values_list("item_id", "position"))
     columns: Columns = {name: [None] * len(ids) for name in ADDED}
     columns["external_id"] = list(external_ids)
     columns["uncertainty"] = list(map(pool.get, ids))
-    columns["certificate_id"] = [frame.certificate_id if pk in pool else None for pk in ids]
+    columns["certificate_id"] = [context.certificate_id if pk in pool else None for pk in ids]
     places = {pk: place for place, pk in enumerate(ids)}
     _draw(columns, run, ids, places)
-    records = record_rows(run.project, ids, hidden=frame.hidden, before_others=frame.own_batches)
-    for pk in frame.in_open_calibration(records):
+    records = record_rows(run.project, ids, hidden=context.hidden, before_others=context.own_batches)
+    for pk in context.in_open_calibration(records):
         del records[pk]
-    _by_people(columns, frame, places, records)
+    _by_people(columns, context, places, records)
     left = [(place, pk) for pk, place in places.items() if pk not in records]
     _outside(columns, run, [(place, pk) for place, pk in left if pk not in pool])
-    _by_models(columns, frame, ids, [(place, pk) for place, pk in left if pk in pool], routes)
+    _by_models(columns, context, ids, [(place, pk) for place, pk in left if pk in pool], routes)
     return columns
 
 
@@ -107,30 +107,30 @@ def _draw(columns: Columns, run: Run, ids: Sequence[int], places: Mapping[int, i
 
 
 def _by_people(
-    columns: Columns, frame: Frame, places: Mapping[int, int], records: Mapping[int, RecordRow]
+    columns: Columns, context: DeliveryContext, places: Mapping[int, int], records: Mapping[int, RecordRow]
 ) -> None:
-    untouched = _untouched(frame, records)
+    untouched = _untouched(context, records)
     for pk, record in records.items():
         place = places[pk]
         columns["label"][place] = record.value
-        columns["label_name"][place] = frame.name_of(record.value)
+        columns["label_name"][place] = context.name_of(record.value)
         columns["source"][place] = PERSON
         columns["annotator"][place] = record.annotators
         columns["settled_by"][place] = IMPORTED if pk in untouched else record.method
-        columns["run"][place] = frame.runs_of_batches.get(record.batch_id)
+        columns["run"][place] = context.runs_of_batches.get(record.batch_id)
 
 
-def _untouched(frame: Frame, records: Mapping[int, RecordRow]) -> set[int]:
+def _untouched(context: DeliveryContext, records: Mapping[int, RecordRow]) -> set[int]:
     """Items whose label came with them, and that nobody here has corrected or decided about."""
     as_it_came = (None, Settlement.Method.MAJORITY)
     came = {
         pk
         for pk, record in records.items()
-        if record.batch_id in frame.imported and record.method in as_it_came
+        if record.batch_id in context.imported and record.method in as_it_came
     }
     corrected = Label.objects.filter(
         of_items("item", list(came)),
-        work_item__batch__in=frame.imported,
+        work_item__batch__in=context.imported,
         superseded_by__isnull=True,
         version__gt=1,
     )
@@ -150,17 +150,17 @@ def _outside(columns: Columns, run: Run, items: Sequence[tuple[int, int]]) -> No
 
 def _by_models(
     columns: Columns,
-    frame: Frame,
+    context: DeliveryContext,
     ids: Sequence[int],
     items: Sequence[tuple[int, int]],
     routes: Mapping[int, int],
 ) -> None:
     """The answer of the source that an item was sent to, or of the first after it that has one."""
-    run, read = frame.run, _Labels(frame)
-    answers = [dict(usable_values(run_source, ids)) for run_source in frame.run_sources]
-    sources = [run_source.source.name for run_source in frame.run_sources]
+    run, read = context.run, _Labels(context)
+    answers = [dict(usable_values(run_source, ids)) for run_source in context.run_sources]
+    sources = [run_source.source.name for run_source in context.run_sources]
     from_position = [list(zip(sources, answers, strict=True))[first:] for first in range(len(sources) + 1)]
-    states_of = _states_of_work(frame, ids)
+    states_of = _states_of_work(context, ids)
     labels, names, given_by = columns["label"], columns["label_name"], columns["source"]
     reasons, runs, number = columns["reason"], columns["run"], run.number
     for place, pk in items:
@@ -180,10 +180,10 @@ def _by_models(
             reasons[place] = _reason(states, differ=differ)
 
 
-def _states_of_work(frame: Frame, ids: Sequence[int]) -> Mapping[int, list[str]]:
+def _states_of_work(context: DeliveryContext, ids: Sequence[int]) -> Mapping[int, list[str]]:
     """Of the items that people were asked about in this run."""
     found: dict[int, list[str]] = defaultdict(list)
-    work = WorkItem.objects.filter(of_items("item", ids), batch__in=frame.own_batches)
+    work = WorkItem.objects.filter(of_items("item", ids), batch__in=context.own_batches)
     for pk, state in work.values_list("item_id", "state"):
         found[pk].append(state)
     return found
@@ -192,12 +192,12 @@ def _states_of_work(frame: Frame, ids: Sequence[int]) -> Mapping[int, list[str]]
 class _Labels(dict[str, tuple[Value | None, Value | None]]):
     """JSON text of an answer -> the label and its name. Most are one of a few, each read once a page."""
 
-    def __init__(self, frame: Frame) -> None:
-        self._frame = frame
+    def __init__(self, context: DeliveryContext) -> None:
+        self._context = context
 
     def __missing__(self, text: str) -> tuple[Value | None, Value | None]:
         value = json.loads(text)
-        read = self[text] = value, self._frame.name_of(value)
+        read = self[text] = value, self._context.name_of(value)
         return read
 
 

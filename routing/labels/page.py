@@ -127,7 +127,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class About:
+class DeliveryInfo:
     """What a writer may know before the first row.
 
     Attributes

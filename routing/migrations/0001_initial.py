@@ -720,9 +720,24 @@ class Migration(migrations.Migration):
                 ),
                 ("certified", models.BooleanField()),
                 (
+                    "shape",
+                    models.CharField(
+                        default="first_score",
+                        help_text="How the thresholds are read: all on the score of the first source (first_score), one on that of one source (own), or three on those of two (cascade).",
+                        max_length=20,
+                    ),
+                ),
+                (
+                    "model_positions",
+                    models.JSONField(
+                        default=list,
+                        help_text="Places, from 1, of the sources whose labels a policy of this shape keeps.",
+                    ),
+                ),
+                (
                     "thresholds",
                     models.JSONField(
-                        help_text='Per model source {"u": ..., "v": ...} or null: nothing goes there.'
+                        help_text='Each {"u": ..., "v": ...} or null: nothing goes there. Of first_score one a source.'
                     ),
                 ),
                 ("document", models.TextField(help_text="Canonical JSON.")),

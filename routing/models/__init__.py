@@ -6,12 +6,11 @@ from routing.models.runs import PoolItem, Run, RunSource
 from routing.models.sources import FrozenSource, ModelPrice, PromptVersion, Source, SourceTry
 from routing.models.spend import Reservation, Spend
 
-# Whoever pays models for answers, and a source as it asked for them.
-Payer = Run | Measurement
-AskedSource = RunSource | MeasuredSource
+# What pays models for answers, from a budget of its own.
+BudgetOwner = Run | Measurement
 
 __all__ = [
-    "AskedSource",
+    "BudgetOwner",
     "Certificate",
     "Delivery",
     "DeliveryFile",
@@ -23,7 +22,6 @@ __all__ = [
     "MeasuredSource",
     "Measurement",
     "ModelPrice",
-    "Payer",
     "PilotItem",
     "PoolItem",
     "Prediction",

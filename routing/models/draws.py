@@ -66,8 +66,17 @@ class Certificate(models.Model):
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="certificate")
     certified = models.BooleanField()
+    shape = models.CharField(
+        max_length=20,
+        default="first_score",
+        help_text="How the thresholds are read: all on the score of the first source (first_score), one on "
+        "that of one source (own), or three on those of two (cascade).",
+    )
+    model_positions = models.JSONField(
+        default=list, help_text="Places, from 1, of the sources whose labels a policy of this shape keeps."
+    )
     thresholds = models.JSONField(
-        help_text='Per model source {"u": ..., "v": ...} or null: nothing goes there.'
+        help_text='Each {"u": ..., "v": ...} or null: nothing goes there. Of first_score one a source.'
     )
     document = models.TextField(help_text="Canonical JSON.")
     draw_lines = models.TextField(help_text="draw.jsonl.")

@@ -75,7 +75,7 @@ class MeasuredSource(FrozenSource):
         return f"{self.source} in measurement {self.measurement_id}"
 
     @property
-    def payer(self) -> Measurement:
+    def budget_owner(self) -> Measurement:
         return self.measurement
 
 

@@ -254,7 +254,7 @@ class RunSource(FrozenSource):
         return f"{self.source} in run {self.run_id}"
 
     @property
-    def payer(self) -> Run:
+    def budget_owner(self) -> Run:
         return self.run
 
 

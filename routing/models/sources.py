@@ -1,4 +1,5 @@
 from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Self
 
 from django.conf import settings
 from django.core.validators import MinValueValidator
@@ -6,6 +7,9 @@ from django.db import models
 from django.db.models import Q
 
 from annotation.models import Job, Project
+
+if TYPE_CHECKING:
+    from routing.models import BudgetOwner
 
 
 class ModelPrice(models.Model):
@@ -89,6 +93,22 @@ class FrozenSource(models.Model):
 
     class Meta:
         abstract = True
+
+    @classmethod
+    def of(cls, source: Source, **fields: Any) -> Self:
+        """``source`` as it is charged now, not saved yet; ``fields`` are the others of the row."""
+        return cls(
+            source=source,
+            cost_per_label=source.cost_per_label,
+            cost_function=source.cost_function,
+            prices=source.prices,
+            **fields,
+        )
+
+    @property
+    def budget_owner(self) -> "BudgetOwner":
+        """Whose budget pays for its answers."""
+        raise NotImplementedError
 
 
 class SourceTry(models.Model):

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _, ngettext
 
-from annotation.jobs import running as jobs
+from annotation.jobs.context import tried_again_at
 from annotation.jobs.progress import job_progress
 from annotation.labelling.queue import BatchProgress
 from annotation.models import Job
@@ -64,7 +64,7 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
     if paused := next((job for job in facts.jobs.values() if job.state == Job.State.PAUSED), None):
         text = _("The models are paused. Everything they answered is stored.")
         return NextStep(text, _("Resume"), "job_resume", {**here, "job_id": paused.pk}, "post"), "jobs.edit"
-    if late := next((job for job in facts.jobs.values() if jobs.tried_again_at(job)), None):
+    if late := next((job for job in facts.jobs.values() if tried_again_at(job)), None):
         reason = late.error_in_words if facts.access.allows("jobs.view") else _("Work waits after a failure.")
         text = f"{reason} {job_progress(late).tries_again}"
         if not facts.access.allows("jobs.edit"):

@@ -1,7 +1,7 @@
 """A project as a chain of stages: how far each of them is."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.utils.translation import gettext as _, ngettext
@@ -128,15 +128,8 @@ def _certify(facts: Facts) -> Stage:
         state = CURRENT if finished else WAITING
     else:
         state = WAITING if facts.state in ("", State.PREPARING) else DONE
-    return Stage(
-        key="certify",
-        title=_("Certify"),
-        state=state,
-        detail=_("marked invalid") if facts.run and facts.run.invalid_reasons else "",
-        url_name="run" if facts.run else "",
-        url_kwargs=facts.run_here,
-        action="runs.view",
-    )
+    stage = _by_job(facts, "certify", _("Certify"), state, "analyse_run")
+    return replace(stage, detail=_("marked invalid")) if facts.run and facts.run.invalid_reasons else stage
 
 
 def _route(facts: Facts) -> Stage:

@@ -107,6 +107,7 @@ class RunDetail(RunView):
                 "certified": report.certificate.holds,
                 "sentence": report.sentence,
                 "thresholds": [_threshold(threshold) for threshold in report.thresholds],
+                "own_scores": report.own_scores,
                 "allowed_errors": report.allowed_errors,
                 "observed_errors": report.observed_errors,
                 "asked": report.asked,

@@ -16,12 +16,12 @@ from django.utils.translation import gettext as _
 from annotation import failures
 from annotation.common import audit
 from annotation.errors import ConflictError, HypacError, InputError, JobFailedError
-from annotation.jobs import running as jobs
-from annotation.jobs.running import JobContext
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.models import Job, User
 from routing.common.states import CANCELLABLE
 from routing.core.exact import plain
-from routing.models import AskedSource, Payer, Reservation, Run, Spend
+from routing.models import BudgetOwner, FrozenSource, Reservation, Run, Spend
 from routing.sources.backends import backends_that
 
 ZERO = Decimal(0)
@@ -74,16 +74,16 @@ def _used_up_measuring(params: Mapping[str, Any]) -> str:
 USED_UP_MEASURING = failures.register("measuring_budget_used_up", _used_up_measuring)
 
 
-def column_of(payer: Payer) -> dict[str, Any]:
-    """Under which column payments and reservations name whoever pays."""
-    return {"run": payer} if isinstance(payer, Run) else {"measurement": payer}
+def owner_column(budget_owner: BudgetOwner) -> dict[str, Any]:
+    """Under which column payments and reservations name the run or the measurement that pays."""
+    return {"run": budget_owner} if isinstance(budget_owner, Run) else {"measurement": budget_owner}
 
 
-def spends_of_models(payer: Payer) -> QuerySet[Spend]:
+def spends_of_models(budget_owner: BudgetOwner) -> QuerySet[Spend]:
     """What the models were paid: for a run also what was paid for the measurement that its plan rests on."""
-    paid = Q(**column_of(payer))
-    if isinstance(payer, Run) and payer.measurement_id is not None:
-        paid |= Q(measurement=payer.measurement_id)
+    paid = Q(**owner_column(budget_owner))
+    if isinstance(budget_owner, Run) and budget_owner.measurement_id is not None:
+        paid |= Q(measurement=budget_owner.measurement_id)
     return Spend.objects.filter(paid, source__isnull=False)
 
 
@@ -94,15 +94,15 @@ class BudgetReservation:
     nobody else pays for the same models meanwhile, and sums need not be made anew.
     """
 
-    def __init__(self, context: JobContext, asked: AskedSource, stage: str) -> None:
-        self.payer: Payer = asked.payer
+    def __init__(self, context: JobContext, frozen_source: FrozenSource, stage: str) -> None:
+        self.budget_owner: BudgetOwner = frozen_source.budget_owner
         self.calls, self.amount = 0, ZERO
         self._written = (0, ZERO)
-        lost = self.payer.reservations.filter(state=State.LOST)
-        self.spent, self.lost = _sum(spends_of_models(self.payer)), _sum(lost)
+        lost = self.budget_owner.reservations.filter(state=State.LOST)
+        self.spent, self.lost = _sum(spends_of_models(self.budget_owner)), _sum(lost)
         self._row, _ = Reservation.objects.get_or_create(
-            **column_of(self.payer),
-            source_id=asked.source_id,
+            **owner_column(self.budget_owner),
+            source_id=frozen_source.source_id,
             stage=stage,
             claim_token=context.token,
             defaults={"calls": 0, "amount": ZERO},
@@ -111,7 +111,12 @@ class BudgetReservation:
     def take(self, most: Sequence[Decimal]) -> int:
         """Set aside money for as many of the next calls as fit into the budget; returns how many that are."""
         # Without an order: to find out by which columns a run is ordered takes as long as the rest of this.
-        row = type(self.payer)._default_manager.filter(pk=self.payer.pk).order_by().select_for_update()
+        row = (
+            type(self.budget_owner)
+            ._default_manager.filter(pk=self.budget_owner.pk)
+            .order_by()
+            .select_for_update()
+        )
         (budget,) = row.values_list("budget", flat=True)
         taken = 0
         for amount in most:
@@ -150,13 +155,13 @@ class BudgetReservation:
         row.filter(state=State.OPEN).update(calls=len(most), amount=sum(most, ZERO))
         mark_lost(row)
 
-    def too_small_for(self, most: Decimal) -> HypacError:
-        """Why the run stops: a BudgetError."""
-        payer = self.payer
-        payer.refresh_from_db(fields=["budget"])
-        budget = payer.budget or ZERO
-        currency = payer.project.currency
-        if not isinstance(payer, Run):
+    def budget_error(self, most: Decimal) -> HypacError:
+        """Why the run stops, as an error to raise: the budget is too small for the next call."""
+        budget_owner = self.budget_owner
+        budget_owner.refresh_from_db(fields=["budget"])
+        budget = budget_owner.budget or ZERO
+        currency = budget_owner.project.currency
+        if not isinstance(budget_owner, Run):
             return USED_UP_MEASURING.error(
                 raised_as=BudgetError,
                 currency=currency,
@@ -164,10 +169,10 @@ class BudgetReservation:
                 gone=plain(self.spent + self.lost),
                 most=plain(most),
             )
-        calls = lost_reservations(payer).aggregate(calls=Sum("calls"))["calls"] if self.lost else 0
+        calls = lost_reservations(budget_owner).aggregate(calls=Sum("calls"))["calls"] if self.lost else 0
         return USED_UP.error(
             raised_as=BudgetError,
-            run=payer.number,
+            run=budget_owner.number,
             currency=currency,
             budget=plain(budget),
             spent=plain(self.spent),
@@ -241,9 +246,9 @@ def stopped_at_budget(job: Job | None) -> bool:
     return job is not None and job.state == Job.State.FAILED and job.error_code == USED_UP.code
 
 
-def mark_abandoned_as_lost(context: JobContext, payer: Payer) -> None:
+def mark_abandoned_as_lost(context: JobContext, budget_owner: BudgetOwner) -> None:
     """Count what workers had set aside that no longer have the job. Called inside a chunk."""
-    mark_lost(payer.reservations.exclude(claim_token=context.token))
+    mark_lost(budget_owner.reservations.exclude(claim_token=context.token))
 
 
 def mark_lost(reservations: QuerySet[Reservation]) -> None:

@@ -5,7 +5,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling.batches import withdraw
 from annotation.models import User
 from routing.common.states import CANCELLABLE, State, move

@@ -7,52 +7,49 @@ is said.
 
 import hashlib
 import logging
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-import numpy as np
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext as _
 
 from annotation import failures
 from annotation.common import audit
-from annotation.common.value_reader import Value, as_text
 from annotation.errors import ConflictError
-from annotation.jobs import running as jobs
-from annotation.jobs.running import JobContext
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.labelling import queue
-from annotation.models import Job, Label, Settlement, User, WorkBatch, WorkItem
+from annotation.models import Job, Label, Settlement, User, WorkItem
 from routing.common.states import State, move
-from routing.core.arrays import Floats
 from routing.core.bins import Bins
 from routing.core.calibration import Calibration
 from routing.core.calibration_rows import CalibrationError, CalibrationRow
-from routing.core.certificate import canonical_bytes, certificate_document, draw_line
+from routing.core.certificate import Document, canonical_bytes, certificate_document, draw_line
 from routing.core.certify import Certification, certify
 from routing.core.chain import Chain
 from routing.core.documents import read_slices
+from routing.core.every_score.certify import ScoreCertification, certify_every_score
+from routing.core.every_score.documents import score_certificate
+from routing.core.every_score.select import AnswersMissingError, PilotCosts
 from routing.core.exact import plain
 from routing.core.losses import LossUnavailableError
 from routing.core.plan import Plan
-from routing.models import Certificate, DrawItem, Run, RunSource
+from routing.models import Certificate, Run, RunSource
+from routing.runs import every_score_runs
 from routing.runs.chains import chains_from_json, no_losses, thresholds_to_json
 from routing.runs.diagnostics import Analysis, messages_of, run_diagnostics
 from routing.runs.events import run_analysed
 from routing.runs.ledger import ledger
+from routing.runs.load_calibration import load_calibration
+from routing.runs.other_rule_comparison import compare_with_other_rule
 from routing.runs.plan import plan_of
-from routing.runs.usable_answers import table_of_answers
+from routing.runs.score_diagnostics import ScoreAnalysis, score_diagnostics
 
 logger = logging.getLogger(__name__)
-
-NOT_LOCKED = failures.register(
-    "labels_not_locked", gettext_noop("The calibration labels of run %(run)s are not locked.")
-)
-NO_LABEL = failures.register(
-    "label_missing", gettext_noop("%(item)s: This asked item has neither a label nor a decision.")
-)
 
 
 def analyse(*, run: Run, user: User | None) -> Job:
@@ -119,7 +116,30 @@ def analyse(*, run: Run, user: User | None) -> Job:
         )
 
 
-logger = logging.getLogger(__name__)
+@dataclass(frozen=True)
+class _AnalysisResult:
+    """What an analysis found.
+
+    Attributes
+    ----------
+    certification
+    document
+        The certificate.
+    rows
+        Those of the draw.
+    figures, other
+        What pages show beside it, and what the other shape of thresholds would have come to, computed when
+        they are called.
+    policy
+        The shape of the chosen policy as columns of `Certificate`.
+    """
+
+    certification: Certification | ScoreCertification
+    document: Document
+    rows: Sequence[CalibrationRow]
+    figures: Callable[[], dict[str, Any]]
+    other: Callable[[], dict[str, Any] | None]
+    policy: Mapping[str, Any] = field(default_factory=dict)
 
 
 def analyse_run(context: JobContext) -> dict[str, Any]:
@@ -128,31 +148,23 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
         return {"state": run.state}
     run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
     context.progress(stage="Certificate")
-    plan, (calibration, own_scores) = plan_of(run), load_calibration(run, run_sources)
-    chains = chains_from_json(run.chains or [])
-    slices = None if run.slices is None else read_slices(run.slices)
-    certification = _certified(plan, chains, calibration, slices)
-    document = canonical_bytes(
-        certificate_document(
-            plan,
-            calibration,
-            certification,
-            provenance=_provenance(run, run_sources, certification),
-            slices=slices,
-        )
+    found = (_analyse_by_every_score if every_score_runs.uses_every_score(run) else _analyse_by_first_score)(
+        context, run, run_sources
     )
-    analysis = Analysis(plan, calibration, certification, chains, slices, own_scores)
-    shown, messages = _shown_of(run, analysis)
+    shown, messages = _shown_of(run, found)
+    certification = found.certification
+    document = canonical_bytes(found.document)
     with context.chunk():
         certificate = Certificate.objects.create(
             run=run,
             certified=certification.certified,
             thresholds=thresholds_to_json(certification.thresholds),
             document=document.decode(),
-            draw_lines="".join(draw_line(row) + "\n" for row in calibration.rows),
+            draw_lines="".join(draw_line(row) + "\n" for row in found.rows),
             figures=shown,
             messages=messages,
             sha256=hashlib.sha256(document).hexdigest(),
+            **found.policy,
         )
         move(
             run,
@@ -166,6 +178,54 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     return {"certified": certificate.holds}
 
 
+def _analyse_by_first_score(
+    context: JobContext, run: Run, run_sources: Sequence[RunSource]
+) -> _AnalysisResult:
+    plan, (calibration, own) = plan_of(run), load_calibration(run, run_sources)
+    chains = chains_from_json(run.chains or [])
+    slices = None if run.slices is None else read_slices(run.slices)
+    certification = _certified(plan, chains, calibration, slices)
+    provenance = _provenance(run, run_sources, certification)
+    analysis = Analysis(plan, calibration, certification, chains, slices, own)
+    return _AnalysisResult(
+        certification,
+        certificate_document(plan, calibration, certification, provenance=provenance, slices=slices),
+        calibration.rows,
+        partial(run_diagnostics, analysis),
+        partial(compare_with_other_rule, run, run_sources, plan, calibration),
+    )
+
+
+def _analyse_by_every_score(
+    context: JobContext, run: Run, run_sources: Sequence[RunSource]
+) -> _AnalysisResult:
+    """The same where every model's own score decides: a model that the tests need answers in between."""
+    plan, chains = plan_of(run), every_score_runs.chains_of(run)
+    pilot = PilotCosts.of(plan, chains, every_score_runs.pilot_outside_draw(run, run_sources, chains))
+    names = [run_source.source.name for run_source in run_sources]
+    done = 0
+    while True:
+        calibration, own = load_calibration(run, run_sources)
+        try:
+            certification = certify_every_score(plan, chains, calibration, pilot=pilot, names=names)
+            break
+        except AnswersMissingError as error:
+            done += every_score_runs.ask_for(context, run, run_sources, error.missing, done=done)
+        except (LossUnavailableError, CalibrationError) as error:
+            raise no_losses(error) from error
+    provenance = _provenance(run, run_sources, certification)
+    chosen = certification.selection.chain
+    analysis = ScoreAnalysis(plan, calibration, certification, chains, pilot, own)
+    return _AnalysisResult(
+        certification,
+        score_certificate(plan, chains, calibration, certification, pilot=pilot, provenance=provenance),
+        calibration.rows,
+        partial(score_diagnostics, analysis),
+        partial(compare_with_other_rule, run, run_sources, plan, calibration),
+        {"shape": chosen.shape, "model_positions": [place + 1 for place in chosen.models]},
+    )
+
+
 def _certified(
     plan: Plan, chains: Sequence[Chain], calibration: Calibration, slices: Bins | None
 ) -> Certification:
@@ -175,17 +235,19 @@ def _certified(
         raise no_losses(error) from error
 
 
-def _shown_of(run: Run, analysis: Analysis) -> tuple[dict[str, Any], dict[str, Any]]:
+def _shown_of(run: Run, found: _AnalysisResult) -> tuple[dict[str, Any], dict[str, Any]]:
     """The figures and the messages, or nothing: what is only shown beside a certificate must not stand in its
     way, since the draw is spent.
     """
     shown: dict[str, Any] = {}
     try:
-        shown = run_diagnostics(analysis)
+        shown = found.figures()
+        if beside := found.other():
+            shown["comparisons"].insert(0, beside)
     except Exception:
         logger.exception("The figures of run %s could not be computed", run.pk)
     try:
-        return shown, messages_of(analysis.certification, shown)
+        return shown, messages_of(found.certification, shown)
     except Exception:
         logger.exception("What run %s found could not be put into messages", run.pk)
         for row in shown.get("comparisons", []):
@@ -193,53 +255,9 @@ def _shown_of(run: Run, analysis: Analysis) -> tuple[dict[str, Any], dict[str, A
         return shown, {}
 
 
-def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibration, Floats]:
-    """The draw with its labels as they were when the batch was locked, and each model's own score (m, S - 1)
-    in draw order, NaN where it has none.
-
-    Raises JobFailedError where one is missing.
-    """
-    batch = run.calibration_batch
-    if batch is None or batch.locked_at is None:
-        raise NOT_LOCKED.error(run=run.number)
-    labels, nobody = records_at(batch, batch.locked_at), given_up(batch)
-    rows = list(
-        DrawItem.objects.filter(draw__run=run)
-        .order_by("order")
-        .values_list("item_id", "item__external_id", "order", "asked", "probability")
-    )
-    answers, scores = table_of_answers(run, run_sources, [item for item, _, _, asked, _ in rows if asked])
-    keys: dict[int, tuple[int, float, int]] = {}
-    ids = [item for item, *_ in rows]
-    for start in range(0, len(ids), 500):
-        part = run.pool_items.filter(item__in=ids[start : start + 500])
-        for item, position, u, v in part.values_list("item_id", "position", "u", "v"):
-            keys[item] = (position, u or 0.0, v)
-    result = []
-    for item, external_id, order, asked, probability in rows:
-        if asked and item not in labels and item not in nobody:
-            raise NO_LABEL.error(item=external_id)
-        position, u, v = keys[item]
-        label = labels.get(item) if asked else None
-        result.append(
-            CalibrationRow(
-                item_id=external_id,
-                position=position,
-                order=order,
-                asked=asked,
-                p=probability.normalize(),
-                u=u,
-                v=v,
-                label=None if label is None else as_text(label),
-                answers=tuple(answers[item]) if asked else (),
-            )
-        )
-    nothing = [None] * len(run_sources)
-    own = np.array([scores.get(item, nothing) for item in ids], dtype=np.float64)  # None becomes NaN
-    return Calibration.from_rows(result), own
-
-
-def _provenance(run: Run, run_sources: Sequence[RunSource], certification: Certification) -> dict[str, Any]:
+def _provenance(
+    run: Run, run_sources: Sequence[RunSource], certification: Certification | ScoreCertification
+) -> dict[str, Any]:
     """Who certified what about which data.
 
     No time and no name of a person, so that the same labels give the same bytes.
@@ -274,33 +292,6 @@ def _provenance(run: Run, run_sources: Sequence[RunSource], certification: Certi
         "suggestions_shown": False,
         "unlabelable": certification.unanswered,
     }
-
-
-def records_at(batch: WorkBatch, moment: datetime) -> dict[int, Value]:
-    """Item id -> its label of record as it held at `moment`: the answer of the one person who was asked, or
-    what the answers of several were settled to.
-    """
-    labels = Label.objects.filter(work_item__batch=batch, created_at__lte=moment).order_by("version")
-    if batch.overlap > 1:
-        several = WorkItem.objects.filter(batch=batch, slot=1).values("item")
-        labels = labels.exclude(item__in=several)
-    rows = labels.values_list("item_id", "value")
-    found: dict[int, Value] = dict(rows.iterator(chunk_size=2_000))
-    return found | _settled_at(batch, moment)
-
-
-def _settled_at(batch: WorkBatch, moment: datetime) -> dict[int, Value]:
-    if batch.overlap == 1:
-        return {}
-    settlements = Settlement.objects.filter(batch=batch, created_at__lte=moment).order_by("version")
-    newest = dict(settlements.values_list("item_id", "value"))
-    return {item: value for item, value in newest.items() if value is not None}
-
-
-def given_up(batch: WorkBatch) -> set[int]:
-    """Ids of the items that nobody could label."""
-    rows = WorkItem.objects.filter(batch=batch, state=WorkItem.State.UNLABELABLE)
-    return set(rows.values_list("item_id", flat=True))
 
 
 def overlap_document(run: Run) -> dict[str, Any]:

@@ -1,29 +1,35 @@
 """Chains of policies: fixed before the first label can exist, and as JSON and back, exactly."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _, gettext_noop
 from numpy.typing import NDArray
 
 from annotation import failures
 from annotation.common.ranges import of_items
 from annotation.errors import HypacError
-from annotation.jobs.running import JobContext
+from annotation.jobs.context import JobContext
 from annotation.models import Item
+from routing.core.arrays import Bools, Floats, Ints
 from routing.core.certificate import slices_document
 from routing.core.chain import Chain, PilotData, Policy, build_chains, cut_slices
-from routing.core.keys import Key, Thresholds
+from routing.core.every_score.build import ScoreChains, build_score_chains
+from routing.core.every_score.chain import CASCADE, FIRST_SCORE
+from routing.core.every_score.documents import chains_document
+from routing.core.keys import Key, Threshold, Thresholds
 from routing.core.losses import LossUnavailableError
 from routing.core.messages import CoreError, from_json, to_json
-from routing.core.rules import split_fixed_sequence
+from routing.core.plan import Plan
+from routing.core.rules import every_score, split_fixed_sequence
 from routing.core.sampling import tie_breaks
 from routing.core_language import in_words
 from routing.models import DrawItem, Prediction, Run, RunSource
 from routing.runs.plan import plan_of
-from routing.runs.usable_answers import table_of_answers
+from routing.runs.usable_answers import has_usable_answer, table_of_answers
 
 NO_SCORE = failures.register(
     "item_without_score",
@@ -43,33 +49,74 @@ def no_losses(error: CoreError) -> HypacError:
     return NO_LOSSES.error(permanent=permanent, error=to_json([error.said]))
 
 
-def fix_chains(context: JobContext, run: Run, run_sources: list[RunSource]) -> None:
+def fix_chains(context: JobContext, run: Run, run_sources: Sequence[RunSource]) -> None:
     """Fix the chains, or the slices along which one is to be learnt, before the first label can exist."""
     run.refresh_from_db()
     if run.chains is not None:
         return
     context.progress(stage="Chains of policies")
-    keys = _keys(run)
-    plan = plan_of(run)
-    reference = None
-    if run.target == Run.Target.POPULATION:
-        reference = np.ones(run.pool_size, dtype=np.bool_)
-        drawn = run.pool_items.filter(Exists(DrawItem.objects.filter(draw__run=run, item=OuterRef("item"))))
-        reference[list(drawn.values_list("position", flat=True))] = False
-    u, v = keys.real.copy(), keys.imag.astype(np.int64)
-    if plan.rule == split_fixed_sequence.RULE.name:
-        slices = slices_document(cut_slices(plan, u=u, v=v, reference=reference))
-        fixed: dict[str, Any] = {"chains": [], "slices": slices}
-    else:
-        pilot = _pilot(run, run_sources) if len(run_sources) > 1 else None
-        try:
-            chains = build_chains(plan, u=u, v=v, pilot=pilot, reference=reference)
-        except LossUnavailableError as error:
-            raise no_losses(error) from error
-        fixed = {"chains": chains_to_json(chains)}
+    plan, inputs = plan_of(run), ChainInputs.of(run, run_sources)
+    fixed: dict[str, Any]
+    try:
+        if plan.rule == every_score.RULE.name:
+            fixed = {"chains": chains_document(inputs.score_chains(plan))}
+        elif plan.rule == split_fixed_sequence.RULE.name:
+            slices = cut_slices(plan, u=inputs.u, v=inputs.v, reference=inputs.reference)
+            fixed = {"chains": [], "slices": slices_document(slices)}
+        else:
+            fixed = {"chains": chains_to_json(inputs.chains(plan))}
+    except LossUnavailableError as error:
+        raise no_losses(error) from error
     with context.chunk():
         Run.objects.filter(pk=run.pk, chains__isnull=True).update(**fixed)
     run.refresh_from_db()
+
+
+@dataclass(frozen=True)
+class ChainInputs:
+    """What chains may look at: the first model's keys of the pool, by position, and the pilot.
+
+    Attributes
+    ----------
+    u, v : (N,)
+    usable : (N,)
+        Whether its answer can be used.
+    pilot : PilotData or None
+        None without a pilot and with one model alone.
+    reference : (N,) or None
+        For the target population the items outside the draw.
+    """
+
+    u: Floats
+    v: Ints
+    usable: Bools
+    pilot: PilotData | None
+    reference: Bools | None
+
+    @classmethod
+    def of(cls, run: Run, run_sources: Sequence[RunSource]) -> "ChainInputs":
+        keys = _keys(run)
+        reference = None
+        if run.target == Run.Target.POPULATION:
+            reference = np.ones(run.pool_size, dtype=np.bool_)
+            in_draw = Exists(DrawItem.objects.filter(draw__run=run, item=OuterRef("item")))
+            reference[list(run.pool_items.filter(in_draw).values_list("position", flat=True))] = False
+        usable = np.ones(run.pool_size, dtype=np.bool_)
+        # An answer that cannot be used is as uncertain as can be.
+        unusable = run.pool_items.filter(~has_usable_answer(run_sources[0]), u=1.0)
+        usable[list(unusable.values_list("position", flat=True))] = False
+        pilot = _pilot(run, run_sources)
+        return cls(keys.real.copy(), keys.imag.astype(np.int64), usable, pilot, reference)
+
+    def chains(self, plan: Plan) -> tuple[Chain, ...]:
+        """Those with all thresholds on the first model's score."""
+        return build_chains(plan, u=self.u, v=self.v, pilot=self.pilot, reference=self.reference)
+
+    def score_chains(self, plan: Plan) -> ScoreChains:
+        """Those of `every_score`."""
+        return build_score_chains(
+            plan, u=self.u, v=self.v, usable=self.usable, pilot=self.pilot, reference=self.reference
+        )
 
 
 def _keys(run: Run) -> NDArray[np.complex128]:
@@ -83,9 +130,9 @@ def _keys(run: Run) -> NDArray[np.complex128]:
     return keys
 
 
-def _pilot(run: Run, run_sources: list[RunSource]) -> PilotData | None:
+def _pilot(run: Run, run_sources: Sequence[RunSource]) -> PilotData | None:
     items = list(run.pilot_items.order_by("order").values_list("item_id", flat=True))
-    if not items:
+    if not items or len(run_sources) == 1:
         return None
     answers, scores = table_of_answers(run, run_sources, items)
     keys = _keys_of(run, items, {item: of_item[0] for item, of_item in scores.items()})
@@ -116,7 +163,7 @@ def _keys_of(
     return keys
 
 
-def _costs(run_sources: list[RunSource], items: list[int]) -> NDArray[np.float64]:
+def _costs(run_sources: Sequence[RunSource], items: list[int]) -> NDArray[np.float64]:
     """What each model's answer on each of ``items`` cost, (n, S - 1); NaN where it gave none."""
     rows = {item: row for row, item in enumerate(items)}
     costs = np.full((len(items), len(run_sources)), np.nan)
@@ -139,6 +186,26 @@ def thresholds_to_json(thresholds: Thresholds) -> list[dict[str, Any] | None]:
 
 def thresholds_from_json(data: Sequence[dict[str, Any] | None]) -> Thresholds:
     return tuple(None if key is None else Key(float(key["u"]), int(key["v"])) for key in data)
+
+
+def limits_of(shape: str, positions: Sequence[int], thresholds: Sequence[Any], models: int) -> list[Any]:
+    """Of each of so many models up to which key its answers are kept, or None: of a shape other than
+    `FIRST_SCORE` on its own score. `positions` count from 1.
+    """
+    if shape == FIRST_SCORE:
+        return list(thresholds)
+    limits = [None] * models
+    limits[positions[0] - 1] = thresholds[0]
+    if shape == CASCADE:
+        limits[positions[1] - 1] = thresholds[2]
+    return limits
+
+
+def at_or_below(threshold: Threshold) -> Q:
+    """Items of a pool whose key is not above the threshold; None takes nothing."""
+    if threshold is None:
+        return Q(pk__in=[])
+    return Q(u__lt=threshold.u) | Q(u=threshold.u, v__lte=threshold.v)
 
 
 def chains_to_json(chains: Sequence[Chain]) -> list[dict[str, Any]]:

@@ -177,7 +177,8 @@ def _savings(report: RunReport) -> Figure | None:
     names = {rule: report.rule_titles.get(rule, rule) for rule in stored["rules"]}
     names[THIS_RUN] = _("this run's rule")
     own = float(report.run.epsilon)
-    values = [value for point in points for value in point["values"].values()]
+    # Where another epsilon would have asked a model for more answers, nobody knows.
+    values = [value for point in points for value in point["values"].values() if value is not None]
     low, high = min(0.0, *values), max(*values, 0.01)
 
     def tip(name: str, epsilon: float, saving: float) -> str:
@@ -212,7 +213,7 @@ def _savings(report: RunReport) -> Figure | None:
                             chosen=rule == THIS_RUN and point["epsilon"] == own,
                         )
                         for point in points
-                        if rule in point["values"]
+                        if point["values"].get(rule) is not None
                     ],
                 )
                 for rule, name in names.items()
@@ -236,7 +237,12 @@ def _savings(report: RunReport) -> Figure | None:
             _(
                 "Expected routing saving: by how much whoever labels is expected to be cheaper than people, "
                 "without what the calibration costs."
-            )
+            ),
+            *(
+                [_("No point: a model would have had to be asked about more items.")]
+                if any(value is None for point in points for value in point["values"].values())
+                else []
+            ),
         ],
     )
 

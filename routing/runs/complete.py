@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from annotation.common import events
 from annotation.errors import ConflictError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.labelling.labels_of_record import unsettled

@@ -17,11 +17,12 @@ from routing.core.calibration import Calibration, ObservedLosses, observed_losse
 from routing.core.certify import Certification, risk_path, select
 from routing.core.chain import Chain
 from routing.core.compare import compare_losses
+from routing.core.every_score.certify import ScoreCertification
 from routing.core.experiment.reliability import reliability
 from routing.core.grid import score_grid
 from routing.core.messages import to_json
 from routing.core.plan import Plan
-from routing.core.region import feasible_region
+from routing.core.region import Region, feasible_region
 from routing.core.savings import expected
 from routing.runs.chains import thresholds_to_json
 
@@ -51,7 +52,7 @@ class Analysis:
     own_scores: Floats
 
 
-def messages_of(certification: Certification, shown: dict[str, Any]) -> dict[str, Any]:
+def messages_of(certification: Certification | ScoreCertification, shown: dict[str, Any]) -> dict[str, Any]:
     """What the certificate and its figures say in messages, as plain JSON; they are taken out of `shown`."""
     reason = certification.why_nothing
     return {
@@ -79,12 +80,21 @@ def run_diagnostics(analysis: Analysis) -> dict[str, Any]:
     sample = Sample.of(plan, calibration, analysis.own_scores)
     return {
         "binary": sample.labelled.binary,
-        "comparisons": [*_papers_rules(plan, calibration, losses), *_baselines(sample)],
-        "region": _region(plan, calibration) if plan.sources == 3 else None,
+        "comparisons": compared(plan, calibration, sample, losses),
+        "region": region_document(feasible_region(plan, calibration)) if plan.sources == 3 else None,
         "chain": _chain(analysis),
         "savings": _savings(analysis, losses, sample),
-        "reliability": _reliability(analysis, sample),
+        "reliability": reliability_of(plan, calibration, analysis.own_scores, sample),
     }
+
+
+def compared(
+    plan: Plan, calibration: Calibration, sample: Sample, losses: ObservedLosses | None = None
+) -> list[dict[str, Any]]:
+    """The paper's rules and the baselines on the same labels."""
+    if losses is None:
+        losses = observed_losses(calibration, loss=plan.loss_function(), sources=plan.sources)
+    return [*_papers_rules(plan, calibration, losses), *_baselines(sample)]
 
 
 def _papers_rules(plan: Plan, calibration: Calibration, losses: ObservedLosses) -> list[dict[str, Any]]:
@@ -132,7 +142,7 @@ def _chain(analysis: Analysis) -> dict[str, Any]:
     chains = certification.chains
     chain = next((chain for chain in chains if chain.name == certification.chain), chains[0])
     test = next(test for test in certification.tests if test.name == chain.name)
-    steps = _shown(len(chain.policies), certification.index)
+    steps = steps_shown(len(chain.policies), certification.index)
     policies = tuple(chain.policies[step] for step in steps)
     points = risk_path(analysis.plan, Chain(chain.name, policies), analysis.calibration)
     return {
@@ -155,7 +165,7 @@ def _chain(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _shown(count: int, chosen: int) -> list[int]:
+def steps_shown(count: int, chosen: int) -> list[int]:
     """Steps of a chain for the page: people alone, the chosen one and the last, and some evenly in between.
 
     An upper bound of every step would take long for bounds that bet along the draw.
@@ -164,8 +174,7 @@ def _shown(count: int, chosen: int) -> list[int]:
     return sorted({*spread, chosen, count - 1})
 
 
-def _region(plan: Plan, calibration: Calibration) -> dict[str, Any]:
-    region = feasible_region(plan, calibration)
+def region_document(region: Region) -> dict[str, Any]:
     return {
         "u1": region.u1.tolist(),
         "u2": region.u2.tolist(),
@@ -178,15 +187,11 @@ def _region(plan: Plan, calibration: Calibration) -> dict[str, Any]:
 def _savings(analysis: Analysis, losses: ObservedLosses, sample: Sample) -> dict[str, Any]:
     """Routing savings if epsilon had been another, on the same labels; only the run's own was fixed."""
     plan = analysis.plan
-    steps = [step for step in EPSILONS if not plan.bound_rule().sequential or step % 2 == 0]
-    epsilons = [round(plan.epsilon * Decimal(2 ** (step / 3)), 8) if step else plan.epsilon for step in steps]
     few = sample.labelled.binary or plan.m <= MOST_PAIRS
     grid = score_grid(plan, analysis.calibration.u, losses) if few else None
     drawn = [entry for entry in BASELINES if entry.name in DRAWN_BASELINES and not sample.refusal(entry)]
     points: list[dict[str, Any]] = []
-    for epsilon in epsilons:
-        if not 0 < epsilon < 1:
-            continue
+    for epsilon in epsilons_around(plan):
         other = replace(plan, epsilon=epsilon)
         chosen = select(other, analysis.fixed_chains, losses, slices=analysis.slices)
         values: dict[str, float] = {
@@ -201,11 +206,20 @@ def _savings(analysis: Analysis, losses: ObservedLosses, sample: Sample) -> dict
     return {"epsilon": float(plan.epsilon), "rules": list(points[0]["values"]), "points": points}
 
 
-def _reliability(analysis: Analysis, sample: Sample) -> list[dict[str, Any]]:
+def epsilons_around(plan: Plan) -> list[Decimal]:
+    """Error shares at which the saving is recomputed, the plan's own among them."""
+    steps = [step for step in EPSILONS if not plan.bound_rule().sequential or step % 2 == 0]
+    found = [round(plan.epsilon * Decimal(2 ** (step / 3)), 8) if step else plan.epsilon for step in steps]
+    return [epsilon for epsilon in found if 0 < epsilon < 1]
+
+
+def reliability_of(
+    plan: Plan, calibration: Calibration, own_scores: Floats, sample: Sample
+) -> list[dict[str, Any]]:
     """Of every model with a score of its own, on the asked items that it answered."""
     found = []
     asked, labelled = sample.labelled.asked, sample.labelled
-    own = analysis.own_scores[analysis.calibration.asked] if analysis.plan.constant_p else analysis.own_scores
+    own = own_scores[calibration.asked] if plan.constant_p else own_scores
     for model in range(labelled.models):
         score = labelled.u[:, model] if model == 0 else own[:, model]
         rows = asked & sample.usable[:, model] & np.isfinite(score)

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from django.db.models import F, Value, Window
 from django.db.models.functions import RowNumber
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from numpy.typing import NDArray
 
-from annotation.errors import ConflictError
-from annotation.jobs.running import JobContext
+from annotation import failures
+from annotation.errors import ConflictError, HypacError
+from annotation.jobs.context import JobContext
 from routing.common.sql import TieBreak, analyse_tables, insert_select
 from routing.core import sampling
 from routing.models import Draw, DrawItem, Measurement, PilotItem, PoolItem, Run
@@ -22,7 +23,7 @@ AT_ONCE = 20_000
 the first thing that the run's job does, before any model is asked."""
 
 
-def freeze(run: Run, *, pilot: int, last: int) -> None:
+def freeze_pool_and_draw(run: Run, *, pilot: int, last: int) -> None:
     """Store pool, pilot and draw of a new run; sets its pool hash. Call it in a transaction.
 
     `pilot` is the size of the pilot, `last` the position of the last item that the plan knew: what was
@@ -79,19 +80,23 @@ def freeze(run: Run, *, pilot: int, last: int) -> None:
     )
 
 
-def freeze_missing(context: JobContext, run: Run) -> None:
+def freeze_missing_pool_and_draw(context: JobContext, run: Run) -> None:
     """Pool, pilot and draw, where the request that started the run left them to this job."""
     if Draw.objects.filter(run=run).exists():
         return
     with context.chunk(stage="Pool and draw"):
-        freeze(run, pilot=context.params["pilot"], last=context.params["last"])
+        freeze_pool_and_draw(run, pilot=context.params["pilot"], last=context.params["last"])
     analyse_tables(PoolItem)
 
 
-def changed_meanwhile() -> ConflictError:
-    return ConflictError(
-        _("The items changed while the run was planned. Look at the plan again, then start.")
-    )
+CHANGED = failures.register(
+    "items_changed_meanwhile",
+    gettext_noop("The items changed while the run was planned. Look at the plan again, then start."),
+)
+
+
+def changed_meanwhile() -> HypacError:
+    return CHANGED.error(raised_as=ConflictError)
 
 
 def _measured(run: Run, measurement: Measurement) -> list[int]:

@@ -24,7 +24,7 @@ from routing.core.pilot import PilotData
 from routing.core.plan import Plan
 from routing.core.scores import make_score
 from routing.models import MeasuredSource, Measurement, Prediction, Source
-from routing.runs.plan import Outlook
+from routing.runs.plan import PlanOutlook
 from routing.runs.score import ChosenScore
 from routing.sources.backend_for import backend_for
 from routing.sources.backends.base import digest
@@ -37,7 +37,7 @@ SMALLEST = Decimal(1).scaleb(-10)
 
 
 @dataclass(frozen=True)
-class Foretold:
+class PlanForecast:
     """What a measured plan will probably come to; money is in the project's currency.
 
     Attributes
@@ -90,7 +90,7 @@ class Foretold:
         }
 
 
-def foretell(seen: Outlook) -> Foretold | None:
+def forecast_of_plan(seen: PlanOutlook) -> PlanForecast | None:
     """What the measurement foretells of the plan; None where nothing was measured that still fits, or the
     losses cannot be computed now.
 
@@ -99,21 +99,21 @@ def foretell(seen: Outlook) -> Foretold | None:
     measurement = seen.measured.usable
     if measurement is None:
         return None
-    key = f"foretold:{measurement.pk}:" + digest(
+    key = f"plan_forecast:{measurement.pk}:" + digest(
         plan=repr(seen.plan), sources=[source.pk for source in seen.sources], score=seen.score.key
     )
     if (found := cache.get(key)) is None:
         try:
-            found = _foretell(seen.plan, measurement, seen.sources, seen.score)
+            found = _forecast_of_plan(seen.plan, measurement, seen.sources, seen.score)
         except LossUnavailableError:
             return None
         cache.set(key, found, REMEMBERED_SECONDS)
     return found
 
 
-def _foretell(
+def _forecast_of_plan(
     plan: Plan, measurement: Measurement, sources: Sequence[Source], score: ChosenScore
-) -> Foretold:
+) -> PlanForecast:
     asked = list(measurement.sources.select_related("source").order_by("position"))
     whole, scores, paid = _pilot(measurement, asked, {sources[0].pk: score})
     wrong = suspected(whole, plan.loss_function())
@@ -128,7 +128,7 @@ def _foretell(
     plan = replace(plan, costs=_measured_costs(plan, costs))
     paths = paths_of(plan, pilot, errors)
     needless = worth_leaving_out(plan, pilot, errors)
-    return Foretold(
+    return PlanForecast(
         now=forecast(plan, paths),
         proposal=propose(plan, paths),
         needless=needless,

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Project
 from annotation.templatetags.hypac import number
-from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
+from routing.core.choices import DEFAULT_TARGET
 from routing.core.exact import plain
 from routing.models import Run
 from routing.runs.labelling_pace import labelling_time_of
@@ -165,7 +165,7 @@ class PlanForm(forms.Form):
         ),
         widget=forms.Select(attrs=_described("p_column")),
     )
-    rule = forms.CharField(label=_("How thresholds are chosen"), initial=DEFAULT_RULE, required=False)
+    rule = forms.CharField(label=_("How thresholds are chosen"), initial="", required=False)
     split_share = _share(
         "split_share",
         label=_("Part of the labels that a chain is learnt from"),
@@ -252,7 +252,7 @@ class PlanForm(forms.Form):
         )
 
     def values(self) -> dict[str, Any]:
-        """Arguments of `outlook` and `start_run`: what was left out is left to its default."""
+        """Arguments of `outlook_of_plan` and `start_run`: what was left out is left to its default."""
         named = {name: value for name, value in self.cleaned_data.items() if name not in NOT_IN_PLANS}
         return {name: value for name, value in named.items() if value not in (None, "")}
 

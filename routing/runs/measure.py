@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit
 from annotation.errors import ConflictError, InputError
-from annotation.jobs import running as jobs
-from annotation.jobs.running import JobContext
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.models import Project, User
 from routing.core import sampling
 from routing.core.choices import DEFAULT_TARGET
@@ -174,7 +174,7 @@ def discard_measurement(*, project: Project, user: User | None) -> None:
             )
 
 
-def measure(context: JobContext) -> dict[str, object]:
+def run_measurement(context: JobContext) -> dict[str, object]:
     """The job "measure"."""
     measurement = Measurement.objects.select_related("project").get(pk=context.params["measurement"])
     if not measurement.pool_hash:
@@ -187,7 +187,7 @@ def measure(context: JobContext) -> dict[str, object]:
     done = 0
     for one in asked:
         done += predict_missing(
-            context, asked=one, items=items, stage=Spend.Stage.PILOT, words=one.source.name, done=done
+            context, frozen_source=one, items=items, stage=Spend.Stage.PILOT, words=one.source.name, done=done
         )
     with context.chunk():
         Measurement.objects.filter(pk=measurement.pk, finished_at=None).update(finished_at=timezone.now())
@@ -235,14 +235,11 @@ def _create(
         created_by=user,
     )
     MeasuredSource.objects.bulk_create(
-        MeasuredSource(
+        MeasuredSource.of(
+            source,
             measurement=measurement,
             position=position,
-            source=source,
             fingerprint=fingerprint,
-            cost_per_label=source.cost_per_label,
-            cost_function=source.cost_function,
-            prices=source.prices,
             asked_as=way_of_asking(source),
         )
         for position, (source, fingerprint) in enumerate(

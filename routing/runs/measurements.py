@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Project
 from routing.models import MeasuredSource, Measurement, Run, Source
 from routing.runs.pool import last_place, size_of_pool

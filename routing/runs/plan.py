@@ -7,12 +7,14 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.errors import InputError
+from annotation.errors import HypacError, InputError
 from annotation.models import Membership, Project
 from annotation.permissions import ROLES_BY_ACTION
 from routing.core import outlook as core_outlook
 from routing.core.chain import number_of_chains
+from routing.core.choices import default_rule
 from routing.core.correctness import MEANING
+from routing.core.every_score.build import called_where_needed
 from routing.core.exact import plain
 from routing.core.plan import Plan, PlanError, cost_warnings, validate
 from routing.core_language import in_words, refusal_in_words
@@ -21,23 +23,24 @@ from routing.models.runs import people_per_item, price_per_item
 from routing.runs.budget import checked_budget
 from routing.runs.measurements import Measured, measured_for
 from routing.runs.plan_fields import (
-    Asking,
     PlanFields,
-    asking_of,
+    SamplingProbabilities,
     refuse_too_fine,
     refuse_unknown_names,
+    sampling_probabilities,
     share_of,
 )
-from routing.runs.plan_options import loss_of
+from routing.runs.plan_options import later_scores, loss_of
 from routing.runs.pool import data_set_size, nothing_to_plan_for, pool_of, size_of_pool
 from routing.runs.score import ChosenScore, resolve_score
 from routing.sources.backend_for import backend_for
+from routing.sources.score_fields import has_own_score
 from routing.sources.usability import NEARLY_ALL, SourcesUsability, usability_of_sources, where_unusable_go
 from routing.sources.warnings import source_warnings
 
 
 @dataclass(frozen=True)
-class Outlook:
+class PlanOutlook:
     """What a plan would mean, before any label. Money is in the project's currency.
 
     Attributes
@@ -48,13 +51,15 @@ class Outlook:
         N, the items that the run would cover.
     calibration_cost : Decimal
         People on the asked items, on average.
-    model_cost : Decimal
-        Source 1 on the pool, the others on the pilot and the asked items; their bands come on top.
+    model_cost, model_cost_at_least : Decimal
+        Source 1 on the pool, the others on the pilot and the asked items; their bands come on top. The least
+        leaves out calls on asked items that are made only where the tests need them.
     people_only : Decimal
         What it would cost to have people label everything.
     at_least, at_most : Decimal
-        The whole run: `committed` and the items that no model can answer; and where nothing can be certified
-        and people label the rest. What lies between depends on the thresholds.
+        The whole run: the least that is spent before the result and on the items that no model can answer;
+        and where nothing can be certified and people label the rest. What lies between depends on the
+        thresholds.
     plan : routing.core.plan.Plan
     people_per_item : Decimal
         How many people are asked about an item, on average.
@@ -73,6 +78,7 @@ class Outlook:
     currency: str
     calibration_cost: Decimal
     model_cost: Decimal
+    model_cost_at_least: Decimal
     people_only: Decimal
     at_most: Decimal
     plan: Plan
@@ -159,15 +165,20 @@ class Outlook:
 
     @property
     def committed(self) -> Decimal:
-        """What is spent before the thresholds are known."""
+        """What is spent before the thresholds are known, at most."""
         return self.calibration_cost + self.model_cost
 
     @property
     def at_least(self) -> Decimal:
-        return self.model_cost + self.labels_at_least * self.plan.costs[-1]
+        return self.model_cost_at_least + self.labels_at_least * self.plan.costs[-1]
+
+    @property
+    def called_where_needed(self) -> list[str]:
+        """Names of the models that are asked about drawn items only where the tests need it."""
+        return [self.sources[place].name for place in called_where_needed(self.plan)]
 
 
-def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -> Outlook:
+def outlook_of_plan(*, project: Project, budget: Decimal | None = None, **fields: Any) -> PlanOutlook:
     """What a plan with these fields (see `PlanFields`) would mean, and whether its models are expected to
     stay within `budget`.
 
@@ -186,13 +197,15 @@ def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -
     several = Decimal(plan.pilot) + plan.expected_labels
     calibration = plan.expected_labels * people
     models = plan.pool_size * first + several * sum(later, Decimal(0))
-    return Outlook(
+    maybe = plan.expected_labels * sum((plan.costs[place] for place in called_where_needed(plan)), Decimal(0))
+    return PlanOutlook(
         statistics=statistics,
         pool_size=plan.pool_size,
         pilot_size=plan.pilot,
         currency=project.currency,
         calibration_cost=calibration,
         model_cost=models,
+        model_cost_at_least=models - maybe,
         people_only=plan.pool_size * people,
         at_most=models + plan.pool_size * people,
         plan=plan,
@@ -203,6 +216,7 @@ def outlook(*, project: Project, budget: Decimal | None = None, **fields: Any) -
         score=ChosenScore(score, score_params),
         warnings=(
             *map(in_words, cost_warnings(plan)),
+            *_sorted_by_price(sources),
             *source_warnings(project, sources, looked),
             *_too_few_people(project),
             *_beyond(checked_budget(budget), models, project.currency),
@@ -245,7 +259,7 @@ def _beyond(budget: Decimal | None, models: Decimal, currency: str) -> tuple[str
 
 
 def sources_of(project: Project, *, leave_out: Sequence[str] = ()) -> list[Source]:
-    """The models of the project, cheapest place first, but those of the names in `leave_out`.
+    """The models of the project but those of the names in `leave_out`, the cheapest first (`_by_price`).
 
     Raises InputError where there is none, none is left, or a name is unknown.
     """
@@ -261,7 +275,26 @@ def sources_of(project: Project, *, leave_out: Sequence[str] = ()) -> list[Sourc
         )
     if len(names) == len(set(leave_out)):
         raise InputError(_("Leave at least one model in the plan."), where="leave_out")
-    return [source for source in sources if source.name not in leave_out]
+    return _by_price([source for source in sources if source.name not in leave_out])
+
+
+def _by_price(sources: list[Source]) -> list[Source]:
+    """The cheapest first, of equal ones in their places: it is asked about every item. They stay as they are
+    where the cheapest has no score by which its answers could be kept.
+    """
+    ordered = sorted(sources, key=lambda source: source.cost_per_label)
+    try:
+        return ordered if ordered == sources or has_own_score(ordered[0]) else sources
+    except HypacError:
+        return sources  # the outlook says what is wrong with the source
+
+
+def _sorted_by_price(sources: Sequence[Source]) -> tuple[str, ...]:
+    """That the models do not come in the order of their places, in a sentence."""
+    if [source.position for source in sources] == sorted(source.position for source in sources):
+        return ()
+    names = ", ".join(source.name for source in sources)
+    return (_("The models are taken in the order of their prices: %(names)s.") % {"names": names},)
 
 
 def people_cost(project: Project) -> Decimal:
@@ -269,7 +302,9 @@ def people_cost(project: Project) -> Decimal:
     return price_per_item(project.human_cost, project.overlap, project.overlap_share)
 
 
-def build_plan(*, project: Project, sources: Sequence[Source], fields: PlanFields) -> tuple[Plan, Asking]:
+def build_plan(
+    *, project: Project, sources: Sequence[Source], fields: PlanFields
+) -> tuple[Plan, SamplingProbabilities]:
     """A plan of the core that can be carried out on the pool of this moment.
 
     Raises InputError, whose `where` names the field.
@@ -283,22 +318,22 @@ def build_plan(*, project: Project, sources: Sequence[Source], fields: PlanField
         raise nothing_to_plan_for(project)
     refuse_unknown_names(fields)
     loss = loss_of(project, fields.loss, fields.loss_params)
-    asking = asking_of(fields, items)
+    sampling = sampling_probabilities(fields, items)
     try:
         plan = Plan(
             epsilon=fields.epsilon,
             alpha=fields.alpha,
             target=fields.target,
             m=fields.m,
-            p=asking.p,
-            p_min=asking.p_min,
+            p=sampling.p,
+            p_min=sampling.p_min,
             pool_size=pool_size,
             costs=(
                 *(source.cost_per_label for source in sources),
                 people_cost(project),
             ),
             bound=fields.bound,
-            rule=fields.rule,
+            rule=fields.rule or default_rule(later_scores=later_scores(sources)),
             loss=loss.name,
             loss_params=loss.params,
             pilot_size=fields.pilot_size,
@@ -309,7 +344,7 @@ def build_plan(*, project: Project, sources: Sequence[Source], fields: PlanField
     except PlanError as error:
         where = "p_column" if error.field == "p_min" else error.field
         raise InputError(refusal_in_words(error), where=where) from None
-    return plan, asking
+    return plan, sampling
 
 
 def score_for(project: Project, source: Source, fields: PlanFields) -> tuple[str, dict[str, Any]]:

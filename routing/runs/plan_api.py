@@ -13,10 +13,10 @@ from annotation.common.api.base import ProjectView
 from annotation.common.api.schema import Nothing
 from annotation.models import User
 from routing.common.api_bodies import decimal_number, map_of
-from routing.runs.forecast import Foretold, foretell
+from routing.runs.forecast import PlanForecast, forecast_of_plan
 from routing.runs.measure import discard_measurement, offer, start_measurement
 from routing.runs.measurements import Measured
-from routing.runs.plan import Outlook, outlook
+from routing.runs.plan import PlanOutlook, outlook_of_plan
 from routing.runs.plan_fields import columns_of_probabilities
 from routing.runs.plan_options import Option, plan_options
 from routing.sources.api import UsabilityBody, usability_content
@@ -43,7 +43,7 @@ class PlanFields(serializers.Serializer[Any]):
     p = _share(required=False, allow_null=True)
     p_column = serializers.CharField(max_length=255, required=False, allow_blank=True)
     target = serializers.CharField(max_length=20, required=False)
-    rule = serializers.CharField(max_length=40, required=False)
+    rule = serializers.CharField(max_length=40, required=False, allow_blank=True)
     split_share = _share(required=False, allow_null=True)
     bound = serializers.CharField(max_length=40, required=False, allow_blank=True)
     loss = serializers.CharField(max_length=200, required=False, allow_blank=True)
@@ -172,6 +172,9 @@ class OutlookBody(serializers.Serializer[Any]):
     currency = serializers.CharField()
     calibration_cost = decimal_number()
     model_cost = decimal_number()
+    model_cost_at_least = decimal_number(
+        help_text="Less than `model_cost` where a dear model is asked about drawn items only where needed."
+    )
     at_least = decimal_number()
     at_most = decimal_number()
     people_only = decimal_number()
@@ -209,7 +212,9 @@ class Plan(ProjectView):
     @extend_schema(request=PlanFields, responses=OutlookBody)
     def post(self, request: Request, slug: str) -> Response:
         """What a plan would mean. Nothing is stored."""
-        return Response(outlook_content(outlook(project=self.access.project, **self.parsed(PlanFields))))
+        return Response(
+            outlook_content(outlook_of_plan(project=self.access.project, **self.parsed(PlanFields)))
+        )
 
 
 class Measure(ProjectView):
@@ -244,7 +249,7 @@ class Measure(ProjectView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-def measured_content(measured: Measured, foretold: Foretold | None) -> dict[str, Any]:
+def measured_content(measured: Measured, foretold: PlanForecast | None) -> dict[str, Any]:
     """What was measured and what it foretells of a plan."""
     body: dict[str, Any] = {
         "state": measured.state,
@@ -269,7 +274,7 @@ def _option(option: Option) -> dict[str, Any]:
     return {**asdict(option), "parameters": dict(option.parameters)}
 
 
-def outlook_content(seen: Outlook) -> dict[str, Any]:
+def outlook_content(seen: PlanOutlook) -> dict[str, Any]:
     facts = seen.statistics
     return {
         "sentence": " ".join(filter(None, [seen.nearly_all, seen.sentence])),
@@ -287,6 +292,7 @@ def outlook_content(seen: Outlook) -> dict[str, Any]:
         "currency": seen.currency,
         "calibration_cost": seen.calibration_cost,
         "model_cost": seen.model_cost,
+        "model_cost_at_least": seen.model_cost_at_least,
         "at_least": seen.at_least,
         "at_most": seen.at_most,
         "people_only": seen.people_only,
@@ -295,7 +301,7 @@ def outlook_content(seen: Outlook) -> dict[str, Any]:
         "usability": [usability_content(source) for source in seen.looked.sources],
         "asks_to_accept_unusable": bool(seen.looked.asking),
         "warnings": seen.warnings,
-        "measured": measured_content(seen.measured, foretell(seen)),
+        "measured": measured_content(seen.measured, forecast_of_plan(seen)),
     }
 
 

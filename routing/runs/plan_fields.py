@@ -13,7 +13,7 @@ from annotation.errors import InputError
 from annotation.models import Item, Project
 from routing.common.sql import DataCell
 from routing.core.bounds import BOUNDS
-from routing.core.choices import DEFAULT_RULE, DEFAULT_TARGET
+from routing.core.choices import DEFAULT_TARGET
 from routing.core.rules import RULES, split_fixed_sequence
 
 PLACES = 8
@@ -33,8 +33,9 @@ class PlanFields:
     p, p_column
         The probability that people are asked about a drawn item, 1 where nothing is said, or the imported
         column that holds each item's own: at most one of the two.
-    bound, loss, score
-        "" for the default: of target and loss, of the project's task, of the first source.
+    rule, bound, loss, score
+        "" for the default: of the models' scores, of target and loss, of the project's task, of the first
+        source.
     loss_params, score_params
         Plain JSON.
     split_share
@@ -53,7 +54,7 @@ class PlanFields:
     p_column: str = ""
     target: str = DEFAULT_TARGET
     bound: str = ""
-    rule: str = DEFAULT_RULE
+    rule: str = ""
     split_share: Decimal | None = None
     loss: str = ""
     loss_params: Mapping[str, Any] = field(default_factory=dict)
@@ -78,8 +79,8 @@ class PlanFields:
 
 
 @dataclass(frozen=True)
-class Asking:
-    """With which probability people are asked about the items of a pool.
+class SamplingProbabilities:
+    """The sampling probabilities p_i: with which people are asked about a drawn item of the pool.
 
     `p` is the mean, rounded to 8 places; `p_min` is None, and `column` empty, where all are asked with one
     probability.
@@ -112,7 +113,7 @@ def share_of(fields: PlanFields) -> Decimal:
     return fields.split_share
 
 
-def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
+def sampling_probabilities(fields: PlanFields, items: QuerySet[Item]) -> SamplingProbabilities:
     """The probabilities with which people would be asked about `items`, the pool.
 
     Raises InputError, whose `where` is "p" or "p_column".
@@ -120,7 +121,7 @@ def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
     if not fields.p_column:
         p = Decimal(1) if fields.p is None else fields.p
         refuse_too_fine("p", p)
-        return Asking(Decimal(p), None, "")
+        return SamplingProbabilities(Decimal(p), None, "")
     if fields.p is not None:
         raise InputError(
             _("Leave the probability for all items empty where a column holds each item's own."), where="p"
@@ -152,10 +153,10 @@ def asking_of(fields: PlanFields, items: QuerySet[Item]) -> Asking:
     total = sum(counts.values())
     if len(set(by_text.values())) < 2:
         # One probability for all is no varying one, and leaves every bound open.
-        return Asking(next(iter(by_text.values()), Decimal(1)), None, "")
+        return SamplingProbabilities(next(iter(by_text.values()), Decimal(1)), None, "")
     mean = sum((by_text[value] * count for value, count in counts.items()), Decimal(0)) / total
     smallest = min(by_text.values())
-    return Asking(max(round(mean, PLACES), smallest), smallest, fields.p_column)
+    return SamplingProbabilities(max(round(mean, PLACES), smallest), smallest, fields.p_column)
 
 
 def columns_of_probabilities(project: Project) -> list[str]:

@@ -23,7 +23,7 @@ from routing.core_language import in_words, refusal_in_words, translated
 from routing.embeddings import EMBEDDER, configured
 from routing.models import Source
 from routing.sources.backend_for import backend_for
-from routing.sources.score_fields import offered_scores
+from routing.sources.score_fields import has_own_score, offered_scores
 
 COSINE = "cosine_distance"
 NO_EMBEDDINGS = gettext_lazy(
@@ -176,17 +176,19 @@ def plan_options(
     else that was typed: what is unknown counts as the default.
     """
     suited = losses_of_project(project)
+    sources = list(Source.objects.filter(project=project).exclude(name__in=leave_out).order_by("position"))
     offered = choices(
         target if target in TARGETS else DEFAULT_TARGET,
         binary=_binary(project, loss if loss in suited else "", loss_params or {}),
         constant_p=not p_varies,
+        later_scores=later_scores(sources),
     )
     return PlanOptions(
         target=tuple(_option(choice) for choice in offered.targets),
         rule=tuple(_option(choice) for choice in offered.rules if RULES.get(choice.name).holds_level),
         bound=tuple(_option(choice) for choice in offered.bounds if BOUNDS.get(choice.name).certifies),
         loss=tuple(_loss(name, recommended=name == suited[0]) for name in suited),
-        score=_scores(project, leave_out),
+        score=_scores(sources),
     )
 
 
@@ -218,11 +220,18 @@ def _translated(parameters: Mapping[str, str]) -> dict[str, str]:
     return {name: translated(words) for name, words in parameters.items()}
 
 
-def _scores(project: Project, leave_out: Sequence[str]) -> tuple[Option, ...]:
-    sources = Source.objects.filter(project=project).exclude(name__in=leave_out)
-    first = sources.order_by("position").first()
-    if first is None:
+def later_scores(sources: Sequence[Source]) -> bool:
+    """Whether a model after the first, in this order, has a score of its own."""
+    try:
+        return any(has_own_score(source) for source in sources[1:])
+    except HypacError:
+        return False  # the outlook says what is wrong with the source
+
+
+def _scores(sources: Sequence[Source]) -> tuple[Option, ...]:
+    if not sources:
         return ()
+    first = sources[0]
     try:
         own = backend_for(first).default_score
         offered = offered_scores(first)

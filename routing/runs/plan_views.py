@@ -14,12 +14,12 @@ from annotation.jobs.progress import job_progress
 from annotation.models import Project
 from routing.common.states import UNDER_WAY
 from routing.models import Source
-from routing.runs.forecast import foretell
+from routing.runs.forecast import forecast_of_plan
 from routing.runs.forms import PlanForm, suggested_m
 from routing.runs.labelling_pace import people_time_of
 from routing.runs.measure import discard_measurement, offer, start_measurement
-from routing.runs.plan import Outlook, outlook
-from routing.runs.start import start_run
+from routing.runs.plan import PlanOutlook, outlook_of_plan
+from routing.runs.start import refuse_while_busy, start_run
 from routing.sources.warnings import confirmation_question, usability_in_words
 
 # What the buttons beside the forecast change, and beside which the form is shown again.
@@ -38,7 +38,7 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
         values = form.values()
         try:
             _measure(request, values)
-            seen = outlook(project=project, **values)
+            seen = outlook_of_plan(project=project, **values)
             if not any(name in request.POST for name in LOOKS) and _confirmed(form, seen):
                 run = start_run(
                     project=project,
@@ -93,7 +93,7 @@ def _measure(request: ProjectRequest, values: dict[str, Any]) -> None:
         discard_measurement(project=project, user=user)
 
 
-def _confirmed(form: PlanForm, seen: Outlook) -> bool:
+def _confirmed(form: PlanForm, seen: PlanOutlook) -> bool:
     """Whether nothing is left to be confirmed; the form asks for what is."""
     anyway = form.cleaned_data["anyway"] or seen.statistics.certifiable
     accepted = form.cleaned_data["accept_unusable"] or not seen.looked.asking
@@ -123,7 +123,7 @@ def _outlook(
     request: ProjectRequest, values: dict[str, Any], seconds: int, form: PlanForm | None = None
 ) -> dict[str, Any]:
     try:
-        found: Outlook = outlook(project=request.access.project, **values)
+        found: PlanOutlook = outlook_of_plan(project=request.access.project, **values)
     except HypacError as error:
         if form is not None:
             add_error(form, error)
@@ -145,12 +145,12 @@ def _outlook(
     }
 
 
-def _forecast(project: Project, seen: Outlook) -> dict[str, Any]:
+def _forecast(project: Project, seen: PlanOutlook) -> dict[str, Any]:
     """What was measured and what it foretells; where nothing was, what measuring would take."""
     measured = seen.measured
     if measured.under_way and measured.job is not None:
         return {"progress": job_progress(measured.job)}
-    if foretold := foretell(seen):
+    if foretold := forecast_of_plan(seen):
         rows = [
             {
                 "seen": row,
@@ -161,6 +161,7 @@ def _forecast(project: Project, seen: Outlook) -> dict[str, Any]:
         ]
         return {"foretold": foretold, "forecast_rows": rows}
     try:
+        refuse_while_busy(project)
         left_out = {source.name for source in project.sources.all()} - {one.name for one in seen.sources}
         return {"offer": offer(project, target=seen.plan.target, leave_out=sorted(left_out))}
     except HypacError as error:

@@ -4,7 +4,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.errors import InputError
-from annotation.items.data_out import places_of
+from annotation.items.queries import brought_by
 from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.labels_of_record import has_record
 from annotation.models import Item, Project, WorkItem
@@ -51,7 +51,7 @@ def _looked_at() -> tuple[Exists, ...]:
 
 
 def _came_beside_labels(project: Project) -> Q:
-    return places_of(project.jobs.filter(label_batches__isnull=False).distinct())
+    return brought_by(project.jobs.filter(label_batches__isnull=False).distinct())
 
 
 def size_of_pool(project: Project, target: str) -> int:

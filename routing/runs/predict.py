@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from annotation import failures
 from annotation.common.ranges import of_items
 from annotation.common.value_reader import reader_of
-from annotation.jobs.running import JobContext, JobPausedError
+from annotation.jobs.context import JobContext, JobPausedError
 from annotation.models import Item
 from routing.common.sql import analyse_tables
-from routing.models import AskedSource, ItemScore, Prediction, Spend
-from routing.runs.budget import BudgetError, BudgetReservation, column_of, mark_abandoned_as_lost
+from routing.models import FrozenSource, ItemScore, Prediction, Spend
+from routing.runs.budget import BudgetError, BudgetReservation, mark_abandoned_as_lost, owner_column
 from routing.runs.predictions import MixedModelsError, PredictionRows, store_answers
 from routing.runs.score import score_of, store_scores
 from routing.runs.source_changes import STOPPED, has_changed
@@ -51,19 +51,41 @@ class PendingItems:
     def count(self) -> int:
         return sum(part.count() for part in self.rows)
 
-    def without_answer(self, asked: AskedSource) -> NDArray[np.int64]:
+    def without_answer(self, frozen_source: FrozenSource) -> NDArray[np.int64]:
         """Ids of those that have none under the frozen fingerprint, ascending.
 
         Read once, 8 bytes for each: a query per page would find out about all of them again and again.
         """
         answered = Prediction.objects.filter(
-            item=OuterRef("item"), source=asked.source_id, fingerprint=asked.fingerprint
+            item=OuterRef("item"), source=frozen_source.source_id, fingerprint=frozen_source.fingerprint
         )
         missing = [
             part.filter(~Exists(answered)).order_by().values_list("item", flat=True) for part in self.rows
         ]
         ids = (item for part in missing for item in part.iterator(chunk_size=10_000))
         return np.sort(np.fromiter(ids, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class NamedItems:
+    """The same of items that the caller knows by their keys."""
+
+    ids: NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        return len(self.ids)
+
+    def without_answer(self, frozen_source: FrozenSource) -> NDArray[np.int64]:
+        """Ids of those that have none under the frozen fingerprint, ascending."""
+        left = []
+        for start in range(0, len(self.ids), MANY):
+            part = self.ids[start : start + MANY].tolist()
+            rows = Prediction.objects.filter(
+                of_items("item", part), source=frozen_source.source_id, fingerprint=frozen_source.fingerprint
+            )
+            left.append(np.setdiff1d(part, list(rows.values_list("item", flat=True))))
+        return np.sort(np.concatenate(left)).astype(np.int64) if left else np.zeros(0, dtype=np.int64)
 
 
 NO_ANSWER = failures.register(
@@ -82,8 +104,19 @@ NOT_ASKED = failures.register(
 )
 
 
+def on_calibration_set(name: str) -> str:
+    """What a job says while a later model answers for items that people are asked about."""
+    return f"{name} on the calibration set"
+
+
 def predict_missing(
-    context: JobContext, *, asked: AskedSource, items: PendingItems, stage: str, words: str, done: int
+    context: JobContext,
+    *,
+    frozen_source: FrozenSource,
+    items: PendingItems | NamedItems,
+    stage: str,
+    words: str,
+    done: int,
 ) -> int:
     """Predict for those of `items` that have no answer under the frozen fingerprint; returns how many items
     have one then.
@@ -96,19 +129,19 @@ def predict_missing(
     Raises JobFailedError where the source is no longer what was frozen and where the budget has no room
     for the next item, BackendError where the source cannot answer, JobPausedError where the job is to pause.
     """
-    ids = items.without_answer(asked)
+    ids = items.without_answer(frozen_source)
     left = len(ids)
     # What is there already from an earlier attempt counts as done.
     there = items.count - left
     with context.chunk(done=done + there, stage=words):
-        mark_abandoned_as_lost(context, asked.payer)
+        mark_abandoned_as_lost(context, frozen_source.budget_owner)
     if not left:
         return there
-    if has_changed(asked):
-        raise STOPPED.error(source=asked.source.name)
+    if has_changed(frozen_source):
+        raise STOPPED.error(source=frozen_source.source.name)
     with context.chunk():
-        money = BudgetReservation(context, asked, stage)
-    predicting = _Predicting(context, asked, ids, stage=stage, money=money, done=done + there)
+        money = BudgetReservation(context, frozen_source, stage)
+    predicting = _Predicting(context, frozen_source, ids, stage=stage, money=money, done=done + there)
     predicting.run()
     if left >= MANY:
         analyse_tables(Prediction, ItemScore)
@@ -121,7 +154,7 @@ class _Predicting:
     def __init__(
         self,
         context: JobContext,
-        asked: AskedSource,
+        frozen_source: FrozenSource,
         ids: NDArray[np.int64],
         *,
         stage: str,
@@ -129,11 +162,11 @@ class _Predicting:
         done: int,
     ) -> None:
         self.done = done
-        self._context, self._asked, self._stage, self._money = context, asked, stage, money
-        self._backend: Backend = backend_for(asked.source)
-        self._score = score_of(asked.payer, asked)
-        self._reader = reader_of(asked.payer.project)
-        self._rows = PredictionRows(asked, self._reader)
+        self._context, self._frozen_source, self._stage, self._money = context, frozen_source, stage, money
+        self._backend: Backend = backend_for(frozen_source.source)
+        self._score = score_of(frozen_source.budget_owner, frozen_source)
+        self._reader = reader_of(frozen_source.budget_owner.project)
+        self._rows = PredictionRows(frozen_source, self._reader)
         self._items = ReservedItems(
             context, ids, backend=self._backend, charge=self._rows.charge, money=money
         )
@@ -189,7 +222,7 @@ class _Predicting:
         with self._context.chunk(done=self.done + len(rows)):
             store_answers(rows)
             store_scores(rows, self._score, self._reader)
-            _pay(rows, paid, self._asked, self._stage)
+            _pay(rows, paid, self._frozen_source, self._stage)
             self._money.settle(self._arrived, paid)
             self._items.set_aside()
             self._money.store()
@@ -236,7 +269,7 @@ class ReservedItems(Iterator[Item]):
             return True
         self._context.stop_if_asked()
         if self._read:
-            raise self._money.too_small_for(self._most(self._read[0][1]))
+            raise self._money.budget_error(self._most(self._read[0][1]))
         return False
 
     def __next__(self) -> Item:
@@ -295,15 +328,15 @@ class ReservedItems(Iterator[Item]):
         return self._charge.expected if most is None else most
 
 
-def _pay(rows: Sequence[Prediction], paid: Decimal, asked: AskedSource, stage: str) -> None:
+def _pay(rows: Sequence[Prediction], paid: Decimal, frozen_source: FrozenSource, stage: str) -> None:
     first = rows[0]
     Spend.objects.create(
         project_id=first.item.project_id,
-        **column_of(asked.payer),
-        source_id=asked.source_id,
+        **owner_column(frozen_source.budget_owner),
+        source_id=frozen_source.source_id,
         stage=stage,
         quantity=len(rows),
         amount=paid,
         # An item is the first of at most one group, because it is predicted once under a fingerprint.
-        key=f"predict:{asked.source_id}:{asked.fingerprint[:40]}:{first.item_id}",
+        key=f"predict:{frozen_source.source_id}:{frozen_source.fingerprint[:40]}:{first.item_id}",
     )

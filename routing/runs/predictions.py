@@ -11,7 +11,7 @@ from annotation.common.value_reader import ValueReader
 from annotation.errors import JobFailedError
 from annotation.models import Item
 from routing.core import reasons
-from routing.models import AskedSource, Prediction
+from routing.models import FrozenSource, Prediction
 from routing.sources import storable
 from routing.sources.backends import Answer
 from routing.sources.charging import Charge
@@ -50,9 +50,9 @@ class PredictionRows:
     one fingerprint there is one model.
     """
 
-    def __init__(self, asked: AskedSource, reader: ValueReader) -> None:
-        self.charge = Charge(asked)
-        self._source, self._fingerprint = asked.source_id, asked.fingerprint
+    def __init__(self, frozen_source: FrozenSource, reader: ValueReader) -> None:
+        self.charge = Charge(frozen_source)
+        self._source, self._fingerprint = frozen_source.source_id, frozen_source.fingerprint
         self._read = reader
         before = Prediction.objects.filter(source=self._source, fingerprint=self._fingerprint)
         named = before.exclude(served_model="").order_by("-pk").values_list("served_model", flat=True)

@@ -1,7 +1,7 @@
 """Everything that a run page shows."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,37 +10,38 @@ from django.utils.translation import gettext as _
 from annotation.labelling import queue
 from annotation.labelling.queue import BatchProgress
 from annotation.models import Job, Project
-from annotation.templatetags.hypac import money
-from routing.core.bounds import BOUNDS
 from routing.core.correctness import meaning_of_right
-from routing.core.exact import percent, plain
-from routing.core.rules import RULES, split_fixed_sequence
+from routing.core.every_score.chain import CASCADE, FIRST_SCORE, OWN
+from routing.core.every_score.items import EVERYTHING
+from routing.core.rules import RULES
 from routing.core.savings import expected_routing_saving
-from routing.core.scores import SCORES
 from routing.core_language import stored_in_words, translated
 from routing.models import Certificate, Run
+from routing.runs.chains import limits_of
 from routing.runs.label_counts import SourceCount, count_unlabelled, labels_by_source
 from routing.runs.ledger import LedgerEntry, ledger
-from routing.runs.plan_options import loss_title
+from routing.runs.plan_in_words import plan_in_words
 from routing.runs.spending import Paid, Savings, paid_by, savings
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """Where the band of a model ends; `u` and `v` are None where nothing goes to it."""
+    """Up to which key a model's answers are kept, on its own score where `own`, else on that of the first
+    model; `u` and `v` are None where none are. `everything`: it takes whatever is left.
+    """
 
     position: int
     name: str
     u: float | None
     v: int | None
+    own: bool = False
+    everything: bool = False
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What another rule would choose on the same labels; `refusal` says why there is nothing to show.
-
-    `everything` names the source that takes whatever is left, `own_scores` whether a later model is limited
-    on its own score.
+    """What another rule would choose on the same labels; `refusal` says why there is nothing to show, and
+    `own_scores` whether a later model is limited on its own score.
     """
 
     rule: str
@@ -53,7 +54,6 @@ class Comparison:
     holds_level: bool
     sentence: str
     own_scores: bool = False
-    everything: str = ""
     refusal: str = ""
 
 
@@ -89,6 +89,7 @@ class PolicyRow:
 @dataclass(frozen=True)
 class Region:
     """Pairs (u1[i], u2[j]) that would pass if each were the only one looked at: shown, not certified.
+    Of `own` scores u2 is on the second model's; what is None there nobody knows, as it was not asked.
 
     -1 stands for "nothing goes here"; `errors` and `cost` are None below the diagonal.
     """
@@ -98,6 +99,7 @@ class Region:
     feasible: list[list[bool]]
     errors: list[list[float | None]]
     cost: list[list[float | None]]
+    own: bool = False
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,7 @@ class RunReport:
     reason_in_words: str = ""
     beside: str = ""
     thresholds: list[Threshold] = field(default_factory=list)
+    own_scores: bool = False
     allowed_errors: int | None = None
     required_errors: int | None = None
     observed_errors: float | None = None
@@ -188,7 +191,7 @@ def _base(run: Run, *, with_routing: bool) -> dict[str, Any]:
     paid = paid_by(run)
     return {
         "run": run,
-        "plan": _plan_in_words(run),
+        "plan": plan_in_words(run),
         "progress": queue.batch_progress(run.calibration_batch) if run.calibration_batch else None,
         "routed_progress": queue.batch_progress(run.routed_batch) if run.routed_batch else None,
         "savings": savings(run, paid, with_routing=with_routing),
@@ -210,11 +213,13 @@ def run_report(run: Run) -> RunReport:
         return RunReport(**base)
     document = json.loads(certificate.document)
     result, figures, messages = document["result"], certificate.figures, certificate.messages
-    rows = list(run.run_sources.order_by("position").values_list("source__name", "cost_per_label"))
-    names, costs = [name for name, _cost in rows], [float(cost) for _name, cost in rows]
-    prices = [*costs, float(run.cost_per_item)]
+    # As they were called then: the certificate's sentence names them.
+    names = [row["name"] for row in document["provenance"]["sources"]]
+    costs = run.run_sources.order_by("position").values_list("cost_per_label", flat=True)
+    prices = [*map(float, costs), float(run.cost_per_item)]
     # An analysis of an earlier version stored fewer figures.
     region, chain = figures.get("region"), figures.get("chain") or {"name": "", "policies": []}
+    shape, positions = chain.get("shape", FIRST_SCORE), chain.get("models", [])
     titles = rule_titles()
     return RunReport(
         **base,
@@ -225,7 +230,8 @@ def run_report(run: Run) -> RunReport:
         sentence_in_words=stored_in_words(messages.get("sentence", []), result["sentence"]),
         reason_in_words=stored_in_words(messages.get("reason", []), result["reason"]),
         beside=meaning_of_right(certified=result["certified"], version=document["version"]),
-        thresholds=_thresholds(names, certificate.thresholds),
+        thresholds=_kept(names, certificate.shape, certificate.model_positions, certificate.thresholds),
+        own_scores=certificate.shape != FIRST_SCORE,
         allowed_errors=result["allowed_errors"],
         required_errors=result["required_errors"],
         observed_errors=result["observed_errors"],
@@ -235,13 +241,16 @@ def run_report(run: Run) -> RunReport:
         smallest_n=result["smallest_n"],
         expected_routing_saving=result["expected_routing_saving"],
         expected_net_saving=result["expected_net_saving"],
-        counts=labels_by_source(run),
+        counts=[
+            replace(row, name=names[row.position - 1]) if row.position <= len(names) else row
+            for row in labels_by_source(run)
+        ],
         comparisons=_comparisons(names, titles, figures, messages),
         region=Region(**region) if region else None,
-        chain_name=chain_title(chain["name"]),
+        chain_name=_score_chain_title(shape, names, positions) or chain_title(chain["name"]),
         chain=[
             PolicyRow(
-                **{**row, "thresholds": _thresholds(names, row["thresholds"])},
+                **{**row, "thresholds": _kept(names, shape, positions, row["thresholds"])},
                 routing_saving=expected_routing_saving(prices, row["counts"]),
                 chosen=certificate.certified and row["index"] == chain["chosen"],
             )
@@ -288,6 +297,21 @@ def chain_title(name: str) -> str:
     return f"{words} ({name})" if words else name
 
 
+def _score_chain_title(shape: str, names: list[str], positions: list[int]) -> str:
+    """The same of a chain of `every_score`; "" where all its thresholds lie on the first score."""
+    if shape == OWN:
+        return _("%(model)s and people alone, by its own score") % {"model": names[positions[0] - 1]}
+    if shape == CASCADE:
+        first, last = (names[position - 1] for position in positions)
+        return _(
+            "%(first)s, then %(last)s, then people, each model by its own score; foretold by a pilot"
+        ) % {
+            "first": first,
+            "last": last,
+        }
+    return ""
+
+
 def _comparisons(
     names: list[str], titles: dict[str, str], figures: dict[str, Any], messages: dict[str, Any]
 ) -> list[Comparison]:
@@ -299,82 +323,40 @@ def _comparisons(
 def _comparison(
     names: list[str], titles: dict[str, str], row: dict[str, Any], said: dict[str, Any]
 ) -> Comparison:
-    limits = row["thresholds"] or [None] * len(names)
-    everything = names[row["everything"] - 1] if row.get("everything") else ""
+    shown = dict(row)
+    takes_rest = shown.pop("everything", None)
+    thresholds = _thresholds(
+        names, row["thresholds"] or [None] * len(names), own=row.get("own_scores", False)
+    )
     return Comparison(
         **{
-            **row,
-            "thresholds": _thresholds(names, limits),
+            **shown,
+            "thresholds": [
+                replace(one, everything=True) if one.position == takes_rest else one for one in thresholds
+            ],
             "title": titles.get(row["rule"], row["rule"]),
             "sentence": stored_in_words(said.get("sentence", []), row["sentence"]),
             "refusal": stored_in_words(said.get("refusal", []), row.get("refusal", "")),
-            "everything": everything,
         }
     )
 
 
-def _thresholds(names: list[str], values: list[dict[str, Any] | None]) -> list[Threshold]:
+def _kept(
+    names: list[str], shape: str, positions: list[int], thresholds: list[dict[str, Any] | None]
+) -> list[Threshold]:
+    limits = limits_of(shape, positions, thresholds, len(names))
+    return _thresholds(names, limits, own=shape != FIRST_SCORE)
+
+
+def _thresholds(
+    names: list[str], values: list[dict[str, Any] | None], *, own: bool = False
+) -> list[Threshold]:
     return [
-        Threshold(position, name, value["u"] if value else None, value["v"] if value else None)
+        Threshold(position, name, value["u"], value["v"], own, (value["u"], value["v"]) == EVERYTHING)
+        if value
+        else Threshold(position, name, None, None, own)
         for position, (name, value) in enumerate(zip(names, values, strict=True), start=1)
     ]
-
-
-def _plan_in_words(run: Run) -> list[tuple[str, str]]:
-    people = (
-        _("with the probability in the column %(column)s; %(least)s at the least, %(mean)s on average")
-        % {"column": run.p_column, "least": plain(run.p_min), "mean": plain(run.p)}
-        if run.p_min is not None
-        else plain(run.p)
-    )
-    score_title = translated(SCORES.get(run.score).title) if run.score in SCORES else run.score
-    terms = [
-        (_("At most so many labels may differ from people's (epsilon)"), percent(run.epsilon)),
-        (_("How often that may be missed (alpha)"), percent(run.alpha)),
-        (_("What it is promised of (target)"), run.get_target_display()),
-        (_("Items (N)"), f"{run.pool_size:,}"),
-        (_("Calibration set (m)"), f"{run.m:,}"),
-        (_("People are asked with probability (p)"), people),
-        (_("How thresholds are chosen (rule)"), f"{rule_titles().get(run.rule, run.rule)} ({run.rule})"),
-        (
-            _("Bound"),
-            f"{translated(BOUNDS.get(run.bound).title)} ({run.bound})" if run.bound in BOUNDS else run.bound,
-        ),
-        (_("What counts as an error (loss)"), _in_words(loss_title(run.loss), run.loss, run.loss_params)),
-        (_("Uncertainty score"), _in_words(score_title, run.score, run.score_params)),
-        (_("Price of a label by a person"), money(run.human_cost, run.project.currency)),
-    ]
-    if run.whole_size is not None:
-        terms.insert(
-            4,
-            (
-                _("Items of the delivered data set, what people labelled before included"),
-                f"{run.whole_size:,}",
-            ),
-        )
-    if run.rule == split_fixed_sequence.RULE.name:
-        terms.insert(-4, (_("Part of the labels that the chain is learnt from"), plain(run.split_share)))
-    if run.overlap > 1:
-        terms.append((_("People asked about an item"), _people_in_words(run)))
-    return terms
-
-
-def _people_in_words(run: Run) -> str:
-    if run.overlap_share == 1:
-        return str(run.overlap)
-    return _("%(people)s on %(share)s of the items, one on the others") % {
-        "people": run.overlap,
-        "share": percent(run.overlap_share),
-    }
-
-
-def _in_words(title: str, name: str, params: dict[str, Any]) -> str:
-    """With the parameters that were chosen; what was fitted is in the certificate."""
-    given = ", ".join(
-        f"{key} = {value}" for key, value in params.items() if not isinstance(value, dict | list)
-    )
-    words = title if title == name else f"{title} ({name})"
-    return f"{words}: {given}" if given else words
 
 
 def failed_job_of(project: Project, run: Run | None) -> Job | None:

@@ -2,6 +2,7 @@
 the job "route_run" that does it.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,21 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit
 from annotation.errors import ConflictError
-from annotation.jobs import running as jobs
-from annotation.jobs.running import JobContext
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.labelling.labels_of_record import has_record
 from annotation.models import Job, User, WorkItem
 from routing.common.sql import analyse_tables, insert_select
 from routing.common.states import BUSY, State, move
 from routing.core import sampling
-from routing.core.keys import Threshold
+from routing.core.every_score.chain import FIRST_SCORE
+from routing.core.keys import Thresholds
 from routing.models import PoolItem, Route, Run, RunSource, Spend
 from routing.runs import certify
-from routing.runs.chains import thresholds_from_json
+from routing.runs.chains import at_or_below, thresholds_from_json
 from routing.runs.events import run_completed, run_routed
+from routing.runs.every_score_runs import Routing, takes, uses_every_score
 from routing.runs.label_counts import tally_of
 from routing.runs.predict import PendingItems, predict_missing
 from routing.runs.source_changes import CHANGED, STOPPED, changed_source
@@ -96,19 +99,26 @@ def route_run(context: JobContext) -> dict[str, Any]:
         actor = context.job.created_by
         certify.mark_invalid(run=run, why=CHANGED, params={"source": changed.name}, actor=actor)
         raise STOPPED.error(source=changed.name)
-    _store_routes(context, run)
-    _predict_bands(context, run, run_sources)
+    thresholds = thresholds_from_json(run.certificate.thresholds)
+    if run.certificate.shape == FIRST_SCORE:
+        _store_routes(context, run, run_sources[0], thresholds)
+        _predict_bands(context, run, run_sources)
+    else:
+        routing = Routing.of(run, run_sources, thresholds)
+        routing.predict(context)
+        routing.store(context)
+        analyse_tables(Route)
     return {"people": _ask_people(context, run, run_sources)}
 
 
-def _store_routes(context: JobContext, run: Run) -> None:
+def _store_routes(context: JobContext, run: Run, first: RunSource, thresholds: Thresholds) -> None:
     """One statement per source on the keys; what no threshold takes goes to people."""
-    thresholds = thresholds_from_json(run.certificate.thresholds)
+    below = partial(takes, first) if uses_every_score(run) else at_or_below
     if Route.objects.filter(run=run).exists():
         return
     with context.chunk(stage="Routes", done=0):
         earlier = Q(pk__in=[])
-        for position, taken in enumerate((*map(_at_or_below, thresholds), Q()), start=1):
+        for position, taken in enumerate((*map(below, thresholds), Q()), start=1):
             # A source has those that no cheaper one takes. In the order in which the index of the routes has
             # them, so that it grows at its end.
             rows = PoolItem.objects.filter(taken, ~earlier, run=run).order_by("item_id")
@@ -116,13 +126,6 @@ def _store_routes(context: JobContext, run: Run) -> None:
             insert_select(Route, ("run", "item", "position"), values)
             earlier |= taken
     analyse_tables(Route)
-
-
-def _at_or_below(threshold: Threshold) -> Q:
-    """Items whose key is not above the threshold; None takes nothing."""
-    if threshold is None:
-        return Q(pk__in=[])
-    return Q(u__lt=threshold.u) | Q(u=threshold.u, v__lte=threshold.v)
 
 
 def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource]) -> None:
@@ -137,7 +140,7 @@ def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource]) 
             pass
         done += predict_missing(
             context,
-            asked=run_source,
+            frozen_source=run_source,
             items=items,
             stage=Spend.Stage.ROUTED.value,
             words=f"{run_source.source.name} on its band",

@@ -10,14 +10,14 @@ from django.utils.translation import gettext as _
 from annotation.common.bulk import copy_rows
 from annotation.common.value_reader import ValueReader, as_text, reader_of
 from annotation.errors import InputError
-from annotation.jobs.running import JobContext
+from annotation.jobs.context import JobContext
 from annotation.labelling.labels_of_record import batches_with_overlap, record_values
 from annotation.models import Label, Project
 from routing.core.losses import Loss, losses_of
 from routing.core.registry import UnknownNameError
 from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_score, make_score, score_key
 from routing.core_language import in_words, refusal_in_words
-from routing.models import AskedSource, ItemScore, Payer, Prediction, Run, RunSource, Source
+from routing.models import BudgetOwner, FrozenSource, ItemScore, Prediction, Run, RunSource, Source
 from routing.sources import storable
 from routing.sources.backend_for import backend_for
 from routing.sources.backends.base import shortened
@@ -44,13 +44,13 @@ class ChosenScore:
         return score_key(self.name, self.params)
 
 
-def score_of(payer: Payer, asked: AskedSource) -> ChosenScore:
+def score_of(budget_owner: BudgetOwner, frozen_source: FrozenSource) -> ChosenScore:
     """Which uncertainty score is computed for a source: the run's for the first, for the others, and for all
     that are only measured, their backend's own.
     """
-    if isinstance(payer, Run) and asked.position == 1:
-        return ChosenScore(payer.score, payer.score_params)
-    return ChosenScore(backend_for(asked.source).default_score)
+    if isinstance(budget_owner, Run) and frozen_source.position == 1:
+        return ChosenScore(budget_owner.score, budget_owner.score_params)
+    return ChosenScore(backend_for(frozen_source.source).default_score)
 
 
 def resolve_score(
@@ -176,7 +176,7 @@ def store_scores(rows: Iterable[Prediction], score: ChosenScore, reader: ValueRe
     )
 
 
-def fill_keys(context: JobContext, run: Run, first: RunSource) -> None:
+def copy_scores_to_pool(context: JobContext, run: Run, first: RunSource) -> None:
     """Copy the first source's scores to the pool, where they are the keys of the routing."""
     score = ItemScore.objects.filter(
         prediction__item=OuterRef("item"),

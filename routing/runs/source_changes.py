@@ -4,7 +4,7 @@ from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.errors import HypacError
-from routing.models import AskedSource, Run, Source
+from routing.models import FrozenSource, Run, Source
 from routing.sources.backend_for import backend_for
 from routing.sources.backends import BackendError
 
@@ -28,23 +28,23 @@ def fingerprint_now(source: Source) -> str:
     return backend_for(source).fingerprint()
 
 
-def has_changed(asked: AskedSource) -> bool:
+def has_changed(frozen_source: FrozenSource) -> bool:
     """Whether the source would answer otherwise than when it was frozen.
 
     Raises BackendError where nobody can tell: its server cannot be reached now (not permanent), or refuses
     its key, a setting of this server keeps it from being asked, a file is missing. All of that can be put
     right, and says nothing of what the source answered.
     """
-    source = asked.source
+    source = frozen_source.source
     try:
         now = fingerprint_now(source)
     except HypacError as error:
         # Of one that cannot be reached the reason says so itself.
         why = NOT_RUN if error.permanent else UNREACHABLE
         raise why.error(
-            raised_as=BackendError, permanent=error.permanent, source=source.name, error=error.message
+            raised_as=BackendError, permanent=error.permanent, source=source.name, error=failures.told(error)
         ) from error
-    return now != asked.fingerprint
+    return now != frozen_source.fingerprint
 
 
 def changed_source(run: Run) -> Source | None:

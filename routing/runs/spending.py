@@ -11,11 +11,13 @@ from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.jobs.progress import JobProgress, job_progress
 from annotation.models import Job, WorkItem
 from routing.common.states import ROUTED
+from routing.core.every_score.chain import FIRST_SCORE
 from routing.models import DrawItem, MeasuredSource, Prediction, Reservation, Run, RunSource, Spend
+from routing.runs import every_score_runs
 from routing.runs.budget import spends_of_models
 from routing.runs.label_counts import tally
 from routing.runs.usable_answers import reaches
@@ -127,11 +129,19 @@ def _used_answers(run: Run, run_source: RunSource) -> QuerySet[Prediction]:
         if run.measurement_id is not None and run.target == Run.Target.POPULATION:
             in_pool |= Q(Exists(run.pilot_items.filter(item=item)))  # which stays outside the pool
         return answers.filter(in_pool)
+    beforehand = Exists(run.pilot_items.filter(item=item)) | Exists(
+        DrawItem.objects.filter(draw__run=run, asked=True, item=item)
+    )
+    if (
+        every_score_runs.uses_every_score(run)
+        and run.routed_at is not None
+        and run.certificate.shape != FIRST_SCORE
+    ):
+        looked_at = every_score_runs.looked_at(run, run_source.position)
+        return answers.filter(beforehand | Exists(run.pool_items.filter(looked_at, item=item)))
     run_sources = list(run.run_sources.select_related("run").order_by("position"))
     return answers.filter(
-        Exists(run.pilot_items.filter(item=item))
-        | Exists(DrawItem.objects.filter(draw__run=run, asked=True, item=item))
-        | Exists(run.routes.filter(reaches(run_sources, run_source.position), item=item))
+        beforehand | Exists(run.routes.filter(reaches(run_sources, run_source.position), item=item))
     )
 
 

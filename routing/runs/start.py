@@ -14,23 +14,24 @@ from django.utils.translation import gettext as _
 from annotation.common import audit, limits
 from annotation.errors import ConflictError, InputError
 from annotation.imports.columns import IMPORT
-from annotation.jobs import running as jobs
-from annotation.jobs.running import JobContext
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.models import Project, User
 from routing.common.states import UNDER_WAY, State, move
 from routing.core import sampling
 from routing.core.exact import plain
 from routing.models import DrawItem, Measurement, PilotItem, PoolItem, Run, RunSource, Source, Spend
+from routing.runs import every_score_runs
 from routing.runs.budget import checked_budget
 from routing.runs.chains import fix_chains
-from routing.runs.draw import AT_ONCE, freeze, freeze_missing
+from routing.runs.draw import AT_ONCE, freeze_missing_pool_and_draw, freeze_pool_and_draw
 from routing.runs.measurements import measured_for
-from routing.runs.plan import Outlook, build_plan, outlook, score_for, sources_of
+from routing.runs.plan import PlanOutlook, build_plan, outlook_of_plan, score_for, sources_of
 from routing.runs.plan_fields import PlanFields
 from routing.runs.pool import last_place
-from routing.runs.predict import PendingItems, predict_missing
-from routing.runs.score import fill_keys, score_missing, score_of
+from routing.runs.predict import PendingItems, on_calibration_set, predict_missing
+from routing.runs.score import copy_scores_to_pool, score_missing, score_of
 from routing.runs.source_changes import fingerprint_now
 from routing.runs.usable_answers import accepted_unusable, record_unusable_accepted, refuse_unusable
 from routing.sources.sent_answers import refuse_while_sending
@@ -66,7 +67,7 @@ def start_run(
     """
     if not allow_uncertifiable or accept_unusable is False:
         _refuse_unseen(
-            outlook(project=project, budget=budget, **fields),
+            outlook_of_plan(project=project, budget=budget, **fields),
             allow_uncertifiable=allow_uncertifiable,
             accept_unusable=accept_unusable is not False,
         )
@@ -133,21 +134,13 @@ def start_run(
                 _("Run %(number)s was started just now. It goes on by itself.") % {"number": number}
             ) from None
         RunSource.objects.bulk_create(
-            RunSource(
-                run=run,
-                position=position,
-                source=source,
-                fingerprint=fingerprint,
-                cost_per_label=source.cost_per_label,
-                cost_function=source.cost_function,
-                prices=source.prices,
-            )
+            RunSource.of(source, run=run, position=position, fingerprint=fingerprint)
             for position, (source, fingerprint) in enumerate(zip(sources, fingerprints, strict=True), start=1)
         )
         # Nothing that is imported from here on belongs to the pool.
         frozen = {"pilot": plan.pilot, "last": last_place(project)}
         if plan.pool_size <= AT_ONCE:
-            freeze(run, **frozen)
+            freeze_pool_and_draw(run, **frozen)
         audit.record(
             project=project,
             actor=user,
@@ -184,7 +177,7 @@ def start_run(
     return run
 
 
-def _refuse_unseen(seen: Outlook, *, allow_uncertifiable: bool, accept_unusable: bool) -> None:
+def _refuse_unseen(seen: PlanOutlook, *, allow_uncertifiable: bool, accept_unusable: bool) -> None:
     """Raises InputError, its `where` "anyway" or "accept_unusable", where a run with this outlook is not what
     whoever starts it has said that it may be.
     """
@@ -255,42 +248,67 @@ def refuse_while_busy(project: Project) -> None:
     refuse_while_sending(project)
 
 
-def prepare(context: JobContext) -> dict[str, object]:
+def prepare_run(context: JobContext) -> dict[str, object]:
     """The job "prepare_run"."""
     run = Run.objects.select_related("project").get(pk=context.params["run"])
     if run.state != State.PREPARING:
         return {"state": run.state}
-    freeze_missing(context, run)
+    freeze_missing_pool_and_draw(context, run)
     run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
     groups = _groups(run, run_sources)
     with context.chunk(total=sum(items.count for _, items, _, _ in groups)):
         pass
     done = 0
     for run_source, items, stage, words in groups:
-        done += predict_missing(context, asked=run_source, items=items, stage=stage, words=words, done=done)
+        done += predict_missing(
+            context, frozen_source=run_source, items=items, stage=stage, words=words, done=done
+        )
     for run_source in run_sources:
         score_missing(context, run_source=run_source, score=score_of(run, run_source))
     refuse_unusable(run, run_sources)
-    fill_keys(context, run, run_sources[0])
+    copy_scores_to_pool(context, run, run_sources[0])
     fix_chains(context, run, run_sources)
+    if every_score_runs.uses_every_score(run):
+        _ask_beforehand(context, run, run_sources, done)
     _ask_people(context, run)
     return {"state": run.state}
 
 
 def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, PendingItems, str, str]]:
     """Who answers for what: the first source for the pool, the others for the pilot and for what people are
-    asked.
+    asked, unless the chains have to say first which of them is needed there.
     """
     first, *later = run_sources
     pool = PendingItems([PoolItem.objects.filter(run=run)])
     pilot = PendingItems([PilotItem.objects.filter(run=run)])
-    asked = PendingItems([DrawItem.objects.filter(draw__run=run, asked=True)])
     groups = [(first, pool, Spend.Stage.POOL, first.source.name)]
     for run_source in later:
         name = run_source.source.name
         groups.append((run_source, pilot, Spend.Stage.PILOT, f"{name} on the pilot"))
-        groups.append((run_source, asked, Spend.Stage.CALIBRATION, f"{name} on the calibration set"))
+        if not every_score_runs.uses_every_score(run):
+            groups.append((run_source, _asked(run), Spend.Stage.CALIBRATION, on_calibration_set(name)))
     return [(run_source, items, stage.value, words) for run_source, items, stage, words in groups]
+
+
+def _asked(run: Run) -> PendingItems:
+    return PendingItems([DrawItem.objects.filter(draw__run=run, asked=True)])
+
+
+def _ask_beforehand(context: JobContext, run: Run, run_sources: list[RunSource], done: int) -> None:
+    """The later models that the tests need on every asked item, whatever its label: they answer now. What
+    only some policies look at waits until the labels are locked (`certify.analyse_run`).
+    """
+    asked = _asked(run)
+    needed = [run_sources[place] for place in every_score_runs.chains_of(run).on_all_asked]
+    with context.chunk(total=done + len(needed) * asked.count):
+        pass
+    for run_source in needed:
+        words = on_calibration_set(run_source.source.name)
+        stage = Spend.Stage.CALIBRATION.value
+        done += predict_missing(
+            context, frozen_source=run_source, items=asked, stage=stage, words=words, done=done
+        )
+    refuse_unusable(run, run_sources)
 
 
 def _ask_people(context: JobContext, run: Run) -> None:

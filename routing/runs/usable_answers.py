@@ -18,7 +18,7 @@ from annotation.common import audit
 from annotation.common.ranges import of_items
 from annotation.common.value_reader import as_text, reader_of
 from annotation.errors import ConflictError, JobFailedError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, User
 from routing.common.states import State
 from routing.models import DrawItem, ItemScore, PilotItem, PoolItem, Prediction, Run, RunSource
@@ -215,7 +215,9 @@ def _asked_about(run: Run, run_source: RunSource) -> list[QuerySet[Any]]:
     """Rows of the items that the source has answered for: the first all, the others pilot and draw."""
     if run_source.position == 1:
         return [PoolItem.objects.filter(run=run)]
-    return [PilotItem.objects.filter(run=run), DrawItem.objects.filter(draw__run=run, asked=True)]
+    # Where every model's own score decides, a dear one has not been asked about all of these.
+    asked = DrawItem.objects.filter(has_answered(run_source), draw__run=run, asked=True)
+    return [PilotItem.objects.filter(run=run), asked]
 
 
 def _kinds(run: Run, run_source: RunSource, unusable: Sequence[QuerySet[Any]]) -> tuple[Unusable, ...]:

@@ -172,7 +172,10 @@ def _run(request: ProjectRequest, number: int) -> Run:
 
 
 def _charts(report: RunReport, certificate: Certificate) -> list[Figure]:
-    region = region_figure(certificate.figures, certificate.thresholds, report.rule_titles)
+    thresholds = [None if limit.u is None else {"u": limit.u} for limit in report.thresholds]
+    region = region_figure(
+        certificate.figures, thresholds, report.rule_titles, [limit.name for limit in report.thresholds]
+    )
     return [*([region] if region else []), *run_charts(report)]
 
 

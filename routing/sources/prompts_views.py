@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _, gettext_lazy
 from annotation.common.access import ProjectRequest, needs, refusals_as_messages
 from annotation.common.forms import add_error
 from annotation.errors import HypacError, InputError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.jobs.progress import job_progress
 from annotation.models import Item, Project
 from annotation.projects.jobs_views import STOP_POLLING

@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _, gettext_lazy
 
 from annotation.common.value_reader import ValueReader, as_text
-from routing.core.scores import SCORES, ScoreKind
+from routing.core.scores import SCORES, ScoreKind, fields_read
 from routing.models import Prediction, Source
 from routing.sources.backend_for import backend_for
 from routing.sources.storable import stored_reason
@@ -70,6 +70,13 @@ def offered_scores(source: Source) -> list[OfferedScore]:
         OfferedScore(kind, lacking_for(source, brings, [kind.reads or tuple(FIELDS)], kind.name))
         for kind in SCORES
     ]
+
+
+def has_own_score(source: Source) -> bool:
+    """Whether the answers of the source bring what the score of its backend reads."""
+    backend = backend_for(source)
+    needed = fields_read(backend.default_score, {})
+    return not lacking_for(source, backend.fields, needed, backend.default_score)
 
 
 def lacking_for(source: Source, brings: frozenset[str], needed: list[tuple[str, ...]], name: str) -> str:

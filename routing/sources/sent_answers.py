@@ -24,9 +24,9 @@ from annotation.errors import ConflictError, InputError
 from annotation.imports.allowance import Allowance
 from annotation.imports.formats.lines import text_lines
 from annotation.imports.rows import first_problem, none_usable
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.jobs.places import Place, within
-from annotation.jobs.running import JobContext
 from annotation.models import Item, Job, Project, StoredFile, User
 from routing.models import PoolItem, Prediction, Run, RunSource, SentAnswer, Source, SourceRevision
 from routing.sources import storable

@@ -17,8 +17,8 @@ from annotation import failures
 from annotation.common import audit
 from annotation.common.value_reader import ValueReader, as_text, reader_of
 from annotation.errors import ConflictError
-from annotation.jobs import running as jobs
-from annotation.jobs.running import JobContext
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.labelling.label_queries import in_words
 from annotation.models import Item, Job, Label, Project, User
 from annotation.task_types import TASK_TYPES
@@ -170,11 +170,7 @@ def any_hidden(items: Sequence[int]) -> bool:
 
 def charge_of(source: Source) -> Charge:
     """The way in which a run that started now would pay the source."""
-    return Charge(
-        RunSource(
-            cost_per_label=source.cost_per_label, cost_function=source.cost_function, prices=source.prices
-        )
-    )
+    return Charge(RunSource.of(source))
 
 
 def row_of(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.labelling.queue import LeasedItem
 from annotation.models import Item, Job, Label, Project, User, WorkBatch, WorkItem

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Project
 from routing.delivery.deliver import deliver
 from testbed.factories import PASSWORD, make_project

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from testbed.factories import PASSWORD
 from testbed.worlds import make_world
 
@@ -43,11 +43,11 @@ def test_the_stages_move_from_plan_to_delivery(page: Page, log_in: Callable[[str
     page.locator("[name=epsilon]").fill("0.1")
     page.locator("[name=alpha]").fill("0.1")
     page.locator("[name=m]").fill("100")
-    expect(page.locator("#outlook")).to_contain_text("About 100 of 100 drawn items")
+    expect(page.locator("#outlook")).to_contain_text("All 100 drawn items go to people")
     page.locator("[name=m]").fill("1000")
     expect(page.locator("#outlook")).to_contain_text("cannot be drawn from a pool of 200")
     page.locator("[name=m]").fill("100")
-    expect(page.locator("#outlook")).to_contain_text("About 100 of 100 drawn items")
+    expect(page.locator("#outlook")).to_contain_text("All 100 drawn items go to people")
     page.wait_for_load_state("networkidle")  # htmx reports a request that leaving the page cuts off
     page.get_by_role("button", name="Start the run").click()
     expect(page.get_by_role("heading", name="Run 1")).to_be_visible()

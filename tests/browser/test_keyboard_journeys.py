@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.models import Job, Label, Project
 from routing.models import Run

@@ -10,7 +10,7 @@ from django.core.cache import cache
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.labelling.comments import add_comment
 from annotation.models import AuditEvent, Comment, Item, Label, Project, Settlement, Skip, User, WorkItem
@@ -120,7 +120,7 @@ def test_a_manager_goes_from_the_plan_to_the_file(page: Page, tmp_path: Path) ->
     page.locator("[name=epsilon]").fill("0.1")
     page.locator("[name=alpha]").fill("0.1")
     page.locator("[name=m]").fill("40")
-    expect(page.locator("#outlook")).to_contain_text("of 40 drawn items")
+    expect(page.locator("#outlook")).to_contain_text("40 drawn items")
     page.wait_for_load_state("networkidle")
     page.get_by_role("button", name="Start the run").click()
     expect(page.get_by_role("heading", name="Run 1")).to_be_visible()

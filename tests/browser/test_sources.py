@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Project
 from testbed.factories import make_items, make_project
 from testbed.scripted_server import ScriptedServer

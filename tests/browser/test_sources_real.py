@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from routing.models import Source
 from testbed.factories import make_items, make_project
 from tests.browser.test_plan_and_figures import sign_in

@@ -16,7 +16,7 @@ from routing.core.chain import build_chains
 from routing.core.keys import V_MAX, Key, pack_thresholds
 from routing.core.losses import make_loss
 from routing.core.plan import PlanError
-from routing.core.route import effective, route
+from routing.core.route import first_usable_source, route
 from tests.core.worlds import at, calibration_of, make_world, plan_of, policies
 
 LOSS = make_loss("zero_one")
@@ -43,7 +43,7 @@ def test_observed_losses_agree_with_routing_item_by_item(seed: int) -> None:
     for _ in range(30):
         pair = sorted(Key(float(rng.integers(11)) / 10, int(rng.integers(m))) for _ in range(2))
         thresholds = tuple(None if rng.random() < 0.1 and k == 0 else key for k, key in enumerate(pair))
-        final = effective(route([r.u for r in asked], [r.v for r in asked], thresholds), usable)
+        final = first_usable_source(route([r.u for r in asked], [r.v for r in asked], thresholds), usable)
         upper = lower = 0
         for row, source in zip(asked, final.tolist(), strict=True):
             if source < 2:

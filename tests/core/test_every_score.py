@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from routing.core.every_score.chain import CASCADE, FIRST_SCORE, OWN, ScoreChain
 from routing.core.every_score.items import EVERYTHING, ScoredItems
+from routing.core.every_score.kept import kept_of
 from routing.core.every_score.losses import AskedItems
 from routing.core.every_score.quantiles import PilotQuantiles, PoolQuantiles
-from routing.core.keys import V_MAX, Key, Threshold, pack, pack_thresholds, unpack
+from routing.core.keys import V_MAX, Key, Threshold, Thresholds, pack, pack_thresholds, unpack
+from routing.core.messages import sentences
 
 PEOPLE = 2
 
@@ -68,7 +70,7 @@ def test_own_keeps_the_label_of_the_model_up_to_its_threshold_else_people() -> N
 
 
 def cascaded(items: ScoredItems, i: int, t1: Threshold, th: Threshold, t2: Threshold) -> tuple[int, bool]:
-    """Who labels item i, and whether the last model is called: Section 12.1 word by word."""
+    """Who labels item i, and whether the last model is called: the definition word by word."""
     if items.usable[i, 0]:
         if at_most(items.keys[i, 0], t1):
             return 0, False
@@ -193,4 +195,59 @@ def test_the_cost_of_a_policy_is_that_of_its_calls_and_of_people() -> None:
     assert chain.paid(items, [99.0, 2.0, 10.0]).tolist() == (2.0 * called + 10.0 * people).tolist()
     own = ScoreChain.of("x", OWN, (1,), [(None,), (EVERYTHING,)])
     alone = (own.delivers(items) == PEOPLE).sum(axis=1)
-    assert own.paid(items, [99.0, 2.0, 10.0]).tolist() == (2.0 * 80 + 10.0 * alone).tolist()
+    # Where nothing goes to it, its key decides nothing, and it is not called.
+    looked_at = np.array([0, 80])
+    assert own.paid(items, [99.0, 2.0, 10.0]).tolist() == (2.0 * looked_at + 10.0 * alone).tolist()
+
+
+A, B, LAST = Key(0.25, V_MAX), Key(0.5, V_MAX), EVERYTHING
+CUT_A, CUT_B = Key(0.25, 7), Key(0.5, 7)
+SMALL = "The answer of small is kept where it is at least 0.75 sure of it. "
+LARGE = "The answer of large is kept where it is at least 0.75 sure of it. "
+ALL, ALL_SMALL = "Every answer of large is kept. ", "Every answer of small is kept. "
+REST, UNUSABLE = "People label what is left.", "People label only items without a usable answer."
+BETWEEN = "Of the others large is asked about those on which small is at least 0.50 sure. "
+ONLY_WHERE = "large is asked where small is at least 0.50 sure of its answer. "
+PART = ", of those exactly so sure a part alone, chosen by a hash. "
+ABOUT_PART = ", of those exactly so sure about a part alone, chosen by a hash. "
+
+
+def test_only_a_threshold_that_takes_a_part_of_tied_items_says_so_by_v() -> None:
+    rng = np.random.default_rng(3)
+    u, v = np.repeat([0.1, 0.2, 0.3, 0.4], [1, 3, 1, 5]), rng.integers(0, V_MAX, 10)
+    keys = pack(u, v)
+    found = PoolQuantiles(keys, whole_ties=False).at(np.arange(1, 10) / 10)
+    assert [int((keys <= limit).sum()) for limit in found] == list(range(1, 10))
+    assert [limit.imag == V_MAX for limit in found] == [
+        True, False, False, True, True, False, False, False, False
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("shape", "models", "thresholds", "said"),
+    [
+        (OWN, (1,), (A,), LARGE + REST),
+        (OWN, (1,), (LAST,), ALL + UNUSABLE),
+        (OWN, (1,), (None,), ""),
+        (CASCADE, (0, 1), (A, B, A), SMALL + BETWEEN + LARGE + REST),
+        (CASCADE, (0, 1), (A, LAST, LAST), SMALL + "large is asked about the others. " + ALL + UNUSABLE),
+        (CASCADE, (0, 1), (None, LAST, LAST), ALL + UNUSABLE),
+        (CASCADE, (0, 1), (None, B, LAST), ONLY_WHERE + ALL + REST),
+        (CASCADE, (0, 1), (A, A, None), SMALL + REST),
+        (OWN, (1,), (CUT_A,), LARGE[:-2] + PART + REST),
+        (CASCADE, (0, 1), (CUT_A, CUT_B, A), SMALL[:-2] + PART + BETWEEN[:-2] + ABOUT_PART + LARGE + REST),
+        (CASCADE, (0, 1), (None, CUT_B, LAST), ONLY_WHERE[:-2] + ABOUT_PART + ALL + REST),
+        (
+            OWN,
+            (1,),
+            (Key(0.0, 7),),
+            "The answer of large is kept where it is at least 1 sure of it" + PART + REST,
+        ),
+        (OWN, (1,), (Key(0.997, V_MAX),), LARGE.replace("0.75", "0.0030") + REST),
+        (CASCADE, (0, 1), (LAST, LAST, A), ALL_SMALL + "large is asked about the others. " + LARGE + REST),
+    ],
+)
+def test_what_is_kept_is_said_of_each_model_by_how_sure_it_is(
+    shape: str, models: tuple[int, ...], thresholds: Thresholds, said: str
+) -> None:
+    assert sentences(kept_of(shape, models, thresholds, ["small", "large"])) == said

@@ -15,8 +15,7 @@ from routing.core.calibration_rows import CalibrationRow
 from routing.core.certificate import canonical_bytes, draw_line
 from routing.core.documents import DocumentError
 from routing.core.every_score.build import ScoreChains, build_score_chains
-from routing.core.every_score.certify import ScoreCertification, asked_of, certify_by_scores
-from routing.core.every_score.chain import OWN
+from routing.core.every_score.certify import ScoreCertification, asked_of, certify_every_score
 from routing.core.every_score.documents import chains_document, read_score_chains, score_certificate
 from routing.core.every_score.items import ScoredItems
 from routing.core.every_score.select import AnswersMissingError, PilotCosts
@@ -63,9 +62,10 @@ class Run:
         """Calls are made as they are needed."""
         while True:
             try:
-                return certify_by_scores(self.plan, self.chains, self.calibration, pilot=self.pilot)
+                return certify_every_score(self.plan, self.chains, self.calibration, pilot=self.pilot)
             except AnswersMissingError as error:
-                self.call(error.missing.model, error.missing.rows)
+                for model, rows in error.missing.calls:
+                    self.call(model, rows)
 
     def files(self) -> tuple[bytes, bytes]:
         found = self.certify()
@@ -164,6 +164,9 @@ def test_expected_costs_count_everything_once() -> None:
     asked = asked_of(run.plan, run.chains, run.calibration)
     policy, n, g = found.selection.chain.only(found.selection.index), asked.asked, run.pilot.items
     calls = sum(1 for row in run.calibration.rows if row.asked and row.called[1])
+    # Those of the pilot that people are asked about, too: most were not called again.
+    calls += (run.plan.pilot - g) * (1 - calls / n)
+    assert run.plan.pilot > g
     both = found.selection.costs[found.selection.number][found.selection.index]
     models = float(policy.paid(asked.items, [0.03, 0.15, 0.0])[0]) / n
     expected = 900 * 0.03 + 0.15 * g + 0.15 * calls + n + (900 - n) * both - g * models
@@ -192,7 +195,7 @@ def test_the_least_number_of_labels_is_the_least_that_certifies() -> None:
         rows = [
             CalibrationRow(f"{k}", k, k, True, plan.p, k / SIZE, k, TRUTH, (TRUTH,)) for k in range(asked)
         ]
-        found = certify_by_scores(plan, chains, Calibration.from_rows(rows))
+        found = certify_every_score(plan, chains, Calibration.from_rows(rows))
         assert found.smallest_n == least
         assert found.certified == certifies
 
@@ -221,7 +224,10 @@ Change = Callable[[dict[str, Any]], object]
     [
         (lambda d: d["chains"][1].update(share="2/5"), "not those of the rule"),
         (lambda d: d["chains"].pop(2), "not those of the rule"),
-        (lambda d: d["chains"][1].update(share=None), "more than alpha"),
+        (lambda d: d["chains"][1].update(share=None), "not those of the rule"),
+        (lambda d: d.update(chains=d["chains"][:1]), "not those of the rule"),
+        (lambda d: d.update(chains=d["chains"][1:2]), "not those of the rule"),
+        (lambda d: d["chains"][1].update(models=[2]), "not those of the rule"),
         (lambda d: d["chains"][0].update(level="1/20"), "chains[0].level"),
         (lambda d: d["chains"][1].update(attained="0/1"), "chains[1].attained"),
         (lambda d: d["chains"][0]["policies"][9].update(observed=99), "observed"),
@@ -264,6 +270,11 @@ def test_a_change_of_the_draw_is_found() -> None:
         lambda d: d["chains"][0]["policies"][0].update(pilot_paid="1"),
         lambda d: d["chains"][0].update(models=["1"]),
         lambda d: d["chains"][1].update(share="6/20"),
+        lambda d: d["chains"][1].update(share="1e999999999"),
+        lambda d: d["chains"][0]["policies"][-2]["thresholds"].__setitem__(0, [1.5, 0]),
+        lambda d: d["chains"][0]["policies"][0]["thresholds"].__setitem__(0, [-2.0, 0]),
+        lambda d: d["pilot"].update(items=10**400),
+        lambda d: d["chains"][0]["policies"][9].update(pilot_paid=10**400),
         lambda d: d["chains"][0].update(policies=[]),
         lambda d: d.update(version=3),
         lambda d: d["plan"].update(rule="fixed_sequence"),
@@ -277,19 +288,53 @@ def test_a_malformed_certificate_is_refused(change: Change) -> None:
         verify(canonical_bytes(document), draw)
 
 
+def test_a_row_that_does_not_say_which_models_were_asked_is_refused() -> None:
+    document, lines = make_run().files()
+    rows = [json.loads(line) for line in lines.splitlines()]
+    for row in rows:
+        row.pop("called", None)
+    without = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    with pytest.raises(DocumentError, match="which models were asked"):
+        verify(document, without)
+
+
 def test_a_row_without_the_scores_of_later_models_is_named() -> None:
     run = make_run()
     rows = [replace(row, own=()) for row in run.calibration.rows]
     with pytest.raises(ValueError, match="0 scores"):
-        certify_by_scores(run.plan, run.chains, Calibration(tuple(rows)), pilot=run.pilot)
+        certify_every_score(run.plan, run.chains, Calibration(tuple(rows)), pilot=run.pilot)
 
 
-def test_the_main_chain_alone_may_be_tested() -> None:
-    """As where the others were not worth their share: at all of alpha."""
-    run = make_run()
-    alone = replace(run.chains, chains=run.chains.chains[:1])
-    assert alone.fault(run.plan) == ""
-    run = replace(run, chains=alone, pilot=PilotCosts(run.pilot.items, run.pilot.paid[:1]))
-    found = run.certify()
-    assert found.selection.tests[0].chain.shape == OWN
-    assert found.selection.tests[0].level == run.plan.exact_alpha
+@pytest.mark.parametrize("costs", [CHEAP, DEAR, ("0.0004", "0.002", "0.01", "1")])
+def test_no_chain_of_the_rule_may_be_left_out(costs: tuple[str, ...]) -> None:
+    """Who drops chains afterwards would test the one that he likes at the level of all of them."""
+    run = make_run(costs)
+    assert run.chains.fault(run.plan) == ""
+    for number in range(len(run.chains.chains)):
+        others = tuple(chain for place, chain in enumerate(run.chains.chains) if place != number)
+        for chains in (others, (replace(run.chains.chains[number], share=None),)):
+            assert "not those of the rule" in replace(run.chains, chains=chains).fault(run.plan)
+
+
+def no_such_pilot(document: dict[str, Any]) -> dict[str, Any]:
+    """A pilot on which the chosen policy called a model and people about more than there is."""
+    chosen = document["result"]
+    chain = next(chain for chain in document["chains"] if chain["name"] == chosen["chain"])
+    chain["policies"][chosen["policy"]]["pilot_paid"] = 1e6
+    return document
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["pilot"].update(items=d["plan"]["pilot_size"] + 1),
+        lambda d: d["chains"][0]["policies"][0].update(pilot_paid=0.0),
+        no_such_pilot,
+    ],
+)
+def test_a_pilot_that_cannot_have_cost_this_is_refused(change: Change) -> None:
+    """All lower figures are believed: the pilot's answers are not part of the files."""
+    certificate, draw = make_run().files()
+    document = json.loads(certificate)
+    change(document)
+    assert any("pilot" in line and "tested" in line for line in verify(canonical_bytes(document), draw))

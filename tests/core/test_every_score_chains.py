@@ -10,9 +10,9 @@ import pytest
 from scipy.optimize import isotonic_regression
 
 from routing.core.chain import ChainError
-from routing.core.every_score.build import ScoreChains, Seen, build_score_chains
+from routing.core.every_score.build import ChainBuilder, ScoreChains, build_score_chains
 from routing.core.every_score.chain import CASCADE, FIRST_SCORE, OWN
-from routing.core.every_score.forecast import GRID, PRICES, Forecast, PilotPair
+from routing.core.every_score.forecast import GRID, PRICES, CascadeForecast, PilotPair
 from routing.core.every_score.items import EVERYTHING
 from routing.core.keys import V_MAX, count_at_or_below, pack
 from routing.core.pilot import PilotData
@@ -98,6 +98,13 @@ def test_without_a_score_of_the_last_model_all_thresholds_are_on_the_first(costs
     assert (both[0] == both[1]) == (costs == DEAR)
 
 
+def test_where_only_the_first_score_decides_an_answer_needs_no_score_of_a_later_model() -> None:
+    """As in the routing, which delivers it."""
+    chains = frozen(("0.0001", "0.001", "0.01", "1"), scored=[True, True, False])
+    assert told(chains) == [(FIRST_SCORE, (0, 1, 2), None)]
+    assert chains.scored == (True, False, False)
+
+
 def test_without_a_pilot_the_later_models_have_no_order_of_their_own() -> None:
     u, _ = world(1000, 2)
     plan = plan_of(1000, 300, costs=CHEAP, rule="every_score", pilot_size=0)
@@ -123,7 +130,15 @@ def test_a_tiny_pool_or_constant_scores_give_chains_all_the_same(size: int) -> N
     data = PilotData(np.full(10, 0.5), np.zeros(10, np.int64), answers, np.full((10, 2), 0.5))
     chains = build_score_chains(plan, u=np.full(size, 0.5), v=np.arange(size), pilot=data)
     assert all(chain.fault(2) == "" for chain in chains.chains)
-    assert chains.main.policy(100)[0] == (0.5, 2**52), "half of the tied block"
+    alone = next(chain for chain in chains.chains if chain.shape == OWN)
+    assert alone.policy(100)[0] == (0.5, 2**52), "half of the tied block"
+
+
+def test_where_labels_are_too_few_for_two_chains_the_cascade_comes_first() -> None:
+    few, many = (frozen(CHEAP, epsilon=epsilon) for epsilon in ("0.01", "0.05"))
+    assert [chain.shape for chain in few.chains] == [CASCADE, OWN]
+    assert few.main.share is None
+    assert [chain.shape for chain in many.chains] == [OWN, OWN, CASCADE]
 
 
 def test_a_model_that_costs_more_than_people_is_not_called() -> None:
@@ -138,7 +153,7 @@ def test_answers_without_their_score_are_not_usable_in_the_pilot() -> None:
     own = u[:100].copy()
     own[:20, 1] = np.nan
     plan = plan_of(300, 100, costs=CHEAP, rule="every_score")
-    seen = Seen.of(
+    seen = ChainBuilder.of(
         plan, u=u[:, 0], v=np.arange(300), pilot=PilotData(u[:100, 0], np.arange(100), answers[:100], own)
     )
     assert (seen.u[:20, 1] == 1).all()
@@ -190,11 +205,11 @@ def along(ranks: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 
 def test_the_predicted_losses_split_a_disagreement_by_the_scores() -> None:
-    """Section 12.3: h1 = isotonic(r_k -> y w) + mean(y) r^2 / 4 + 1e-4, w = U_k / (U_k + U_K)."""
+    """h1 = isotonic(r_k -> y w) + mean(y) r^2 / 4 + 1e-4, w = U_k / (U_k + U_K)."""
     pair = pair_of(120)
     w = pair.u_first / (pair.u_first + pair.u_last)
     shared = pair.differs.mean() * GRID**2 / 4 + 1e-4
-    forecast = Forecast(pair)
+    forecast = CascadeForecast(pair)
     assert forecast.first(GRID) == pytest.approx(along(pair.first, pair.differs * w, GRID) + shared)
     assert forecast.last(GRID) == pytest.approx(along(pair.last, pair.differs * (1 - w), GRID) + shared)
 
@@ -202,7 +217,7 @@ def test_the_predicted_losses_split_a_disagreement_by_the_scores() -> None:
 def test_every_policy_of_the_path_is_the_cheapest_at_its_price() -> None:
     """Straight from the definitions, price by price; then evenly along the sum of max(|dt1|, |dt2|)."""
     pair, rho = pair_of(80, seed=1), 0.12
-    forecast = Forecast(pair)
+    forecast = CascadeForecast(pair)
     h1, h2, at_pilot = forecast.first(GRID), forecast.last(GRID), forecast.last(pair.last)
     width = max(0.03, 1 / max(4, min(20, 80 // 10)))
     points = [(0.0, 0.0, 0.0)]
@@ -233,7 +248,7 @@ def test_every_policy_of_the_path_is_the_cheapest_at_its_price() -> None:
 
 def test_what_a_policy_is_expected_to_bring_is_counted_on_the_pilot() -> None:
     pair = pair_of(50, seed=2)
-    forecast = Forecast(pair)
+    forecast = CascadeForecast(pair)
     t1, th, t2, rho = 0.3, 0.7, 0.4, 0.2
     found = forecast.foretold(rho, np.array([t1]), np.array([th]), np.array([t2]))
     errors = cost = 0.0
@@ -252,7 +267,7 @@ def test_what_a_policy_is_expected_to_bring_is_counted_on_the_pilot() -> None:
 
 def test_the_start_goes_as_far_as_a_fifth_of_the_errors_allow() -> None:
     pair, rho, budget = pair_of(100, seed=3), 0.15, 0.05
-    forecast = Forecast(pair)
+    forecast = CascadeForecast(pair)
     path = forecast.path(rho)
     worst = np.maximum(along(pair.first, pair.differs, GRID), forecast.first(GRID)) + 1 / 200
     alone = np.argmax(np.cumsum(worst) / 200 >= 0.2 * budget) / 200
@@ -272,7 +287,7 @@ def test_the_start_goes_as_far_as_a_fifth_of_the_errors_allow() -> None:
 def test_models_that_never_disagree_are_taken_at_their_word() -> None:
     pair = pair_of(60)
     agreed = PilotPair(pair.first, pair.last, pair.u_first, pair.u_last, np.zeros(60))
-    path = Forecast(agreed).path(0.1)
+    path = CascadeForecast(agreed).path(0.1)
     assert path.t1[-1] == 1.0
     plan = plan_of(600, 200, costs=DEAR, rule="every_score")
     answers = np.full((60, 2), "a", dtype=object)

@@ -138,7 +138,7 @@ def test_a_reader_that_leaves_early_gets_no_traceback(file: str) -> None:
         (["--columns", "u1=a,u1=b"], "--columns u1=b: u1 is read from 'a' already"),
         (["--loss-params", "{"], "--loss-params is no JSON"),
         (["--loss-params", "[1]"], "--loss-params must be a JSON object"),
-        (["--rules", "magic"], "there is no rule 'magic'; choose one of: fixed_sequence"),
+        (["--rules", "magic"], "there is no rule 'magic'; choose one of: every_score"),
         (["--bound", "magic", "--rules", "pointwise_argmin"], "there is no bound 'magic'"),
         (["--bound", "clt", "--rules", "fixed_sequence"], "nothing that was asked for can be run"),
         (["--loss", "numeric"], "row 1 (item 'item-0'), column 'y_true', with pred1"),

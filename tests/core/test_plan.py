@@ -121,6 +121,10 @@ def test_the_outlook_says_how_many_labels_are_missing() -> None:
     view = outlook(plan_of(1000, 40, p="1"))
     assert not view.certifiable
     assert "at least 56 labels are needed" in view.sentence
+    assert view.sentence.startswith("All 40 drawn items go to people: too few to certify")
+    assert outlook(plan_of(1000, 200)).sentence.startswith(
+        "About 180 of 200 drawn items go to people (p = 0.9). "
+    )
     impossible = outlook(plan_of(40, 20, p="1", target="population"))
     assert "no draw of this pool would do" in impossible.sentence
 

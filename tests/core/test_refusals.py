@@ -109,7 +109,7 @@ def test_a_file_that_is_no_certificate(files: Files, data: bytes, words: str) ->
     [
         ("chains.0.policies.1.thresholds.0", ["0.5", 3], "no threshold; expected null or"),
         ("chains.0.policies.1.thresholds.0", [0.5, True], "no threshold; expected null or"),
-        ("plan.p_min", "x", "plan: 'x' is not a number"),
+        ("plan.p_min", "x", "plan: 'x' is no text of a decimal number"),
         ("plan.loss_params", 3, "loss_params"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from routing.core.keys import V_MAX, Key, count_at_or_below, increasing, pack, pack_thresholds, unpack
-from routing.core.route import effective, route
+from routing.core.route import first_usable_source, route
 
 scores = st.one_of(st.sampled_from([0.0, 0.1, 0.3, 1.0]), st.floats(0, 1))
 breaks = st.one_of(st.sampled_from([0, 1, V_MAX]), st.integers(0, V_MAX))
@@ -64,7 +64,7 @@ def test_unusable_answers_are_passed_on_up_to_people() -> None:
         [[False, True, True], [False, False, True], [False, False, False], [True, False, False]]
     )
     nominal = np.array([0, 0, 0, 0])
-    assert effective(nominal, usable).tolist() == [1, 2, 3, 0]
-    assert effective(np.array([1, 1, 2, 2]), usable).tolist() == [1, 2, 3, 3]
-    assert effective(np.array([3, 3, 3, 3]), usable).tolist() == [3, 3, 3, 3]
+    assert first_usable_source(nominal, usable).tolist() == [1, 2, 3, 0]
+    assert first_usable_source(np.array([1, 1, 2, 2]), usable).tolist() == [1, 2, 3, 3]
+    assert first_usable_source(np.array([3, 3, 3, 3]), usable).tolist() == [3, 3, 3, 3]
     assert nominal.tolist() == [0, 0, 0, 0]

@@ -203,6 +203,8 @@ def test_a_row_holds_nothing_else_and_in_one_spelling(files: Files) -> None:
         verify(files[0], files[1].replace(b'"label":', b'"note":1,"label":', 1))
     with pytest.raises(DocumentError, match=r"writes it as '0\.9'"):
         verify(files[0], files[1].replace(b'"p":"0.9"', b'"p":"0.90"', 1))
+    with pytest.raises(DocumentError, match="no text of a decimal number"):
+        verify(files[0], files[1].replace(b'"p":"0.9"', b'"p":"9e-999999999"', 1))
 
 
 @pytest.mark.parametrize(
@@ -211,6 +213,8 @@ def test_a_row_holds_nothing_else_and_in_one_spelling(files: Files) -> None:
         ("plan", None, "'plan' is missing"),
         ("plan.epsilon", "x", "plan"),
         ("plan.epsilon", 0.05, "no text"),
+        ("plan.epsilon", "0." + "1" * 10**5, "no text"),
+        ("plan.costs", ["0.01", "1e9", "1"], "no text"),
         ("plan.m", "300", "no whole number"),
         ("plan.costs", "1", "plan.costs"),
         ("plan.target", "moon", "target"),
@@ -220,6 +224,8 @@ def test_a_row_holds_nothing_else_and_in_one_spelling(files: Files) -> None:
         ("chains.0", {"name": "x"}, "chain 0"),
         ("chains.0.policies.1.thresholds.0", [0.5], "no threshold"),
         ("chains.0.policies.1.thresholds.0", [0.5, 2**53], "outside"),
+        ("chains.0.policies.1.thresholds.0", [-0.5, 0], "outside"),
+        ("chains.0.policies.1.thresholds.0", [1.5, 0], "outside"),
         ("chains.0.policies.1.counts", [6, 1194], "no counts"),
         ("chains.0.policies.1.counts", [6.0, 0, 1194], "no whole number"),
         ("chains.0.policies.1.counts", [7, 0, 1194], "add up"),

@@ -7,7 +7,7 @@ from django.urls import reverse
 from annotation.models import Project
 from annotation.people.invitations import create_invitation
 from annotation.people.tokens import make_token
-from annotation.projects.life import delete_project
+from annotation.projects.lifecycle import delete_project
 from testbed.factories import add_member
 from testbed.worlds import World
 from tests.pages.test_access import API, PAGES, ROLES, address, arguments as arguments, world as world

@@ -29,7 +29,7 @@ from routing.sources.prices import save_price
 from testbed.factories import make_items, make_project, make_user
 from testbed.worlds import make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def page_of(client: Any, name: str, *arguments: object, **query: object) -> str:

@@ -17,7 +17,7 @@ from annotation.models import Item, Project
 from annotation.projects.manage import update_project
 from testbed.factories import make_items, make_project
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 TOO_LONG = "**word** " * (5_000_000 // 9)
 
 

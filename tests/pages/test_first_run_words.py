@@ -11,7 +11,7 @@ from annotation.labelling import queue
 from annotation.models import Project
 from routing.core.correctness import MEANING, meaning_of_right
 from routing.delivery.deliver import deliver
-from routing.runs.plan import outlook
+from routing.runs.plan import outlook_of_plan
 from routing.sources.manage import save_source
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import files_of, make_world
@@ -70,7 +70,7 @@ class TestUnusableAnswers:
         assert "but for capitals" in page
 
     def test_the_least_counts_people_for_what_no_model_can_answer(self, odd: Project) -> None:
-        seen = outlook(project=odd, epsilon="0.1", alpha="0.1", m=60, p="0.5")
+        seen = outlook_of_plan(project=odd, epsilon="0.1", alpha="0.1", m=60, p="0.5")
         # 30 of the 120 are asked about; of the other 90 two thirds have no usable answer.
         assert (seen.labels_at_least, seen.people_at_least) == (90, 90)
         assert seen.at_least == 90 + seen.model_cost

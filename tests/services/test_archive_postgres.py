@@ -6,10 +6,10 @@ from tests.services.conftest import Site
 AT_ONCE = """
 import threading, time
 from django.db import connection, transaction
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.errors import ConflictError
 from annotation.models import Job, Project
-from annotation.projects.life import archive_project
+from annotation.projects.lifecycle import archive_project
 from testbed.factories import make_project
 
 def import_of(project):
@@ -73,7 +73,7 @@ def test_a_project_is_archived_or_work_begins_in_it_not_both(postgres_site: Site
 IMPORT_AND_UNDO = """
 import io, threading
 from django.db import connection
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.errors import ConflictError
 from annotation.models import Job
 from annotation.common.files import store_file

@@ -34,9 +34,7 @@ with open(sys.argv[1], "rb") as file:
 mapping = ColumnMapping(id_column="id", text_column="text")
 start_import(project=project, user=user, stored_file=stored, mapping=mapping)
 """
-RECONCILE = (
-    "import django; django.setup(); from annotation.jobs import running as jobs; print(jobs.reconcile())"
-)
+RECONCILE = "import django; django.setup(); from annotation.jobs import jobs; print(jobs.reconcile())"
 
 
 def test_a_job_goes_through_redis_and_survives_an_emptied_broker(

@@ -14,7 +14,7 @@ import pytest
 from annotation.errors import ConflictError, HypacError, InputError
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.fetching import fetch
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.models import AuditEvent, Connection, Job, Project, StoredFile
 from annotation.outside.buckets import PIECE, Bucket as Client, Place

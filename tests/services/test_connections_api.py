@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import AuditEvent, Connection, Job
 from annotation.outside.secrets import decrypt
 from routing.delivery.deliver import deliver

@@ -9,7 +9,7 @@ from annotation.common.files import store_file
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.fetching import fetch
 from annotation.imports.upload import start_import
-from annotation.jobs.running import tried_again_at
+from annotation.jobs.context import tried_again_at
 from annotation.models import Job, Project, StoredFile
 from testbed.factories import make_project
 from testbed.object_store import Bucket

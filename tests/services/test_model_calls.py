@@ -43,7 +43,7 @@ STATE = "select state from annotation_job where kind = 'prepare_run'"
 PAUSE = """
 import django; django.setup()
 import sys
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job
 getattr(jobs, sys.argv[1])(job=Job.objects.get(kind="prepare_run"))
 """

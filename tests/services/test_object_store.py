@@ -24,10 +24,10 @@ from urllib3.exceptions import ProtocolError
 from annotation.common.files import clean_files, open_file, put_content, store_file
 from annotation.common.storage import StorageError
 from annotation.errors import InputError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Project, StoredFile
 from annotation.outside.object_store import PART, PIECE, ObjectStore
-from annotation.projects.life import delete_project
+from annotation.projects.lifecycle import delete_project
 from hypac_site import environment
 from routing.delivery.deliver import deliver
 from routing.sources.backends.openai_batch.store import ResultStore

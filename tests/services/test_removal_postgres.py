@@ -14,7 +14,7 @@ def test_a_removal_goes_on_where_its_worker_was_killed(migrated_url: str, tmp_pa
 
 
 MAKE = """
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Project
 from testbed.factories import make_items, make_project
 project = make_project(name="Reviews")
@@ -24,12 +24,12 @@ Job.objects.update(state="running", claim_token="of a worker")
 """
 DELETE = """
 from annotation.models import Project
-from annotation.projects.life import delete_project
+from annotation.projects.lifecycle import delete_project
 project = Project.objects.get()
 delete_project(project=project, actor=project.created_by, name="Reviews")
 """
 REMOVE = """
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job
 jobs.run(Job.objects.get(kind="remove_project").pk)
 """

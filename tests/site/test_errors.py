@@ -14,7 +14,7 @@ from hypac_site.errors import permission_denied
 from testbed.factories import make_project, make_user
 from tests.annotation.apis import problem
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PURGE")
 UNKNOWN = (
     "/api/",

@@ -13,13 +13,12 @@ from django.urls import reverse
 from django.utils.module_loading import import_string
 
 from annotation.common.log_context import logged
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 from annotation.models import Job
 from annotation.projects import views as projects
 from hypac_site.logs import JsonFormatter, TextFormatter
 from testbed.factories import add_member, make_project
-
-pytestmark = pytest.mark.database
 
 TOKEN = "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -154,7 +153,7 @@ class TestRequests:
 
 @pytest.mark.django_db(transaction=True)
 def test_what_a_job_logs_names_it(project, lines, monkeypatch) -> None:
-    def handler(context: jobs.JobContext) -> None:
+    def handler(context: JobContext) -> None:
         logging.getLogger("annotation.tests").warning("at work in %s", threading.current_thread().name)
 
     monkeypatch.setattr(jobs, "_kinds", dict(jobs._kinds))

@@ -19,7 +19,7 @@ from annotation.common.files import store_file
 from annotation.errors import ConflictError, InputError
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.upload import start_import
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.models import Item, Job, WorkItem
 from annotation.people.members import set_active

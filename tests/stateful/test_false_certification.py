@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 from scipy.stats import binom
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Label, User, WorkItem
 from routing.models import Prediction, Route, Run
 from routing.runs.certify import analyse

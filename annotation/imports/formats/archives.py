@@ -4,9 +4,9 @@ import zipfile
 from pathlib import PurePosixPath
 from typing import IO
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
-from annotation.errors import InputError
+from annotation.imports.faults import fault
 from annotation.imports.formats.base import check_row_count
 from annotation.imports.limits import MOST_FILES, most_unpacked, unpacks_to_too_much, uploaded_bytes
 
@@ -28,16 +28,18 @@ def open_archive(file: IO[bytes]) -> zipfile.ZipFile:
     count = _listed(file)
     check_row_count(count, "file")
     if count > MOST_FILES:
-        raise InputError(_("The file is larger than this server accepts. Split it."), where="file")
+        raise fault(gettext_noop("The file is larger than this server accepts. Split it."), where="file")
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        raise InputError(
-            _("The zip archive is damaged and cannot be read (%(error)s).") % {"error": error}, where="file"
+        raise fault(
+            gettext_noop("The zip archive is damaged and cannot be read (%(error)s)."),
+            where="file",
+            error=error,
         ) from None
     entries = archive.infolist()
     if any(entry.flag_bits & ENCRYPTED for entry in entries):
-        raise InputError(_("The zip archive is encrypted. Make one without a password."), where="file")
+        raise fault(gettext_noop("The zip archive is encrypted. Make one without a password."), where="file")
     unpacked = sum(entry.file_size for entry in entries)
     size = uploaded_bytes(file)
     if unpacked > most_unpacked(size):

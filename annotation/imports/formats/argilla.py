@@ -13,7 +13,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.utils.translation import gettext as _, gettext_noop
 
-from annotation.errors import InputError
+from annotation.imports.faults import fault
 from annotation.imports.formats.archives import content_of, open_archive
 from annotation.imports.formats.base import (
     Entries,
@@ -50,7 +50,7 @@ class Argilla(ReadThrough):
         archive = open_archive(file)
         info = next((info for path, info in content_of(archive).items() if _is_records(path)), None)
         if info is None:
-            raise InputError(_("There are no records in this archive (records.json)."), where=file_name)
+            raise fault(gettext_noop("There are no records in this archive (records.json)."), where=file_name)
 
         def record(entry: tuple[int, int, str]) -> Record:
             number, _line, text = entry

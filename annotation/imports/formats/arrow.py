@@ -10,9 +10,9 @@ from decimal import Decimal
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
-from annotation.errors import InputError
+from annotation.imports.faults import fault
 from annotation.imports.formats.base import Problem, Record, row_or_problem
 from annotation.imports.formats.jsonl import text_of
 from annotation.imports.formats.text import longest_row
@@ -43,12 +43,12 @@ def check_types(schema: "pa.Schema", where: str) -> None:
     """Refuse a table with a column that cannot be read, by its name."""
     for field in schema:
         if not can_be_read(field.type):
-            words = _(
+            words = gettext_noop(
                 "The column %(name)r holds values of the type %(type)s, which are neither text nor numbers "
                 "nor times, nor lists of them. Write it as text, or leave it out; images are read from a zip "
                 "archive."
             )
-            raise InputError(words % {"name": field.name, "type": str(field.type)[:200]}, where=where)
+            raise fault(words, where=where, name=field.name, type=str(field.type)[:200])
 
 
 def can_be_read(kind: "pa.DataType", depth: int = 0) -> bool:
@@ -289,8 +289,10 @@ def _sizes(column: "pa.Array") -> "np.ndarray[Any, Any]":
         child = column.values.slice(offsets[0], offsets[-1] - offsets[0])
         counts = np.diff(offsets)
     if len(child) > MOST_VALUES:
-        words = _("There are lists with %(count)s values in a few rows; at most %(most)s are read.")
-        raise InputError(words % {"count": f"{len(child):,}", "most": f"{MOST_VALUES:,}"}, where="file")
+        words = gettext_noop(
+            "There are lists with %(count)s values in a few rows; at most %(most)s are read."
+        )
+        raise fault(words, where="file", count=f"{len(child):,}", most=f"{MOST_VALUES:,}")
     if not (pa.types.is_nested(child.type) or is_text(child.type)):
         return np.asarray(counts * VALUE_BYTES, np.int64)
     summed = np.zeros(len(child) + 1, np.int64)

@@ -7,9 +7,9 @@ from itertools import islice
 from typing import IO, Any, NamedTuple, Protocol
 
 from django.conf import settings
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
-from annotation.errors import InputError
+from annotation.imports.faults import fault
 from annotation.imports.limits import MAX_COLUMNS, MAX_NAME_CHARACTERS
 
 
@@ -186,32 +186,35 @@ class Importer(Protocol):
 def check_columns(names: list[str], where: str) -> None:
     """Refuse a header that cannot name columns."""
     if not names:
-        raise InputError(_("There are no columns."), where=where)
+        raise fault(gettext_noop("There are no columns."), where=where)
     if len(names) > MAX_COLUMNS:
-        raise InputError(
-            _("There are %(count)s columns; at most %(max_columns)s are read.")
-            % {"count": f"{len(names):,}", "max_columns": MAX_COLUMNS},
+        raise fault(
+            gettext_noop("There are %(count)s columns; at most %(max_columns)s are read."),
             where=where,
+            count=f"{len(names):,}",
+            max_columns=MAX_COLUMNS,
         )
     for place, name in enumerate(names, 1):
         if len(name) > MAX_NAME_CHARACTERS:
-            raise InputError(name_too_long(name), where=where)
+            raise fault(NAME_TOO_LONG, where=where, name=name[:60], most=f"{MAX_NAME_CHARACTERS:,}")
         if not name.strip():
-            raise InputError(
-                _("Column %(place)s has no name. Name it, or remove it.") % {"place": place}, where=where
+            raise fault(
+                gettext_noop("Column %(place)s has no name. Name it, or remove it."), where=where, place=place
             )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)[:60]
-        raise InputError(
-            _("The column %(twice)r is there twice. Rename one of them.") % {"twice": twice}, where=where
+        raise fault(
+            gettext_noop("The column %(twice)r is there twice. Rename one of them."), where=where, twice=twice
         )
 
 
+NAME_TOO_LONG = gettext_noop(
+    "The name of the column that begins with “%(name)s” has more than %(most)s characters. Shorten it."
+)
+
+
 def name_too_long(name: str) -> str:
-    words = _(
-        "The name of the column that begins with “%(name)s” has more than %(most)s characters. Shorten it."
-    )
-    return words % {"name": name[:60], "most": f"{MAX_NAME_CHARACTERS:,}"}
+    return _(NAME_TOO_LONG) % {"name": name[:60], "most": f"{MAX_NAME_CHARACTERS:,}"}
 
 
 def row_or_problem(
@@ -245,11 +248,11 @@ def _cell_problem(columns: Mapping[str, str], longest: int) -> str:
 
 def check_row_count(rows: int, where: str) -> None:
     if rows > settings.HYPAC_MAX_IMPORT_ROWS:
-        raise InputError(
-            _(
+        raise fault(
+            gettext_noop(
                 "There are more than %(hypac_max_import_rows)s rows. Split the file, or raise "
                 "HYPAC_MAX_IMPORT_ROWS."
-            )
-            % {"hypac_max_import_rows": f"{settings.HYPAC_MAX_IMPORT_ROWS:,}"},
+            ),
             where=where,
+            hypac_max_import_rows=f"{settings.HYPAC_MAX_IMPORT_ROWS:,}",
         )

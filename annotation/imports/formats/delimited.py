@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import IO
 
 from django.conf import settings
-from django.utils.translation import gettext as _, ngettext
+from django.utils.translation import gettext_noop, ngettext
 
-from annotation.errors import InputError
+from annotation.imports.faults import fault
 from annotation.imports.formats.base import (
     Entries,
     Problem,
@@ -49,7 +49,7 @@ class Delimited(ReadThrough):
         try:
             _line, header = next(rows)
         except StopIteration:
-            raise InputError(_("The file is empty."), where=file_name) from None
+            raise fault(gettext_noop("The file is empty."), where=file_name) from None
         check_columns(header, "line 1")
         width = len(header)
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
@@ -83,14 +83,16 @@ class Delimited(ReadThrough):
             except StopIteration:
                 return
             except csv.Error as error:
-                raise InputError(
-                    _(
+                raise fault(
+                    gettext_noop(
                         "The quotation marks do not fit together (%(error)s). The row starts here "
                         "and is read up to line %(lines)s. Close the quotation mark in line %(start)s, and "
                         "double each one inside of a cell; or export or upload the file again, whole."
-                    )
-                    % {"error": error, "lines": lines.number, "start": start},
+                    ),
                     where=f"line {start}",
+                    error=error,
+                    lines=lines.number,
+                    start=start,
                 ) from None
             if cells:
                 rows += 1

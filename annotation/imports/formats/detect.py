@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.common.files import open_file
-from annotation.errors import InputError
 from annotation.imports.allowance import Deadline, InTime
+from annotation.imports.faults import fault
 from annotation.imports.formats.archives import content_of, is_about, is_archive, open_archive, tables_in
 from annotation.imports.formats.base import Importer
 from annotation.imports.formats.hugging_face import INFO, STATE, holds_images
@@ -59,19 +59,21 @@ def detect_in(packed: IO[bytes], where: str, importers: Collection[Importer]) ->
     if raw.startswith(ZIP_MAGIC) and not is_packed:
         return kind_of(file, where, importers)
     if is_packed and raw.startswith((*ZIP_MAGIC, *(start for one in importers for start in one.begins_with))):
-        raise InputError(_("It is compressed twice. Unpack it first."), where=where)
+        raise fault(gettext_noop("It is compressed twice. Unpack it first."), where=where)
     text = head.removeprefix(UTF8_BOM).lstrip()
     if not text:
-        raise InputError(_("The file is empty."), where=where)
+        raise fault(gettext_noop("The file is empty."), where=where)
     if name := next((one.name for one in importers if raw.startswith(one.begins_with)), ""):
         return name
     if where.lower().endswith(".zip"):
-        raise InputError(_("Its name ends in .zip, but this is no zip archive."), where=where)
+        raise fault(gettext_noop("Its name ends in .zip, but this is no zip archive."), where=where)
     if b"\0" in head or head.startswith(BINARY_MAGIC):
         if raw.startswith(IMAGE_MAGIC):
-            raise InputError(_("This is a single image. Put the images into a zip archive."), where=where)
-        raise InputError(
-            _(
+            raise fault(
+                gettext_noop("This is a single image. Put the images into a zip archive."), where=where
+            )
+        raise fault(
+            gettext_noop(
                 "This is neither text nor a zip archive. What can be read: CSV, TSV, JSON, JSON "
                 "Lines, plain lines, Excel, Parquet and zip archives of images or of a data set."
             ),
@@ -149,7 +151,9 @@ def kind_of(file: IO[bytes], file_name: str, importers: Collection[Importer]) ->
         if not names.isdisjoint(WORKBOOKS) or _mime_type(archive) == OPEN_DOCUMENT:
             return "excel"
         if any(name.startswith(("word/", "ppt/", "xl/")) for name in names):
-            raise InputError(_("This is an office document. Save a table as CSV in UTF-8."), where=file_name)
+            raise fault(
+                gettext_noop("This is an office document. Save a table as CSV in UTF-8."), where=file_name
+            )
         claimed = next((one.name for one in importers if one.claims_archive(archive)), "")
         return claimed or _content(archive, file_name)
 
@@ -164,19 +168,19 @@ def _content(archive: zipfile.ZipFile, file_name: str) -> str:
     tables = tables_in(archive)
     if tables and len(tables) == len(others):
         if len(tables) > 1:
-            words = _(
+            words = gettext_noop(
                 "There are %(count)d data files in this zip archive (%(names)s). Import one after the other."
             )
             names = ", ".join(tables[:5])
-            raise InputError(words % {"count": len(tables), "names": names}, where=file_name)
+            raise fault(words, where=file_name, count=len(tables), names=names)
         return "zip_file"
     packed = [path for path in others if is_archive(path)]
     if packed and len(packed) == len(others):
-        words = _(
+        words = gettext_noop(
             "This zip archive holds another archive (%(name)s), which is not opened. Unpack it first, and "
             "import what is in it."
         )
-        raise InputError(words % {"name": packed[0]}, where=file_name)
+        raise fault(words, where=file_name, name=packed[0])
     return "zip_texts" if others and all(map(is_item, others)) else "zip_images"
 
 

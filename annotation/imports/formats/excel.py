@@ -24,6 +24,7 @@ from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.allowance import Deadline
+from annotation.imports.faults import fault
 from annotation.imports.formats.archives import open_archive
 from annotation.imports.formats.base import (
     Format,
@@ -101,18 +102,18 @@ class Excel(Format):
             where = next(said)["sheet"]
             header = next(said, "end")
             if header == "end":
-                raise InputError(_("The sheet is empty."), where=where)
+                raise fault(gettext_noop("The sheet is empty."), where=where)
             names = [_text(cell) for cell in header[1]]
             place = f"{where}, row {header[0]}"
             check_columns(names, place)
             if max(map(len, names)) > settings.HYPAC_MAX_CELL_CHARACTERS:
-                raise InputError(_header_too_long(), where=place)
+                raise fault(HEADER_TOO_LONG, where=place)
             yield header
             most = settings.HYPAC_MAX_IMPORT_ROWS
             for count, row in enumerate(said):
                 if row == "end":
                     if not count:
-                        raise InputError(_("The sheet has a header but no rows."), where=where)
+                        raise fault(gettext_noop("The sheet has a header but no rows."), where=where)
                     return
                 if count >= most:
                     check_row_count(count + 1, f"row {row[0]}")
@@ -148,20 +149,25 @@ class Excel(Format):
                         raise _refusal(value, self.sheet, file_name)
                     yield value
                 if value != "end" and self.deadline and time.monotonic() >= until:
-                    words = _(
+                    words = gettext_noop(
                         "Reading the workbook takes more than %(most)d seconds. Save the sheet as CSV in "
                         "UTF-8, or split it."
                     )
-                    raise InputError(words % {"most": self.deadline.seconds}, where=file_name)
+                    raise fault(words, where=file_name, most=self.deadline.seconds)
                 if value != "end":
-                    words = _(
+                    words = gettext_noop(
                         "The workbook is damaged, or reading it takes more than %(most)s MB of memory. Save "
                         "the sheet as CSV in UTF-8, or split it."
                     )
-                    raise InputError(words % {"most": f"{_most_megabytes():,}"}, where=file_name)
+                    raise fault(words, where=file_name, most=f"{_most_megabytes():,}")
             finally:
                 timer.cancel()
                 reader.kill()
+
+
+HEADER_TOO_LONG = gettext_noop(
+    "The names of the columns are too long. Shorten them, or raise HYPAC_MAX_CELL_CHARACTERS."
+)
 
 
 def _most_megabytes() -> int:
@@ -189,20 +195,18 @@ def _with_descriptor(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 def _refusal(said: dict[str, str], sheet: str, file_name: str) -> InputError:
     if said["error"] == "password":
-        return InputError(_("The workbook is protected by a password. Save it without one."), where=file_name)
+        return fault(
+            gettext_noop("The workbook is protected by a password. Save it without one."), where=file_name
+        )
     if said["error"] == "sheet" and sheet:
-        words = _("There is no sheet “%(sheet)s” that can be seen; there are: %(sheets)s.")
-        return InputError(words % {"sheet": sheet, "sheets": said["text"]}, where="format")
+        words = gettext_noop("There is no sheet “%(sheet)s” that can be seen; there are: %(sheets)s.")
+        return fault(words, where="format", sheet=sheet, sheets=said["text"])
     if said["error"] == "sheet":
-        return InputError(_("There is no sheet that can be seen in this workbook."), where=file_name)
+        return fault(gettext_noop("There is no sheet that can be seen in this workbook."), where=file_name)
     if said["error"] == "header":
-        return InputError(_header_too_long(), where=f"row {said['text']}")
-    words = _("The workbook is damaged and cannot be read (%(error)s).")
-    return InputError(words % {"error": said["text"]}, where=file_name)
-
-
-def _header_too_long() -> str:
-    return _("The names of the columns are too long. Shorten them, or raise HYPAC_MAX_CELL_CHARACTERS.")
+        return fault(HEADER_TOO_LONG, where=f"row {said['text']}")
+    words = gettext_noop("The workbook is damaged and cannot be read (%(error)s).")
+    return fault(words, where=file_name, error=said["text"])
 
 
 def _text(cell: Any) -> str:

@@ -16,10 +16,11 @@ from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.allowance import check_time
+from annotation.imports.faults import fault
 from annotation.imports.formats.archives import content_of, open_archive
 from annotation.imports.formats.argilla import labelled
 from annotation.imports.formats.arrow import Features, check_types, features_of, measured, records_of
@@ -77,7 +78,7 @@ class HuggingFace(Format):
                     check_row_count(rows, file_name)
                     yield measured(batch)
         if not rows:
-            raise InputError(_("The data set has no rows."), where=file_name)
+            raise fault(gettext_noop("The data set has no rows."), where=file_name)
 
     def _records(self, archive: zipfile.ZipFile, file_name: str) -> Iterator[Record]:
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
@@ -108,7 +109,7 @@ class HuggingFace(Format):
                     records = map(_with_labels, records)
                 yield from records if images is None else map(_with_image, records, images)
         if not rows:
-            raise InputError(_("The data set has no rows."), where=file_name)
+            raise fault(gettext_noop("The data set has no rows."), where=file_name)
 
 
 def holds_images(archive: zipfile.ZipFile, file_name: str) -> bool:
@@ -120,33 +121,33 @@ def splits_of(archive: zipfile.ZipFile, file_name: str, *, images: bool) -> list
     paths = content_of(archive)
     folders = [path.removesuffix(STATE) for path in paths if PurePosixPath(path).name == STATE]
     if not folders:
-        raise InputError(_("There is no data set in this zip archive."), where=file_name)
+        raise fault(gettext_noop("There is no data set in this zip archive."), where=file_name)
     if listed := next((path for path in paths if PurePosixPath(path).name == SPLITS), ""):
         root = listed.removesuffix(SPLITS)
         splits = _list(described(archive, paths, listed), "splits", listed, most=len(paths))
         folders = [f"{root}{name}/" for name in splits]
         _check_once(folders, listed)
     elif len(folders) > 1:
-        raise InputError(
-            _("There are several data sets in this zip archive: %(folders)s. Pack one.")
-            % {"folders": ", ".join(sorted(folders)[:10])},
+        raise fault(
+            gettext_noop("There are several data sets in this zip archive: %(folders)s. Pack one."),
             where=file_name,
+            folders=", ".join(sorted(folders)[:10]),
         )
     found: list[_Split] = []
     for folder in folders:
         check_time(archive.fp)
         state = described(archive, paths, folder + STATE)
         if state.get("_indices_data_files") or state.get("_indices_files"):
-            words = _(
+            words = gettext_noop(
                 "The data set is a selection of another one. Call flatten_indices() before you save it."
             )
-            raise InputError(words, where=folder + STATE)
+            raise fault(words, where=folder + STATE)
         entries = _list(state, "_data_files", folder + STATE, most=min(len(paths), MOST_DATA_FILES))
         files = [f"{folder}{_of(entry).get('filename')}" for entry in entries]
         _check_once(files, folder + STATE)
         for path in files:
             if path not in paths:
-                raise InputError(_("The file %(path)r is missing.") % {"path": path}, where=file_name)
+                raise fault(gettext_noop("The file %(path)r is missing."), where=file_name, path=path)
         features = features_of(json.dumps(described(archive, paths, folder + INFO)))
         pictures = [name for name, feature in features.items() if _kind(feature) == "Image"]
         image = pictures[0] if images and len(pictures) == 1 else ""
@@ -158,15 +159,17 @@ def _list(description: dict[str, Any], name: str, where: str, *, most: int) -> l
     """What a description lists under a name. Raises InputError for more than `most`."""
     found = description.get(name) or []
     if not isinstance(found, list) or len(found) > most:
-        words = _("“%(name)s” is no list, or one of more than there can be: at most %(most)s are read.")
-        raise InputError(words % {"name": name, "most": f"{most:,}"}, where=where)
+        words = gettext_noop(
+            "“%(name)s” is no list, or one of more than there can be: at most %(most)s are read."
+        )
+        raise fault(words, where=where, name=name, most=f"{most:,}")
     return found
 
 
 def _check_once(paths: list[str], where: str) -> None:
     if len(set(paths)) < len(paths):
         twice = next(path for path, count in Counter(paths).items() if count > 1)
-        raise InputError(_("It names %(path)r twice.") % {"path": twice[:200]}, where=where)
+        raise fault(gettext_noop("It names %(path)r twice."), where=where, path=twice[:200])
 
 
 def described(archive: zipfile.ZipFile, paths: dict[str, zipfile.ZipInfo], path: str) -> dict[str, Any]:
@@ -179,8 +182,8 @@ def described(archive: zipfile.ZipFile, paths: dict[str, zipfile.ZipInfo], path:
         if not isinstance(found, dict):
             raise ValueError("it is no object")
     except (*DAMAGED, RecursionError) as error:
-        words = _("The data set cannot be read: %(path)s (%(error)s).")
-        raise InputError(words % {"path": path, "error": str(error)[:200]}, where=path) from None
+        words = gettext_noop("The data set cannot be read: %(path)s (%(error)s).")
+        raise fault(words, where=path, path=path, error=str(error)[:200]) from None
     return found
 
 
@@ -212,8 +215,8 @@ def stream_of(
     except MemoryError:
         raise
     except (pa.ArrowException, *DAMAGED) as error:
-        words = _("The data set is damaged and cannot be read (%(error)s).")
-        raise InputError(words % {"error": str(error).partition("\n")[0][:300]}, where=where) from None
+        words = gettext_noop("The data set is damaged and cannot be read (%(error)s).")
+        raise fault(words, where=where, error=str(error).partition("\n")[0][:300]) from None
 
 
 def _check(schema: "pa.Schema", split: _Split, where: str) -> None:
@@ -223,20 +226,20 @@ def _check(schema: "pa.Schema", split: _Split, where: str) -> None:
     check_columns(schema.names, where)
     for name, feature in split.features.items():
         if _kind(feature) in ("Audio", "Video", "Image", "Pdf") and name in names:
-            words = _(
+            words = gettext_noop(
                 "The column %(name)r holds %(kind)s. What can be read are texts, and images of one column."
             )
-            raise InputError(words % {"name": name, "kind": _kind(feature)}, where=where)
+            raise fault(words, where=where, name=name, kind=_kind(feature))
     if split.image:
         kind = schema.field(split.image).type if split.image in schema.names else pa.null()
         if not pa.types.is_struct(kind) or {"bytes": pa.binary()}.items() - {
             (field.name, field.type) for field in kind
         }:
-            words = _("The column %(name)r holds no images as data sets have them.")
-            raise InputError(words % {"name": split.image}, where=where)
+            words = gettext_noop("The column %(name)r holds no images as data sets have them.")
+            raise fault(words, where=where, name=split.image)
     if SPLIT in names and split.name:
-        words = _("There is a column %(name)r already, and several splits. Rename it.")
-        raise InputError(words % {"name": SPLIT}, where=where)
+        words = gettext_noop("There is a column %(name)r already, and several splits. Rename it.")
+        raise fault(words, where=where, name=SPLIT)
     check_types(pa.schema([schema.field(name) for name in names]), where)
 
 
@@ -281,18 +284,22 @@ class _Checked:
             metadata = self._file.read(size)
             body, compressed = _message(metadata) if size else (0, False)
             if compressed:
-                words = _("The data set's files are compressed. Save it again with `save_to_disk`.")
-                raise InputError(words, where=self._where)
+                words = gettext_noop(
+                    "The data set's files are compressed. Save it again with `save_to_disk`."
+                )
+                raise fault(words, where=self._where)
             if not 0 <= body <= self._most:
                 raise self._refusal()
             self._ready, self._left = head + metadata, body
         elif head:
-            words = _("This is no Arrow stream as `save_to_disk` writes it.")
-            raise InputError(words, where=self._where)
+            words = gettext_noop("This is no Arrow stream as `save_to_disk` writes it.")
+            raise fault(words, where=self._where)
 
     def _refusal(self) -> InputError:
-        words = _("A batch of rows takes more than %(most)s bytes. Save the data set in smaller batches.")
-        return InputError(words % {"most": f"{self._most:,}"}, where=self._where)
+        words = gettext_noop(
+            "A batch of rows takes more than %(most)s bytes. Save the data set in smaller batches."
+        )
+        return fault(words, where=self._where, most=f"{self._most:,}")
 
     def seekable(self) -> bool:
         return False

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.errors import InputError
+from annotation.imports.faults import fault
 from annotation.imports.formats.base import (
     Entries,
     Problem,
@@ -62,7 +63,7 @@ def numbered_entries(file: IO[bytes], file_name: str) -> Iterator[tuple[int, int
             check_row_count(number, _where(number, line))
         yield number, line, text
     if not number:
-        raise InputError(_("The list has no entries."), where=file_name)
+        raise fault(gettext_noop("The list has no entries."), where=file_name)
 
 
 def _where(number: int, line: int) -> str:
@@ -96,7 +97,7 @@ class _Entries:
                     in_string = mark != '"'
                     escaped = mark == "\\"
                 elif depth == 0 and (mark != "[" or block[begin : found.start()].strip()):
-                    raise self._error(_("A JSON list begins with [."))
+                    raise self._error(gettext_noop("A JSON list begins with [."))
                 elif mark == '"':
                     in_string = True
                 elif mark in "{[":
@@ -106,7 +107,7 @@ class _Entries:
                 elif depth > 1:
                     depth -= mark in "}]"
                 elif mark == "}":
-                    raise self._error(_("There is a } without its {."))
+                    raise self._error(gettext_noop("There is a } without its {."))
                 else:
                     parts.append(block[begin : found.start()])
                     text = "".join(parts)
@@ -123,22 +124,22 @@ class _Entries:
                 parts.append(block[begin:])
                 length += len(block) - begin
                 if length > longest:
-                    raise InputError(
-                        _(
+                    raise fault(
+                        gettext_noop(
                             "The entry that starts here is longer than %(longest)s characters. Is a "
                             "quotation mark never closed? Otherwise raise HYPAC_MAX_CELL_CHARACTERS."
-                        )
-                        % {"longest": f"{longest:,}"},
+                        ),
                         where=f"line {start}",
+                        longest=f"{longest:,}",
                     )
             elif block[begin:].strip():
-                raise self._error(_("A JSON list begins with [."))
+                raise self._error(gettext_noop("A JSON list begins with [."))
         start += _blank_lines("".join(parts))
-        words = _(
+        words = gettext_noop(
             "The list is never closed: what starts here has no end. The file seems to be cut off: export or "
             "upload it again, whole."
         )
-        raise InputError(words, where=f"line {start}")
+        raise fault(words, where=f"line {start}")
 
     def _blocks(self) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8")()
@@ -149,10 +150,10 @@ class _Entries:
             except UnicodeDecodeError as error:
                 self._line += raw[: error.start].count(b"\n")
                 raise self._error(
-                    _("This is not UTF-8. Save the file as UTF-8 and import it again.")
+                    gettext_noop("This is not UTF-8. Save the file as UTF-8 and import it again.")
                 ) from None
             if "\0" in block:
-                raise self._error(_("There is a NUL character, which no text has."))
+                raise self._error(gettext_noop("There is a NUL character, which no text has."))
             if block:
                 yield block
             elif not raw:
@@ -162,10 +163,10 @@ class _Entries:
         for text in (rest, *blocks):
             self._line += _blank_lines(text)
             if text.strip():
-                raise self._error(_("There is something after the end of the list."))
+                raise self._error(gettext_noop("There is something after the end of the list."))
 
-    def _error(self, message: str) -> InputError:
-        return InputError(message, where=f"line {self._line}")
+    def _error(self, words: str) -> InputError:
+        return fault(words, where=f"line {self._line}")
 
 
 def _blank_lines(text: str) -> int:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import IO
 
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
-from annotation.errors import InputError
+from annotation.imports.faults import fault
 from annotation.imports.formats.base import Entries, ReadThrough, Record, check_row_count, row_or_problem
 from annotation.imports.formats.text import TextLines
 from annotation.jobs.places import place_of_line
@@ -46,4 +46,4 @@ def text_lines(file: IO[bytes], file_name: str) -> Iterator[tuple[int, str]]:
             check_row_count(rows, f"line {lines.number}")
         yield lines.number, line
     if not rows:
-        raise InputError(_("The file is empty."), where=file_name)
+        raise fault(gettext_noop("The file is empty."), where=file_name)

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.allowance import check_time
+from annotation.imports.faults import fault
 from annotation.imports.formats.arrow import check_types, features_of, is_text, measured, records_of
 from annotation.imports.formats.base import Format, Record, check_columns, check_row_count
 from annotation.imports.formats.parquet_pages import Pages, pages_of, start_of
@@ -80,7 +81,7 @@ def _opened(file: IO[bytes], file_name: str) -> "pq.ParquetFile":
     check_types(schema, file_name)
     rows = table.metadata.num_rows
     if not rows:
-        raise InputError(_("The file has a header but no rows."), where=file_name)
+        raise fault(gettext_noop("The file has a header but no rows."), where=file_name)
     check_row_count(rows, file_name)
     _check_pages(table, file, file_name)
     return table
@@ -94,8 +95,10 @@ def _check_pages(table: "pq.ParquetFile", file: IO[bytes], where: str) -> None:
     """Look at the heads of all pages before one is unpacked: what the file says at its end may be forged."""
     uploaded, unpacked = uploaded_bytes(file), 0
     if table.num_row_groups > MOST_GROUPS:
-        words = _("There are more than %(most)s groups of rows. Write larger ones (row_group_size).")
-        raise InputError(words % {"most": f"{MOST_GROUPS:,}"}, where=where)
+        words = gettext_noop(
+            "There are more than %(most)s groups of rows. Write larger ones (row_group_size)."
+        )
+        raise fault(words, where=where, most=f"{MOST_GROUPS:,}")
     try:
         ends = _ends(table, file)
     except ValueError as error:
@@ -111,11 +114,11 @@ def _check_pages(table: "pq.ParquetFile", file: IO[bytes], where: str) -> None:
             unpacked += of.unpacked
             shared = of.unpacked if SHARING in column.encodings else 0
             if of.largest > MOST_PAGE_BYTES or shared > MOST_SHARING_BYTES:
-                words = _(
+                words = gettext_noop(
                     "The column %(name)r unpacks to more at once than is read. Write the file in smaller "
                     "groups of rows (row_group_size)."
                 )
-                raise InputError(words % {"name": column.path_in_schema}, where=where)
+                raise fault(words, where=where, name=column.path_in_schema)
         if unpacked > most_unpacked(uploaded):
             raise unpacks_to_too_much(uploaded, unpacked, where)
         _check_nested(table, columns, pages, uploaded, where)
@@ -162,14 +165,16 @@ def _check_nested(
         if in_lists[number]:
             listed += column.num_values
         if listed > most:
-            words = _(
+            words = gettext_noop(
                 "The lists in the column %(name)r are too large to be read. Write the file in smaller "
                 "groups of rows (row_group_size), or the lists as text."
             )
-            raise InputError(words % {"name": column.path_in_schema}, where=where)
+            raise fault(words, where=where, name=column.path_in_schema)
         if SHARING in column.encodings:
-            words = _("The lists in the column %(name)r are too large to be read. Write them as text.")
-            raise InputError(words % {"name": column.path_in_schema}, where=where)
+            words = gettext_noop(
+                "The lists in the column %(name)r are too large to be read. Write them as text."
+            )
+            raise fault(words, where=where, name=column.path_in_schema)
         if in_lists[number] and pages[number].values > column.num_values:
             raise _damaged("its pages hold more than it says", where)
 
@@ -225,7 +230,11 @@ def _together(table: "pq.ParquetFile", file: IO[bytes], group: int) -> int:
 
 def _damaged(error: Any, where: str) -> InputError:
     if "magic bytes" in str(error):  # which end every whole one
-        words = _("The Parquet file is cut off: its end is missing. Export or upload it again, whole.")
-        return InputError(words, where=where)
-    words = _("The Parquet file is damaged and cannot be read (%(error)s). Export or upload it again, whole.")
-    return InputError(words % {"error": str(error).partition("\n")[0][:300]}, where=where)
+        words = gettext_noop(
+            "The Parquet file is cut off: its end is missing. Export or upload it again, whole."
+        )
+        return fault(words, where=where)
+    words = gettext_noop(
+        "The Parquet file is damaged and cannot be read (%(error)s). Export or upload it again, whole."
+    )
+    return fault(words, where=where, error=str(error).partition("\n")[0][:300])

@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext as _, gettext_noop
 
-from annotation.errors import InputError
+from annotation.imports.faults import fault
 from annotation.imports.formats.argilla import Argilla
 from annotation.imports.formats.base import Importer
 from annotation.imports.formats.delimited import Delimited
@@ -26,10 +26,11 @@ def get(name: str) -> Importer:
     try:
         return IMPORTERS[name]
     except KeyError:
-        raise InputError(
-            _("There is no format %(name)r; known are %(names)s.")
-            % {"name": name, "names": ", ".join(IMPORTERS)},
+        raise fault(
+            gettext_noop("There is no format %(name)r; known are %(names)s."),
             where="format",
+            name=name,
+            names=", ".join(IMPORTERS),
         ) from None
 
 

@@ -8,13 +8,14 @@ import io
 import re
 import zipfile
 import zlib
-from typing import IO
+from typing import IO, Any
 
 from django.conf import settings
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.allowance import PassThrough
+from annotation.imports.faults import fault
 from annotation.imports.limits import most_unpacked, unpacks_to_too_much, uploaded_bytes
 
 MAGIC = b"\x1f\x8b"
@@ -33,7 +34,7 @@ def unpacked(file: IO[bytes]) -> IO[bytes]:
     """
     gzipped = is_gzipped(file)
     if gzipped and isinstance(file, zipfile.ZipExtFile):
-        raise InputError(_("It is compressed twice. Unpack it first."), where=file.name or "file")
+        raise fault(gettext_noop("It is compressed twice. Unpack it first."), where=file.name or "file")
     file.seek(0)
     return io.BufferedReader(_Unpacked(file), UNPACKED_BLOCK) if gzipped else file
 
@@ -49,8 +50,8 @@ class _Unpacked(PassThrough):
         try:
             content = self._file.read(len(buffer))
         except (EOFError, OSError, zlib.error) as error:
-            words = _("The compressed file is damaged or cut off (%(error)s).") % {"error": error}
-            raise InputError(words, where="file") from None
+            words = gettext_noop("The compressed file is damaged or cut off (%(error)s).")
+            raise fault(words, where="file", error=error) from None
         if self._file.tell() > self._most:
             raise unpacks_to_too_much(self._size, self._file.tell(), "file")
         buffer[: len(content)] = content
@@ -108,30 +109,34 @@ class TextLines:
         self._row_bytes += len(raw)
         if self._row_bytes > self._max_row_bytes:
             raise self.error(
-                _(
+                gettext_noop(
                     "This row is longer than %(max_row_bytes)s bytes. Is a quotation mark before it "
                     "never closed? Otherwise raise HYPAC_MAX_CELL_CHARACTERS."
-                )
-                % {"max_row_bytes": f"{self._max_row_bytes:,}"}
+                ),
+                max_row_bytes=f"{self._max_row_bytes:,}",
             )
         if b"\0" in raw:
-            raise self.error(_("There is a NUL character, which no text has. Is this a text file in UTF-8?"))
+            raise self.error(
+                gettext_noop("There is a NUL character, which no text has. Is this a text file in UTF-8?")
+            )
         try:
             return raw.decode()
         except UnicodeDecodeError as error:
             raise self.error(
-                _(
+                gettext_noop(
                     "This is not UTF-8: byte 0x%(raw)s at place %(start)s of the line. Save the file "
                     "as UTF-8 and import it again."
-                )
-                % {"raw": f"{raw[error.start]:02X}", "start": error.start + 1}
+                ),
+                raw=f"{raw[error.start]:02X}",
+                start=error.start + 1,
             ) from None
 
     def new_row(self) -> None:
         self._row_bytes = 0
 
-    def error(self, message: str) -> InputError:
-        return InputError(message, where=f"line {max(self.number, 1)}")
+    def error(self, words: str, **params: Any) -> InputError:
+        """As `fault`, in this line."""
+        return fault(words, where=f"line {max(self.number, 1)}", **params)
 
 
 def outside_quotes(line: str) -> str:
@@ -193,13 +198,13 @@ class _AsUtf8(io.RawIOBase):
             text = self._decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             lines = self._lines + block[: error.start].decode("utf-16", errors="ignore").count("\n")
-            raise InputError(
-                _(
+            raise fault(
+                gettext_noop(
                     "The file begins as UTF-16, and this is not (%(reason)s). Save the file as UTF-8 "
                     "and import it again."
-                )
-                % {"reason": error.reason},
+                ),
                 where=f"line {lines}",
+                reason=error.reason,
             ) from None
         self._lines += text.count("\n")
         return text.encode()

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import IO
 
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
-from annotation.errors import InputError
 from annotation.imports.allowance import in_time_of
+from annotation.imports.faults import fault
 from annotation.imports.formats.archives import content_of, open_archive, tables_in
 from annotation.imports.formats.base import Format, Importer, Record
 from annotation.imports.formats.detect import detect_in
@@ -47,7 +47,7 @@ def _inside(
     with open_archive(file) as archive:
         found = tables_in(archive)
         if len(found) != 1:
-            raise InputError(_("There is not one data file in this zip archive."), where=file_name)
+            raise fault(gettext_noop("There is not one data file in this zip archive."), where=file_name)
         (path,) = found
         info = content_of(archive)[path]
         try:
@@ -55,7 +55,7 @@ def _inside(
                 if inner.read(2) in (b"\x1f\x8b", b"PK") and not path.lower().endswith(
                     (".xlsx", ".xlsb", ".ods")
                 ):
-                    raise InputError(_("It is compressed twice. Unpack it first."), where=path)
+                    raise fault(gettext_noop("It is compressed twice. Unpack it first."), where=path)
                 inner.seek(0)
                 importer = known[detect_in(inner, path, known.values())]
                 inner.seek(0)
@@ -63,12 +63,12 @@ def _inside(
                     yield importer, inner, path
                     return
                 if importer.holds_images or importer.name == ZipFile.name:
-                    raise InputError(_("It is compressed twice. Unpack it first."), where=path)
+                    raise fault(gettext_noop("It is compressed twice. Unpack it first."), where=path)
                 if info.file_size > settings.HYPAC_MAX_UPLOAD_BYTES:
-                    words = _(
+                    words = gettext_noop(
                         "The file in the archive is larger than this server accepts. Unpack and split it."
                     )
-                    raise InputError(words, where=path)
+                    raise fault(words, where=path)
                 with tempfile.TemporaryFile() as unpacked:
                     shutil.copyfileobj(inner, unpacked)
                     copy = in_time_of(file, unpacked)
@@ -76,5 +76,5 @@ def _inside(
                     copy.seek(0)
                     yield importer, copy, path
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-            words = _("This part of the archive is damaged (%(error)s).")
-            raise InputError(words % {"error": error}, where=path) from None
+            words = gettext_noop("This part of the archive is damaged (%(error)s).")
+            raise fault(words, where=path, error=error) from None

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.errors import InputError
+from annotation.imports.faults import fault
 from annotation.imports.formats.archives import is_archive, is_no_content, open_archive, path_of
 from annotation.imports.formats.base import Format, Problem, Record, Row
 from annotation.imports.formats.delimited import Delimited
@@ -72,7 +73,7 @@ def _plan(archive: zipfile.ZipFile, file_name: str) -> Iterator[_Entry | Problem
         else:
             images[path] = info
     if not images:
-        raise InputError(_("There are no images in this zip archive."), where=file_name)
+        raise fault(gettext_noop("There are no images in this zip archive."), where=file_name)
     named: set[str] = set()
     if tables:
         # One table speaks for the whole archive: the one nearest to its root.
@@ -107,9 +108,10 @@ def _listed(
                 yield Problem(where, record.message)
                 continue
             if FILE_NAME not in record.columns:
-                raise InputError(
-                    _("There is no column %(file_name)r, which names the image.") % {"file_name": FILE_NAME},
+                raise fault(
+                    gettext_noop("There is no column %(file_name)r, which names the image."),
                     where=table,
+                    file_name=FILE_NAME,
                 )
             path = f"{folder}/{record.columns[FILE_NAME]}".removeprefix("/")
             if path in named:

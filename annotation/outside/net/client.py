@@ -14,14 +14,37 @@ from typing import Any
 
 import httpcore
 import httpx
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
+from annotation import failures
 from annotation.outside.net.streams import GuardedBackend, seconds_left, set_deadline, shorten_deadline
 from annotation.outside.net.urls import NetError, Target, parse
 
 # Shorter than the 5 s after which common model servers close an idle connection, so that no request is sent
 # on one that is just being closed.
 KEEP_IDLE_SECONDS = 4.0
+
+ALL_IN_USE = failures.register("connections_in_use", gettext_noop("All connections were in use."))
+NO_JSON = failures.register("answer_no_json", gettext_noop("The answer (status %(status)s) is no JSON."))
+NO_ADDRESS = failures.register("no_address", lambda params: str(params["error"]))
+LATE = failures.register("answer_late", gettext_noop("%(host)s gave no answer in time."))
+ENDED = failures.register(
+    "connection_ended", gettext_noop("%(host)s ended the connection before its answer.")
+)
+SPOILT = failures.register("answer_spoilt", gettext_noop("%(host)s ended or spoilt its answer."))
+HEADER_NOT_SENT = failures.register(
+    "header_not_sent", gettext_noop("A header holds characters that cannot be sent.")
+)
+TOO_LARGE = failures.register(
+    "answer_too_large", gettext_noop("The answer of %(host)s is larger than %(max_bytes)s bytes.")
+)
+BADLY_COMPRESSED = failures.register(
+    "answer_badly_compressed",
+    gettext_noop("The answer of %(host)s is compressed in a way that cannot be read."),
+)
+TOO_MANY_HEADERS = failures.register(
+    "too_many_headers", gettext_noop("The answer of %(host)s has more than %(most)s headers.")
+)
 
 Origin = tuple[str, str, int]
 """Scheme, host and port."""
@@ -43,7 +66,7 @@ class Pool:
     def connection(self, origin: Origin) -> Iterator[httpcore.HTTPConnection]:
         """A connection for one request. Raises NetError where none becomes free before the deadline."""
         if not self._free.acquire(timeout=seconds_left(None)):
-            raise NetError("timeout", _("All connections were in use."))
+            raise NetError("timeout", ALL_IN_USE)
         try:
             connection = self._kept(origin) or self._new(origin)
             try:
@@ -121,9 +144,7 @@ class NetResponse:
         try:
             return json_format.loads(self.content)
         except (ValueError, RecursionError):
-            raise NetError(
-                "protocol", _("The answer (status %(status)s) is no JSON.") % {"status": self.status}
-            ) from None
+            raise NetError("protocol", NO_JSON, status=self.status) from None
 
 
 class GuardedClient:
@@ -171,7 +192,7 @@ class GuardedClient:
         try:
             target = parse(url)
         except ValueError as error:
-            raise NetError("url", str(error), permanent=True) from None
+            raise NetError("url", NO_ADDRESS, permanent=True, error=str(error)) from None
         request = _request(target, method, headers, json, content, files)
         request.extensions = {"timeout": self._timeouts}
         with self._pool.connection((target.scheme, target.host, target.port)) as connection:
@@ -196,19 +217,13 @@ class GuardedClient:
             finally:
                 answer.close()
         except httpcore.TimeoutException:
-            raise NetError("timeout", _("%(host)s gave no answer in time.") % {"host": target.host}) from None
+            raise NetError("timeout", LATE, host=target.host) from None
         except httpcore.NetworkError:
-            raise NetError(
-                "reset", _("%(host)s ended the connection before its answer.") % {"host": target.host}
-            ) from None
+            raise NetError("reset", ENDED, host=target.host) from None
         except httpcore.RemoteProtocolError:
-            raise NetError(
-                "protocol", _("%(host)s ended or spoilt its answer.") % {"host": target.host}
-            ) from None
+            raise NetError("protocol", SPOILT, host=target.host) from None
         except httpcore.LocalProtocolError:
-            raise NetError(
-                "request", _("A header holds characters that cannot be sent."), permanent=True
-            ) from None
+            raise NetError("request", HEADER_NOT_SENT, permanent=True) from None
 
     def _skip(self, answer: httpcore.Response) -> None:
         """Read past a short body, so that the connection can be used again: closing it is always right, too,
@@ -230,19 +245,11 @@ class GuardedClient:
             for part in _decoded(answer, headers, self._max_bytes):
                 content += part
                 if len(content) > self._max_bytes:
-                    raise NetError(
-                        "too_large",
-                        _("The answer of %(host)s is larger than %(max_bytes)s bytes.")
-                        % {"host": target.host, "max_bytes": f"{self._max_bytes:,}"},
-                        permanent=True,
-                    )
+                    most = f"{self._max_bytes:,}"
+                    raise NetError("too_large", TOO_LARGE, permanent=True, host=target.host, max_bytes=most)
             return bytes(content)
         except (ValueError, zlib.error):
-            raise NetError(
-                "protocol",
-                _("The answer of %(host)s is compressed in a way that cannot be read.")
-                % {"host": target.host},
-            ) from None
+            raise NetError("protocol", BADLY_COMPRESSED, host=target.host) from None
 
     def close(self) -> None:
         """Close the connections that are kept open; those in use are closed by those who use them."""
@@ -269,9 +276,7 @@ def _request(
             files=files,
         )
     except UnicodeError:
-        raise NetError(
-            "request", _("A header holds characters that cannot be sent."), permanent=True
-        ) from None
+        raise NetError("request", HEADER_NOT_SENT, permanent=True) from None
     return httpcore.Request(
         method,
         httpcore.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path),
@@ -283,12 +288,7 @@ def _request(
 def _headers(answer: httpcore.Response, target: Target) -> httpx.Headers:
     """Raises NetError where there are too many."""
     if len(answer.headers) > MOST_HEADERS:
-        raise NetError(
-            "too_large",
-            _("The answer of %(host)s has more than %(most)s headers.")
-            % {"host": target.host, "most": MOST_HEADERS},
-            permanent=True,
-        )
+        raise NetError("too_large", TOO_MANY_HEADERS, permanent=True, host=target.host, most=MOST_HEADERS)
     return httpx.Headers(
         [(name, value) for name, value in answer.headers if len(value) <= MOST_HEADER_CHARACTERS]
     )

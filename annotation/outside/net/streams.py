@@ -9,9 +9,30 @@ from typing import Any
 
 import httpcore
 from django.conf import settings
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
+from annotation import failures
 from annotation.outside.net.urls import INSIDE, NetError, is_named, is_public
+
+NOBODY_THERE = failures.register(
+    "nobody_there", gettext_noop("Nobody accepts connections at %(host)s, port %(port)s.")
+)
+NAME_LATE = failures.register(
+    "name_not_looked_up", gettext_noop("The name %(host)s could not be looked up in time.")
+)
+NAME_UNKNOWN = failures.register("name_unknown", gettext_noop("The name %(host)s is not known."))
+NO_CERTIFICATE = failures.register(
+    "certificate_not_valid", gettext_noop("The certificate of %(host)s is not valid: %(verify_message)s.")
+)
+NO_TLS = failures.register(
+    "no_tls",
+    gettext_noop("No TLS connection to %(host)s came about (%(reason)s). Does the server speak https?"),
+)
+NO_REASON = gettext_noop("no reason given")
+ENDED_BEFORE_TLS = failures.register(
+    "ended_before_tls", gettext_noop("%(host)s ended the connection before it was encrypted.")
+)
+TIME_OVER = failures.register("request_time_over", gettext_noop("The time for the whole request was over."))
 
 # A request is made, sent and read on one thread.
 _thread = threading.local()
@@ -53,7 +74,7 @@ class GuardedBackend(httpcore.NetworkBackend):
         # The names are read at each connection, so that one kept open is the only thing that outlives them.
         addresses = resolve(host, port, seconds_left(timeout))
         if not is_named(host, port, settings.HYPAC_PRIVATE_HOSTS) and not all(map(is_public, addresses)):
-            raise NetError("refused_address", INSIDE.format(host=host), permanent=True)
+            raise NetError("refused_address", INSIDE, permanent=True, host=host)
         for address in addresses:
             try:
                 stream = self._plain.connect_tcp(address, port, seconds_left(timeout))
@@ -62,10 +83,7 @@ class GuardedBackend(httpcore.NetworkBackend):
             except httpcore.ConnectError:
                 continue
             return GuardedStream(stream, host)
-        raise NetError(
-            "connect",
-            _("Nobody accepts connections at %(host)s, port %(port)s.") % {"host": host, "port": port},
-        )
+        raise NetError("connect", NOBODY_THERE, host=host, port=port)
 
 
 def resolve(host: str, port: int, timeout: float) -> list[str]:
@@ -85,9 +103,9 @@ def resolve(host: str, port: int, timeout: float) -> list[str]:
     thread.start()
     thread.join(timeout)
     if not found:
-        raise NetError("timeout", _("The name %(host)s could not be looked up in time.") % {"host": host})
+        raise NetError("timeout", NAME_LATE, host=host)
     if isinstance(found[0], Exception):
-        raise NetError("resolve", _("The name %(host)s is not known.") % {"host": host})
+        raise NetError("resolve", NAME_UNKNOWN, host=host)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found[0]))
 
 
@@ -129,20 +147,12 @@ class GuardedStream(httpcore.NetworkStream):
     def _tls_error(self, cause: BaseException | None) -> NetError:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return NetError(
-                "tls",
-                _("The certificate of %(host)s is not valid: %(verify_message)s.")
-                % {"host": self._host, "verify_message": cause.verify_message},
-                permanent=True,
+                "tls", NO_CERTIFICATE, permanent=True, host=self._host, verify_message=cause.verify_message
             )
         if isinstance(cause, ssl.SSLError):
-            return NetError(
-                "tls",
-                _("No TLS connection to %(host)s came about (%(reason)s). Does the server speak https?")
-                % {"host": self._host, "reason": cause.reason or "no reason given"},
-            )
-        return NetError(
-            "reset", _("%(host)s ended the connection before it was encrypted.") % {"host": self._host}
-        )
+            reason = cause.reason or failures.term(NO_REASON)
+            return NetError("tls", NO_TLS, host=self._host, reason=reason)
+        return NetError("reset", ENDED_BEFORE_TLS, host=self._host)
 
     def close(self) -> None:
         self._stream.close()
@@ -152,4 +162,4 @@ class GuardedStream(httpcore.NetworkStream):
 
 
 def _late() -> NetError:
-    return NetError("timeout", _("The time for the whole request was over."))
+    return NetError("timeout", TIME_OVER)

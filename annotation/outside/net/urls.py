@@ -7,12 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Any
 
 import httpx
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_lazy
+from django.utils.translation import gettext as _, gettext_noop
 
+from annotation import failures
 from annotation.errors import HypacError, InputError
+from annotation.failures import Failure
 
 # --- Numbers of the public internet (IANA special-purpose address registries, RFC 6890) ---------------------
 
@@ -88,9 +91,9 @@ KINDS = (
 class NetError(HypacError):
     """There was no answer; `kind` is one of KINDS. The message never holds what was sent or received."""
 
-    def __init__(self, kind: str, message: str, *, permanent: bool = False) -> None:
+    def __init__(self, kind: str, why: Failure, *, permanent: bool = False, **params: Any) -> None:
         assert kind in KINDS  # noqa: S101 - a mistake of the programmer
-        super().__init__(message, permanent=permanent)
+        super().__init__(why.sentence(params), permanent=permanent, code=why.code, params=params)
         self.kind = kind
 
 
@@ -100,9 +103,12 @@ PORTS = {"http": 80, "https": 443}
 MAX_CHARACTERS = 2_000
 # Readers of addresses differ over these; no address needs them.
 ODD = re.compile(r"[\s\\\x00-\x1f\x7f-\x9f]")
-INSIDE = gettext_lazy(
-    "{host} is in the network of this server, where addresses that people enter may not lead. "
-    "Whoever runs the server can allow it by naming it in HYPAC_PRIVATE_HOSTS."
+INSIDE = failures.register(
+    "address_inside",
+    gettext_noop(
+        "%(host)s is in the network of this server, where addresses that people enter may not lead. "
+        "Whoever runs the server can allow it by naming it in HYPAC_PRIVATE_HOSTS."
+    ),
 )
 
 
@@ -129,7 +135,7 @@ def check_url(url: str, *, where: str = "url") -> str:
     if is_private_literal(target.host) and not is_named(
         target.host, target.port, settings.HYPAC_PRIVATE_HOSTS
     ):
-        raise InputError(INSIDE.format(host=target.host), where=where)
+        raise INSIDE.error(raised_as=InputError, where=where, host=target.host)
     return str(target.url)
 
 

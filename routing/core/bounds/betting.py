@@ -11,7 +11,7 @@ import numpy as np
 
 from routing.core.arrays import Floats
 from routing.core.bounds.base import Bound, Evidence, Risk, as_array, evenly, recommended
-from routing.core.bounds.wealth import Path
+from routing.core.bounds.wealth import BettingPath
 from routing.core.messages import Message, declare, gettext_noop, say
 
 FETCHED = 1 << 20
@@ -40,7 +40,7 @@ class Betting(Bound):
         """
         risk = as_array(r, len(evidence.total)) / self.scale(evidence)
 
-        def value(path: Path, chosen: slice) -> Floats:
+        def value(path: BettingPath, chosen: slice) -> Floats:
             p = self.hedges * np.exp(-path.growth(risk[chosen]))
             return np.asarray(np.minimum(p, 1.0), dtype=np.float64)
 
@@ -57,7 +57,7 @@ class Betting(Bound):
         most = evidence.loss_bound / scale
         aim = log(self.hedges / alpha)
 
-        def value(path: Path, chosen: slice) -> Floats:
+        def value(path: BettingPath, chosen: slice) -> Floats:
             everything = np.arange(len(path.losses))
             highest = np.full(len(everything), most)
             unbounded = path.growth(highest) < aim
@@ -95,7 +95,7 @@ class Betting(Bound):
         return rows / self.scale(evidence)
 
     def _along(
-        self, evidence: Evidence, value: Callable[[Path, slice], Floats], *, target: str, level: float
+        self, evidence: Evidence, value: Callable[[BettingPath, slice], Floats], *, target: str, level: float
     ) -> Floats:
         """``value`` (j,) of the paths of every few policies and their places, together (J,)."""
         rows_of = evidence.rows
@@ -113,7 +113,7 @@ class Betting(Bound):
             for start in range(0, len(rows), worked):
                 part = rows[start : start + worked]
                 chosen = slice(first + start, first + start + len(part))
-                path = Path.of(part, log_odds=log_odds, pool_size=evidence.pool_size, finite=finite)
+                path = BettingPath.of(part, log_odds=log_odds, pool_size=evidence.pool_size, finite=finite)
                 result[chosen] = value(path, chosen)
         return result
 

@@ -48,6 +48,25 @@ def tail(pool_size: int, wrong: Ints | int, asked: Ints | int, count: Ints | int
     return result
 
 
+def probability(pool_size: Ints | int, wrong: Ints | int, asked: Ints | int, count: Ints | int) -> Floats:
+    """P[Hyp(N, T, n) = k]; 0 outside the support.
+
+    Parameters
+    ----------
+    pool_size, wrong, asked, count : int or integer arrays that broadcast together
+        N, T and n (both 0 .. N), and k.
+    """
+    arrays = (np.asarray(part, dtype=np.int64) for part in (pool_size, wrong, asked, count))
+    size, marked, drawn, k = np.broadcast_arrays(*arrays)
+    inside = (k >= np.maximum(marked + drawn - size, 0)) & (k <= np.minimum(marked, drawn))
+    result = inside.astype(np.float64)
+    # Else one count is certain, and it is the one inside.
+    random = inside & (marked > 0) & (marked < size) & (drawn > 0) & (drawn < size)
+    if random.any():
+        result[random] = _probability(*(part[random].astype(np.float64) for part in (size, marked, drawn, k)))
+    return np.asarray(result, dtype=np.float64)
+
+
 def _inside(size: float, marked: Floats, drawn: Floats, k: Floats) -> Floats:
     """The tail where k lies in the support, below its end: (J,)."""
     # Below the mean the lower tail is summed, above it the upper one; the rest then is no small difference.
@@ -87,7 +106,7 @@ def _ratios(size: float, marked: Floats, drawn: Floats, start: Floats, below: Bo
     return np.asarray(np.where(beyond, 0.0, over / np.maximum(under, 1.0)), dtype=np.float64)
 
 
-def _probability(size: float, marked: Floats, drawn: Floats, j: Floats) -> Floats:
+def _probability(size: Floats | float, marked: Floats, drawn: Floats, j: Floats) -> Floats:
     """P[Hyp(N, T, n) = j] within the support, (J,)."""
     unmarked, left = size - marked, size - drawn
     seen = np.stack([j, marked - j, drawn - j, unmarked - drawn + j])

@@ -20,7 +20,7 @@ IMPOSSIBLE = 1e3
 
 
 @dataclass(frozen=True)
-class Path:
+class BettingPath:
     """Losses of some policies along the draw, scaled to [0, 1], with all that does not depend on r.
 
     Attributes
@@ -40,7 +40,7 @@ class Path:
     pool_size: int
 
     @classmethod
-    def of(cls, losses: Floats, *, log_odds: float, pool_size: int, finite: bool) -> Path:
+    def of(cls, losses: Floats, *, log_odds: float, pool_size: int, finite: bool) -> BettingPath:
         """The path of ``losses`` (J, n); ``log_odds`` is the logarithm of the capital that is aimed at."""
         steps = losses.shape[1]
         ordinal = np.arange(2.0, steps + 2.0)  # t + 1
@@ -56,12 +56,12 @@ class Path:
         np.sqrt(2.0 * log_odds / max(steps, 1) / bets, out=bets)
         return cls(losses, bets, sums - losses if finite else None, pool_size)
 
-    def take(self, index: Ints) -> Path:
+    def take(self, index: Ints) -> BettingPath:
         """The paths of the policies ``index`` (j,)."""
         if len(index) == len(self.losses):
             return self
         before = None if self.before is None else self.before[index]
-        return Path(self.losses[index], self.bets[index], before, self.pool_size)
+        return BettingPath(self.losses[index], self.bets[index], before, self.pool_size)
 
     def growth(self, r: Floats) -> Floats:
         """Logarithm of the largest capital, (J,), at the scaled risks ``r`` (J,); 0 where nothing is won.

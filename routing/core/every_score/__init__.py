@@ -1,6 +1,7 @@
 """The rule `every_score`: each model's label is kept where the model's own score is low enough.
 
-Section 12 of the design, in the order of a run.  All of it is pure; what is frozen is plain JSON.
+What docs/statistics.md says under "every_score", in the order of a run.  All of it is pure; what is frozen
+is plain JSON.
 
 1. **Freeze**, when the first model has answered the pool and all models the pilot, and before a label can
    exist: `build.build_score_chains` makes `ScoreChains` from the plan, the first model's (U, V) on the pool
@@ -8,12 +9,12 @@ Section 12 of the design, in the order of a run.  All of it is pure; what is fro
    store, `documents.read_score_chains` reads it.  For the target "population" the draw comes first, and
    neither chains nor pilot look at it.
 2. **Label**: people answer the asked items, blind; the labels are locked.
-3. **Call**, only then, and only what is needed: `certify.certify_by_scores` raises
-   `select.AnswersMissingError`, whose ``missing`` names a model and rows of the asked items, in draw order.
-   Let it answer these, store the answers, try again.  A model that is not dear (`ScoreChains.lazy` false) is
-   best called on all asked items at once, as it is needed on all; a dear one runs only on what is reached, up
-   to the first policy that fails, and on all only where `reserve` finds that this pays.  Nobody may see how
-   far the tests have come.
+3. **Call**, only then, and only what is needed: `certify.certify_every_score` raises
+   `select.AnswersMissingError`, whose ``missing`` names models and rows of the asked items, in draw order.
+   Let them answer these, store the answers, try again.  A model that is not dear (`ScoreChains.lazy` false)
+   is best called on all asked items at once, as it is needed on all; a dear one runs only on what is reached,
+   up to the first policy that fails, and on all only where `reserve` finds that this pays.  Nobody may see
+   how far the tests have come.
 4. **Certify**: the same call returns a `certify.ScoreCertification`; `documents.score_certificate` makes the
    certificate of version 4, and `routing.core.verify` recomputes it.  `select.PilotCosts` are the pilot's
    part of the estimated costs.

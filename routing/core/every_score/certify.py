@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -9,14 +10,14 @@ import numpy as np
 
 from routing.core.bounds.hypergeometric import Hypergeometric
 from routing.core.calibration import Calibration, losses_of_answers
-from routing.core.certify import required_of, said_of, why_nothing_of
+from routing.core.certify import Outcome, outcome_messages, required_of, why_nothing_of
 from routing.core.every_score.build import ScoreChains
 from routing.core.every_score.chain import OWN
 from routing.core.every_score.items import ScoredItems
+from routing.core.every_score.kept import kept_of
 from routing.core.every_score.losses import AskedItems
-from routing.core.every_score.select import PilotCosts, ScoreSelection, ScoreTest, select_by_scores
+from routing.core.every_score.select import PilotCosts, ScoreSelection, ScoreTest, select_every_score
 from routing.core.keys import Thresholds
-from routing.core.messages import Message, sentences
 from routing.core.outlook import smallest_n
 from routing.core.plan import Plan, validate
 from routing.core.sample_split import ChainTest
@@ -24,38 +25,13 @@ from routing.core.savings import Expected
 from routing.core.targets.dataset import WIDE_SHARE
 
 
-@dataclass(frozen=True)
-class ScoreCertification:
-    """The outcome of one analysis.
-
-    Attributes
-    ----------
-    selection : ScoreSelection
-        The tests and the choice.
-    asked, unanswered : int
-        n, and how many of these nobody could label.
-    allowed_errors, observed_errors, required_errors
-        As of `Certification`, of the chosen policy; without a certificate, of the first step of its chain.
-    pointwise_upper_bound : float or None
-        Upper bound on the target of the chosen policy as if it were the only one looked at.
-    expected : Expected
-    smallest_n : int
-        Least number of calibration labels with which anything at all could be certified.
-    why_nothing : message or None
-    said : messages
+@dataclass(frozen=True, kw_only=True)
+class ScoreCertification(Outcome):
+    """The outcome of one analysis along chains on every model's own score; ``selection`` is its tests and
+    its choice.
     """
 
     selection: ScoreSelection
-    asked: int
-    unanswered: int
-    allowed_errors: int | None
-    observed_errors: float
-    required_errors: int
-    pointwise_upper_bound: float | None
-    expected: Expected
-    smallest_n: int
-    why_nothing: Message | None
-    said: tuple[Message, ...]
 
     @property
     def certified(self) -> bool:
@@ -66,19 +42,14 @@ class ScoreCertification:
         """Of the chosen policy, as its chain's shape reads them."""
         return self.selection.thresholds
 
-    @property
-    def reason(self) -> str:
-        """Why nothing is certified, in English, or ''."""
-        return "" if self.why_nothing is None else str(self.why_nothing)
 
-    @property
-    def sentence(self) -> str:
-        """What is certified or not, in English."""
-        return sentences(self.said)
-
-
-def certify_by_scores(
-    plan: Plan, chains: ScoreChains, calibration: Calibration, *, pilot: PilotCosts | None = None
+def certify_every_score(
+    plan: Plan,
+    chains: ScoreChains,
+    calibration: Calibration,
+    *,
+    pilot: PilotCosts | None = None,
+    names: Sequence[str] = (),
 ) -> ScoreCertification:
     """Test the chains on the labelled calibration set and choose the cheapest certified policy.
 
@@ -90,20 +61,23 @@ def certify_by_scores(
         Every asked row labelled, or tried without success, with ``own`` and ``called`` of the later models.
     pilot
         What the policies cost on the pilot items outside the asked ones.
+    names
+        Of the K models, for what is said; "model 1" and so on where there are none.
 
     Raises
     ------
     AnswersMissingError
         A model has to be called on asked items first; what is then stored makes the next try go further.
     PlanError, CalibrationError, ValueError
-        The plan cannot certify, the rows do not fit it, or the chains are not those of the rule.
+        The plan cannot certify, the rows do not fit it, the chains are not those of the rule, or no pilot
+        can have cost what is said.
     """
     validate(plan)
     calibration.check(plan)
-    if fault := chains.fault(plan):
+    if fault := chains.fault(plan) or (pilot.fault(plan) if pilot else ""):
         raise ValueError(fault)
     asked = asked_of(plan, chains, calibration)
-    chosen = select_by_scores(plan, chains, asked, pilot)
+    chosen = select_every_score(plan, chains, asked, pilot)
     least = smallest_n(plan, chains=_chains_at_full_level(plan, chains))
     tests = [_as_chain_test(test) for test in chosen.tests]
     why = None if chosen.index else why_nothing_of(plan, tests, asked.asked, least)
@@ -122,8 +96,16 @@ def certify_by_scores(
         expected=outlay,
         smallest_n=least,
         why_nothing=why,
-        said=said_of(plan, why, calibration.unanswered, outlay),
+        said=(
+            *outcome_messages(plan, why, calibration.unanswered, outlay),
+            *kept_of(test.chain.shape, test.chain.models, chosen.thresholds, names or named(plan)),
+        ),
     )
+
+
+def named(plan: Plan) -> list[str]:
+    """What the models of a plan are called where nobody says it."""
+    return [f"model {number}" for number in range(1, plan.sources)]
 
 
 def _chains_at_full_level(plan: Plan, chains: ScoreChains) -> Fraction:
@@ -198,7 +180,9 @@ def _expected(plan: Plan, chosen: ScoreSelection, asked: AskedItems, pilot: Pilo
     policy = chosen.chain.only(chosen.index)
     models = float(policy.paid(asked.items, [*prices[:-1], 0.0])[0]) / max(asked.asked, 1)
     all_of_it = float(chosen.costs[chosen.number][chosen.index])
-    calls = float(chosen.called[:, 1:].sum(axis=0) @ np.array(prices[1:-1]))
+    # Of the pilot items that people are asked about, too, as many were called by the tests as of the others.
+    called, on_both = chosen.called[:, 1:].sum(axis=0), plan.pilot - outside if pilot else 0
+    calls = float((called + on_both * (1 - called / max(asked.asked, 1))) @ np.array(prices[1:-1]))
     # Nothing is paid twice: on a pilot item the policy's calls have been made already.
     net = (
         size * prices[0]

@@ -1,6 +1,6 @@
 """Chains of policies on every model's own score: what each policy delivers, and whom it calls.
 
-Three shapes (Section 12.1), with K models counted from 0 here, and key_k = (U_k, V_k):
+Three shapes (docs/statistics.md, "every_score"), with K models counted from 0 here, and key_k = (U_k, V_k):
 
 * `OWN`, one threshold t: f_k's label where key_k <= t, else people.  What a policy takes, the next ones take.
 * `CASCADE`, (t1, th, t2): f_k where key_k <= t1; else people where key_k > th; else f_K is called, and
@@ -145,7 +145,8 @@ class ScoreChain:
         """
         total = np.zeros(self.size)
         if self.models[0]:
-            total += items.size * prices[self.models[0]]
+            # Its key decides everywhere, but where nothing goes to a model.
+            total += items.size * prices[self.models[0]] * (self.thresholds.real >= 0).any(axis=1)
         for part in blocks(self.size, items.size):
             some = items.rows(part)
             total += prices[-1] * np.count_nonzero(self.delivers(some) == items.models, axis=1)

@@ -9,6 +9,7 @@ models' [u, v] or null, and ``called``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from math import isfinite
@@ -17,13 +18,15 @@ from typing import Any
 import numpy as np
 
 from routing.core.calibration import Calibration
-from routing.core.certificate import NEWEST, Document, framed, number, thresholds_document
+from routing.core.certificate import NEWEST, Document, framed, number, outcome_document, thresholds_document
 from routing.core.documents import DocumentError, parse_threshold
 from routing.core.every_score.build import ScoreChains
 from routing.core.every_score.certify import ScoreCertification
 from routing.core.every_score.chain import ScoreChain
 from routing.core.every_score.select import PilotCosts, ScoreTest
 from routing.core.plan import Plan
+
+SHARE = re.compile(r"[0-9]{1,9}/[0-9]{1,9}")
 
 
 def score_certificate(
@@ -106,16 +109,7 @@ def _result_document(certification: ScoreCertification) -> Document:
         "models": [model + 1 for model in chain.models],
         "policy": certification.selection.index,
         "thresholds": thresholds_document(certification.thresholds),
-        "allowed_errors": certification.allowed_errors,
-        "required_errors": certification.required_errors,
-        "observed_errors": number(certification.observed_errors),
-        "pointwise_upper_bound": certification.pointwise_upper_bound,
-        "expected_net_cost": certification.expected.net_cost,
-        "expected_net_saving": certification.expected.net_saving,
-        "expected_routing_saving": certification.expected.routing_saving,
-        "smallest_n": certification.smallest_n,
-        "reason": certification.reason,
-        "sentence": certification.sentence,
+        **outcome_document(certification),
     }
 
 
@@ -149,10 +143,11 @@ def _read_chain(chain: Mapping[str, Any]) -> ScoreChain:
         raise ValueError("its policies have different numbers of thresholds, or there is none")
     if not all(type(model) is int for model in models):
         raise ValueError(f"{models!r} are no numbers of models")
-    if share is not None and _fraction(Fraction(share)) != share:
+    # Not every text: of "1e999999999" a fraction takes for ever.
+    given = Fraction(share) if share is not None and SHARE.fullmatch(share) else None
+    if share is not None and (given is None or _fraction(given) != share):
         raise ValueError(f"{share!r} is no fraction in lowest terms")
     places = tuple(model - 1 for model in models)
-    given = None if share is None else Fraction(share)
     return ScoreChain.of(str(chain["name"]), str(chain["shape"]), places, policies, given)
 
 
@@ -167,5 +162,5 @@ def read_pilot_costs(document: Mapping[str, Any]) -> PilotCosts:
         if not all(isfinite(value) and value >= 0 for value in numbers):
             raise ValueError("a number of items or a cost is negative or not finite")
         return PilotCosts(items, tuple(np.array(costs, dtype=np.float64) for costs in paid))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DocumentError(f"certificate: pilot: {type(error).__name__}: {error}") from None

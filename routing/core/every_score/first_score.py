@@ -1,4 +1,4 @@
-"""The chain for a last model without a score: all thresholds on the first model's score (Section 12.3)."""
+"""The chain for a last model without a score: all thresholds on the first model's score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cascade's path, without a label (Section 12.3): from people alone towards the cheapest policies.
+"""The cascade's path, without a label: from people alone towards the cheapest policies.
 
 Everything is told in ranks, shares of the items in the order of one model's score: t1 and th of the first
 model, t2 of the last.  The pilot says where the two models disagree; the price L of an error, in labels by
@@ -49,7 +49,7 @@ class PilotPair:
 
 
 @dataclass(frozen=True)
-class Path:
+class CascadePath:
     """Policies in ranks, each (J,), and what the pilot foretells of them.
 
     Attributes
@@ -69,7 +69,7 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Forecast:
+class CascadeForecast:
     """Predicted losses of a model and the last one, h1 and h2, along the ranks."""
 
     pair: PilotPair
@@ -92,7 +92,7 @@ class Forecast:
         shared = SHARED * self.pair.differs.mean() * ranks**2
         return np.asarray(isotonic(seen, part, ranks) + shared + FLOOR, dtype=np.float64)
 
-    def path(self, rho: float) -> Path:
+    def path(self, rho: float) -> CascadePath:
         """The cheapest policy at each price of an error, evenly spread over what changes.
 
         V(r) = rho + the pilot's mean of min(L h2, 1) around r is what calling the last model costs at rank r
@@ -107,7 +107,7 @@ class Forecast:
         steps = np.maximum.accumulate(np.vstack([np.zeros(3), np.column_stack([t1, th, t2])]), axis=0)
         return self.foretold(rho, *_evenly(steps).T)
 
-    def foretold(self, rho: float, t1: Floats, th: Floats, t2: Floats) -> Path:
+    def foretold(self, rho: float, t1: Floats, th: Floats, t2: Floats) -> CascadePath:
         """The policies with these ranks and what the pilot's items would bring under them."""
         pair = self.pair
         delivered = pair.first <= t1[:, None]
@@ -115,9 +115,9 @@ class Forecast:
         kept = called & (pair.last <= t2[:, None])
         errors = (delivered * self.first(pair.first) + kept * self.last(pair.last)).mean(axis=1)
         people = 1 - delivered.mean(axis=1) - kept.mean(axis=1)
-        return Path(t1, th, t2, errors, rho * called.mean(axis=1) + people)
+        return CascadePath(t1, th, t2, errors, rho * called.mean(axis=1) + people)
 
-    def start(self, path: Path, budget: float) -> float:
+    def start(self, path: CascadePath, budget: float) -> float:
         """x: up to which rank the first model starts alone, where the last one is dear.
 
         The smaller of the rank where the forecast of its errors, max(isotonic(r_k -> y), h1) + 1 / (2 g),
@@ -130,8 +130,11 @@ class Forecast:
         fitting = np.flatnonzero(path.errors <= START_PATH * budget)
         return min(alone, float(path.t1[fitting[-1]]) if len(fitting) else 0.0)
 
-    def with_start(self, path: Path, rho: float, x: float) -> Path:
-        """To t1 = x in steps of 1 / 200 without the last model, then on with at least x."""
+    def with_start(self, path: CascadePath, rho: float, x: float) -> CascadePath:
+        """To t1 = x in steps of 1 / 200 without the last model, then on with at least x.
+
+        Policies with th <= x are left out: they would call nothing, and take what the last step takes.
+        """
         steps = np.append(np.arange(0, x, 1 / RANKS), x)
         on = path.th > x
         return self.foretold(

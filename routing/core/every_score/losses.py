@@ -9,6 +9,7 @@ import numpy as np
 
 from routing.core.arrays import Bools, Floats, Ints
 from routing.core.bounds import Evidence
+from routing.core.calibration import evidence_of_sums
 from routing.core.every_score.chain import CELLS, ScoreChain, Sources, blocks
 from routing.core.every_score.items import ScoredItems
 from routing.core.plan import Plan
@@ -69,18 +70,20 @@ class AskedItems:
         """n."""
         return len(self.upper)
 
-    def missing(self, chain: ScoreChain, model: int) -> Ints:
-        """First policy (n,) of ``chain`` for which an unknown answer of ``model`` is needed; J where none."""
-        first = np.full(self.asked, chain.size, dtype=np.int64)
-        unknown = np.flatnonzero(~self.known[:, model])
-        if chain.models[0] == model:
-            first[unknown] = min(1, chain.size)
-            return first
-        for part in blocks(chain.size, len(unknown)):
-            rows = unknown[part]
-            needed = chain.calls(self.items.rows(rows)).get(model)
-            if needed is not None:
-                first[rows] = np.where(needed.any(axis=0), needed.argmax(axis=0), chain.size)
+    def missing(self, chain: ScoreChain) -> dict[int, Ints]:
+        """First policy (n,) of ``chain`` for which an unknown answer of each of its models is needed; J where
+        none.  Unknown answers count as usable: whether another model has to stand in for one shows later.
+        """
+        first = {model: np.full(self.asked, chain.size, dtype=np.int64) for model in chain.models}
+        incomplete = np.flatnonzero(~self.known[:, list(chain.models)].all(axis=1))
+        for part in blocks(chain.size, len(incomplete)):
+            rows = incomplete[part]
+            items, unknown = self.items.rows(rows), ~self.known[rows]
+            calls = chain.calls(replace(items, usable=items.usable | unknown))
+            for model, needed in calls.items():
+                open_ = unknown[:, model] & needed.any(axis=0)
+                first[model][rows] = np.where(open_, needed.argmax(axis=0), chain.size)
+        first[chain.models[0]][~self.known[:, chain.models[0]]] = min(1, chain.size)
         return first
 
     def called(self, chain: ScoreChain, reached: int) -> Bools:
@@ -107,17 +110,7 @@ class AskedItems:
     def evidence(self, plan: Plan, chain: ScoreChain) -> tuple[Evidence, Floats]:
         """All that is observed about the policies of ``chain``, and their K-."""
         upper, squares, lower = self.totals(chain)
-        loss = plan.loss_function()
-        evidence = Evidence(
-            total=upper,
-            squares=squares,
-            asked=self.asked,
-            drawn=self.drawn,
-            p=plan.exact_p,
-            pool_size=plan.pool_size,
-            loss_bound=loss.bound,
-            binary=loss.binary,
-        )
+        evidence = evidence_of_sums(plan, upper, squares, asked=self.asked, drawn=self.drawn)
         if plan.constant_p:
             evidence = replace(
                 evidence, rows=lambda start, stop: self._rows(chain, start, stop), places=self.places

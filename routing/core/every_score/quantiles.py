@@ -1,4 +1,4 @@
-"""Thresholds on a model's own keys at given shares of the items (Section 12.1 and its conventions).
+"""Thresholds on a model's own keys at given shares of the items.
 
 Those of model 1 are places in the pool, which it has seen; those of later models come from the pilot, which
 they have seen alone.
@@ -50,11 +50,16 @@ class Quantiles(ABC):
 
 
 class PoolQuantiles(Quantiles):
-    """Of model 1: the key of the item at that place of the pool."""
+    """Of model 1: the key of the item at that place of the pool.
+
+    Where it is the last one of its score, V decides nothing, and is `V_MAX`, so that a smaller V tells a
+    block of tied scores of which a part alone is taken.
+    """
 
     def _inside(self, shares: Floats) -> Keys:
         places = np.floor(shares * len(self.keys) + ROUNDING).astype(np.int64)
         found = self.keys[np.clip(places, 1, len(self.keys)) - 1]
+        found.imag[np.searchsorted(self.scores, found.real, side="right") == places] = V_MAX
         return np.where(places > 0, found, complex(*NOWHERE))
 
 
@@ -71,7 +76,7 @@ class PilotQuantiles(Quantiles):
         u = np.interp(place, np.arange(size) + 0.5, self.scores)
         first = np.searchsorted(self.scores, u, side="left")
         last = np.searchsorted(self.scores, u, side="right")
-        tied = last > first  # else the threshold lies between two scores, and V says nothing
+        tied = last > first + 1  # else V says nothing
         fraction = np.where(tied, (place - first) / np.maximum(last - first, 1), 1.0)
         v = np.minimum(np.floor(np.clip(fraction, 0.0, 1.0) * 2.0**V_BITS), V_MAX)
         return np.where(place >= 0.5, pack(u, v), complex(*NOWHERE))

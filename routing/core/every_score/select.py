@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, isinf
+from math import ceil, isclose, isinf
 from typing import TypeVar
 
 import numpy as np
@@ -23,8 +23,13 @@ from routing.core.rules.fixed_sequence import Verdict, cheapest
 
 T = TypeVar("T", bound=np.generic)
 
+TOGETHER = 0.025
+"""Part of the answers to the asked items that are named at once, where some are missing: a server that thinks
+for long is asked about several together, for a few calls that may turn out not to be needed."""
 DECIMALS = 10**9
 """Probabilities that tests attain are rounded up to so many parts, the same on every machine."""
+ROUNDING = 1 + 1e-9
+"""By what factor a sum of costs may miss its largest value."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +68,14 @@ class MissingCalls:
 
     Attributes
     ----------
-    model : int
-        Its place, 0 .. K - 1.
-    rows : (c,)
-        The asked items to call it on, places among the n, in draw order.
+    calls : pairs of a model and rows (c,)
+        The place of the model, 0 .. K - 1, and the asked items to call it on, places among the n, in draw
+        order: those of this policy, and of the next ones as far as they are few.
     chain, policy
         What needs them: the name of a chain and the place of its first policy that does.
     """
 
-    model: int
-    rows: Ints
+    calls: tuple[tuple[int, Ints], ...]
     chain: str
     policy: int
 
@@ -81,9 +84,10 @@ class AnswersMissingError(ValueError):
     """The tests need answers that are not there; ``missing`` says which."""
 
     def __init__(self, missing: MissingCalls) -> None:
+        (model, rows), *_others = missing.calls
         super().__init__(
-            f"chain {missing.chain!r}, policy {missing.policy}: model {missing.model + 1} has not been asked "
-            f"about {len(missing.rows)} of the asked items; call it on them first"
+            f"chain {missing.chain!r}, policy {missing.policy}: model {model + 1} has not been asked "
+            f"about {len(rows)} of the asked items; call it on them first"
         )
         self.missing = missing
 
@@ -142,11 +146,20 @@ class PilotCosts:
         prices = [float(cost) for cost in plan.costs]
         return cls(items.size, tuple(chain.paid(items, prices) for chain in chains.chains))
 
+    def fault(self, plan: Plan) -> str:
+        """Why no pilot of ``plan`` can have cost this; '' if one can."""
+        people, all_of_them = (self.items * float(cost) for cost in (plan.costs[-1], sum(plan.costs[1:])))
+        if self.items > plan.pilot:
+            return f"the pilot has {plan.pilot} items, and {self.items} were not asked about"
+        if not all(isclose(paid[0], people) and paid.max() <= all_of_them * ROUNDING for paid in self.paid):
+            return "the costs on the pilot are not those of people alone, or above those of everybody"
+        return ""
 
-def select_by_scores(
+
+def select_every_score(
     plan: Plan, chains: ScoreChains, asked: AskedItems, pilot: PilotCosts | None = None
 ) -> ScoreSelection:
-    """Test all chains and choose the certified policy of least estimated cost (Section 12.2).
+    """Test all chains and choose the certified policy of least estimated cost.
 
     Parameters
     ----------
@@ -164,13 +177,7 @@ def select_by_scores(
     for chain in chains.chains:
         if fault := chain.fault(plan.sources - 1):
             raise ValueError(f"chain {chain.name!r}: {fault}")
-    alpha = left = plan.exact_alpha
-    others = []
-    for number, chain in enumerate(chains.chains[1:], start=1):
-        level = (chain.share or Fraction(0)) * alpha
-        others.append(_test(plan, chain, level, asked, tried=number != chains.reserve))
-        left -= others[-1].attained
-    tests = [_test(plan, chains.main, left, asked), *others]
+    tests = _tests(plan, chains, asked)
     costs = [_estimated_costs(plan, test, asked, pilot, number) for number, test in enumerate(tests)]
     if (kept := chains.reserve) is not None:
         tests[kept] = _with_reserve(plan, tests, costs, kept, asked)
@@ -183,14 +190,40 @@ def select_by_scores(
     return ScoreSelection(tuple(tests), tuple(costs), number, index)
 
 
+def _tests(plan: Plan, chains: ScoreChains, asked: AskedItems) -> list[ScoreTest]:
+    """Each chain tested at its part of alpha.
+
+    The main chain gets what the others' whole numbers leave of their shares.  Where its own one leaves
+    something in turn, the others get that, the one in reserve first: where few errors are allowed, half of
+    alpha often allows as many.  All of it follows from sizes, before an error is looked at.
+    """
+    alpha = left = plan.exact_alpha
+    tests: list[ScoreTest] = []
+    for number, chain in enumerate(chains.chains[1:], start=1):
+        level = (chain.share or Fraction(0)) * alpha
+        tests.append(_test(plan, chain, level, asked, tried=number != chains.reserve))
+        left -= tests[-1].attained
+    tests.insert(0, _test(plan, chains.main, left, asked))
+    left -= tests[0].attained
+    others = range(1, len(tests))
+    for number in sorted(others, key=lambda number: number != chains.reserve):
+        if left <= 0:
+            break
+        before = tests[number]
+        level, tried = before.attained + left, number != chains.reserve
+        tests[number] = _test(plan, before.chain, level, asked, tried=tried)
+        left -= tests[number].attained - before.attained
+    return tests
+
+
 def missing_calls(plan: Plan, chains: ScoreChains, asked: AskedItems) -> MissingCalls | None:
-    """The calls that `select_by_scores` cannot do without, given the answers so far; None where it can.
+    """The calls that `select_every_score` cannot do without, given the answers so far; None where it can.
 
     A run asks this after its labels are locked, calls the model on these items, and asks again: with lazy
     calls the last model so runs only on what the policies up to the first failure send to it.
     """
     try:
-        select_by_scores(plan, chains, asked)
+        select_every_score(plan, chains, asked)
     except AnswersMissingError as error:
         return error.missing
     return None
@@ -209,7 +242,7 @@ def _with_reserve(
     sample = reserve.sample(asked, called)
     missing = np.flatnonzero(sample & ~asked.known[:, model])
     if len(missing):
-        raise AnswersMissingError(MissingCalls(model, missing, chain.name, 1))
+        raise AnswersMissingError(MissingCalls(((model, missing),), chain.name, 1))
     if reserve.pays(asked, called | sample):
         return _test(plan, chain, level, asked)
     marks = tests[kept].called.copy()
@@ -223,7 +256,7 @@ def _test(
     """The tests along ``chain``, as far as they go before answers are missing, if these are still needed;
     where it is not ``tried``, its level alone.
     """
-    first = {model: asked.missing(chain, model) for model in chain.models}
+    first = asked.missing(chain)
     known = min(int(needed.min(initial=chain.size)) for needed in first.values()) if tried else 1
     evidence, lower = asked.evidence(plan, chain.head(known))
     target, bound = plan.target_rule(), plan.bound_rule()
@@ -233,9 +266,8 @@ def _test(
     if chain.shape != OWN and passed < known:
         known = passed + 1  # the first that failed was reached
     elif tried and known < chain.size:
-        model = next(model for model, needed in first.items() if np.any(needed == known))
-        rows = np.flatnonzero(first[model] == known)
-        raise AnswersMissingError(MissingCalls(model, rows, chain.name, known))
+        calls = _together(first, known, chain.size)
+        raise AnswersMissingError(MissingCalls(calls, chain.name, known))
     attained = target.attained(bound=bound, evidence=evidence, epsilon=plan.risk_limit, verdict=verdict)
     return ScoreTest(
         chain=chain,
@@ -251,6 +283,19 @@ def _test(
         attained=_rounded_up(attained, level),
         called=asked.called(chain, known) if tried else np.zeros_like(asked.known),
     )
+
+
+def _together(first: Mapping[int, Ints], known: int, policies: int) -> tuple[tuple[int, Ints], ...]:
+    """The calls that policy ``known`` needs, and those of the next ones, about at most `TOGETHER`.
+
+    ``first`` (n,) is by model the first policy that needs each item's answer; ``policies`` where none does.
+    """
+    missing = {model: needed for model, needed in first.items() if np.any(needed < policies)}
+    calls = np.concatenate(list(missing.values()))
+    most = min(ceil(TOGETHER * len(calls)), len(calls) - 1)
+    too_far = max(min(int(np.partition(calls, most)[most]), policies), known + 1)
+    rows = {model: np.flatnonzero(needed < too_far) for model, needed in missing.items()}
+    return tuple((model, found) for model, found in rows.items() if len(found))
 
 
 def _padded(values: NDArray[T], size: int, rest: object) -> NDArray[T]:

@@ -15,14 +15,14 @@ from routing.core.cascade import Decision
 from routing.core.certify import select
 from routing.core.chain import Chain, build_chains, cut_slices
 from routing.core.compare import Comparison, compare_losses
-from routing.core.experiment.by_scores import decide_by_scores
+from routing.core.experiment.every_score import decide_by_every_score
 from routing.core.experiment.measure import Decides
 from routing.core.experiment.split import Split
 from routing.core.experiment.table import Table
 from routing.core.grid import score_grid
 from routing.core.plan import Plan, PlanError, validate
 from routing.core.registry import Registry
-from routing.core.rules import ALL_RULES, every_score, split_fixed_sequence
+from routing.core.rules import RULES, every_score, split_fixed_sequence
 from routing.core.targets import TARGETS
 
 PAPER_BOUND = "clt"
@@ -68,7 +68,7 @@ class Certifying:
 
     def decide(self, split: Split, plan: Plan) -> Decides:
         if self.name == every_score.RULE.name:
-            return decide_by_scores(split, plan)
+            return decide_by_every_score(split, plan)
         # Chains depend on neither epsilon nor bound: one set serves all of a draw.
         if self.name == split_fixed_sequence.RULE.name:
             slices = split.once(("slices", plan.target), lambda: _slices(split, plan))
@@ -190,6 +190,6 @@ def _labelled(table: Table, items: Ints, *, asked: Bools, p: Floats) -> Labelled
 
 METHODS: Registry[Method] = Registry(
     "rule",
-    *(Certifying(rule.name) if rule.holds_level else OfThePaper(rule.name) for rule in ALL_RULES),
+    *(Certifying(rule.name) if rule.holds_level else OfThePaper(rule.name) for rule in RULES),
     *(FromLiterature(baseline) for baseline in BASELINES),
 )

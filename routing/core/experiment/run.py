@@ -15,7 +15,7 @@ from routing.core.experiment.split import Split
 from routing.core.experiment.summary import Row, summarise
 from routing.core.experiment.table import Table
 from routing.core.plan import Plan, PlanError
-from routing.core.rules import ALL_RULES
+from routing.core.rules import RULES
 
 Progress = Callable[[int], object]
 """Called with 1 after each repeat."""
@@ -112,7 +112,7 @@ def list_cases(table: Table, settings: Settings) -> tuple[list[Case], tuple[str,
                     if reason:
                         refused.setdefault(reason, {})[name] = None
                     else:
-                        resolved = plan.bound_rule().name if name in ALL_RULES and not bound else bound
+                        resolved = plan.bound_rule().name if name in RULES and not bound else bound
                         cases.append(Case(method, plan, resolved))
     return cases, tuple(_sentence(reason, tuple(names)) for reason, names in refused.items())
 

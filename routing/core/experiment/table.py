@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routing.core.arrays import Bools, Floats, Ints
-from routing.core.route import effective
+from routing.core.route import first_usable_source
 
 
 class TableError(ValueError):
@@ -97,7 +97,7 @@ class Table:
         """Source (N, K + 1) that finally labels where the nominal one is k; K stands for people."""
         everyone = np.empty((self.size, self.models + 1), dtype=np.int64)
         for source in range(self.models + 1):
-            everyone[:, source] = effective(np.full(self.size, source), self.usable)
+            everyone[:, source] = first_usable_source(np.full(self.size, source), self.usable)
         return everyone
 
     @cached_property

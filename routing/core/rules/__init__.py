@@ -15,14 +15,12 @@ from routing.core.rules.base import Rule
 
 RULES: Registry[Rule] = Registry(
     "rule",
+    every_score.RULE,
     fixed_sequence.RULE,
     multi_chain.RULE,
     split_fixed_sequence.RULE,
     pointwise_argmin.RULE,
     lexicographic.RULE,
 )
-"""The rules that a run can follow."""
-ALL_RULES: Registry[Rule] = Registry("rule", *RULES, every_score.RULE)
-"""Those, and what experiments try before runs do."""
 
-__all__ = ["ALL_RULES", "RULES", "Rule"]
+__all__ = ["RULES", "Rule"]

@@ -5,14 +5,16 @@ What it tests, and how alpha is shared among the chains, is in `routing.core.eve
 
 from __future__ import annotations
 
+from routing.core.messages import gettext_noop
 from routing.core.rules.base import Rule
 
 RULE = Rule(
     name="every_score",
-    title="Every model's own score",
+    title=gettext_noop("Every model's own score"),
     holds_level=True,
-    description=(
-        "Each model's label is kept where the model itself is sure enough, alone or in a cascade; chains are "
-        "tested at their shares of the level, and the cheapest certified step of all is taken."
+    description=gettext_noop(
+        "Each model's answer is kept where that model is sure enough of it, alone or one after the other; "
+        "the cheapest choice that the labels certify is taken. A dear model is asked only where that is "
+        "needed."
     ),
 )

@@ -21,9 +21,9 @@ RULE = Rule(
     name="fixed_sequence",
     title=gettext_noop("One chain"),
     holds_level=True,
-    description=(
-        "Steps that are each a little cheaper and riskier, fixed without the draw, are tested in order up to "
-        "the first that fails; the cheapest before it is taken."
+    description=gettext_noop(
+        "All thresholds are on the first model's score, as in the paper. Steps that are each a little "
+        "cheaper and riskier are tested in order up to the first that fails; the cheapest before it is taken."
     ),
 )
 

@@ -13,7 +13,7 @@ RULE = Rule(
     name="multi_chain",
     title=gettext_noop("Several chains"),
     holds_level=True,
-    description=(
+    description=gettext_noop(
         "Several chains are tested, each at its share of the level, and the cheapest certified step of all "
         "is taken: good where it is not known beforehand which model is the better one."
     ),

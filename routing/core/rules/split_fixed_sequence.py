@@ -18,7 +18,7 @@ RULE = Rule(
     name="split_fixed_sequence",
     title=gettext_noop("Chain learnt from labels"),
     holds_level=True,
-    description=(
+    description=gettext_noop(
         "The first part of the calibration labels teaches the order of the steps, the rest tests it: good "
         "where many labels are affordable and no pilot can foretell the errors."
     ),

@@ -217,7 +217,7 @@ class Target(ABC):
 
     def promises(self, guarantee: Guarantee) -> list[Message]:
         """What a certificate promises, in sentences for somebody who answers for the quality of the data."""
-        return [self.claim(guarantee), say(NOT_COUNTED), *self.more(guarantee)]
+        return [self.claim(guarantee), say(NOT_COUNTED), *self.qualifications(guarantee)]
 
     def claim(self, guarantee: Guarantee) -> Message:
         """What is at most epsilon, and how often."""
@@ -240,7 +240,7 @@ class Target(ABC):
         """The number of items that the claim names, if it names one."""
         return None
 
-    def more(self, guarantee: Guarantee) -> list[Message]:
+    def qualifications(self, guarantee: Guarantee) -> list[Message]:
         """What else belongs to it, in sentences."""
         return []
 

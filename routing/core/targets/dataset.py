@@ -214,7 +214,7 @@ class DataSet(Target):
     def size_named(self, guarantee: Guarantee) -> int | None:
         return guarantee.whole_size
 
-    def more(self, guarantee: Guarantee) -> list[Message]:
+    def qualifications(self, guarantee: Guarantee) -> list[Message]:
         said = []
         if guarantee.labelled_before:
             said.append(say("dataset.labelled_before", before=guarantee.labelled_before))

@@ -9,7 +9,7 @@ from routing.delivery.formats.jsonl import JsonlWriter
 from routing.delivery.formats.label_studio import LabelStudioWriter
 from routing.delivery.formats.manifest import ManifestWriter
 from routing.delivery.formats.parquet import ParquetWriter
-from routing.labels.page import About, Page, Row
+from routing.labels.page import DeliveryInfo, Page, Row
 
 FORMATS: dict[str, type[Writer]] = {
     "csv": CsvWriter,
@@ -24,4 +24,4 @@ FORMATS: dict[str, type[Writer]] = {
 }
 DEFAULT_FORMATS = ("csv", "jsonl")
 
-__all__ = ["DEFAULT_FORMATS", "FORMATS", "About", "Files", "Limit", "Page", "Row", "Writer"]
+__all__ = ["DEFAULT_FORMATS", "FORMATS", "DeliveryInfo", "Files", "Limit", "Page", "Row", "Writer"]

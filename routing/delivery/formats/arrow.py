@@ -5,14 +5,23 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
+from annotation import failures
 from annotation.errors import InputError
 from routing.labels.kinds import BOOLEAN, INTEGER, LIST_OF, NUMBER
-from routing.labels.page import ADDED, About, Page, added_names
+from routing.labels.page import ADDED, DeliveryInfo, Page, added_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+NO_CHOICE = failures.register(
+    "label_no_choice",
+    gettext_noop(
+        "The label %(label)r is none of the choices of the project any more, so it has no number. Deliver in "
+        "another format."
+    ),
+)
 
 
 class Columns:
@@ -22,20 +31,20 @@ class Columns:
     JSON. With `classes`, the keys of the choices, the column `label` holds places in them.
     """
 
-    def __init__(self, about: About, *, classes: Sequence[str] = ()) -> None:
+    def __init__(self, info: DeliveryInfo, *, classes: Sequence[str] = ()) -> None:
         # Not before it is needed: web servers, which write no files, would hold 50 MB more.
         import pyarrow as pa
 
         self._pa = pa
-        self._columns = about.columns
-        names, types = added_names(about.columns), added_types(several=about.kind.several)
+        self._columns = info.columns
+        names, types = added_names(info.columns), added_types(several=info.kind.several)
         if classes:
-            types["label"] = pa.list_(pa.int64()) if about.kind.several else pa.int64()
+            types["label"] = pa.list_(pa.int64()) if info.kind.several else pa.int64()
         self.classes, self.label = list(classes), names["label"]
         self._places = {key: place for place, key in enumerate(classes)}
         self.schema = pa.schema(
             [
-                *((column, type_of(about.kinds.get(column, ""))) for column in about.columns),
+                *((column, type_of(info.kinds.get(column, ""))) for column in info.columns),
                 *((names[name], types[name]) for name in ADDED),
             ]
         )
@@ -79,14 +88,7 @@ class Columns:
         try:
             return [self._places[key] for key in value] if isinstance(value, list) else self._places[value]
         except KeyError:
-            raise InputError(
-                _(
-                    "The label %(label)r is none of the choices of the project any more, so it has no "
-                    "number. Deliver in another format."
-                )
-                % {"label": value},
-                where="formats",
-            ) from None
+            raise NO_CHOICE.error(raised_as=InputError, where="formats", label=value) from None
 
 
 def _number(cell: Any) -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import IO, Any, ClassVar, NamedTuple, Protocol
 
-from routing.labels.page import About, Page
+from routing.labels.page import DeliveryInfo, Page
 
 
 class Limit(NamedTuple):
@@ -62,7 +62,7 @@ class Writer(Protocol):
         What the format cannot carry. A cell that it cannot hold is refused (InputError) or counted, never
         cut.
     reads_texts, reads_kinds
-        Whether it needs `Page.texts` and `About.kinds`, which cost time.
+        Whether it needs `Page.texts` and `DeliveryInfo.kinds`, which cost time.
     counts
         Once closed: of each counted limit the number of cells.
     headers
@@ -78,7 +78,7 @@ class Writer(Protocol):
     counts: dict[str, int]
     headers: dict[str, str]
 
-    def __init__(self, files: Files, about: About) -> None: ...
+    def __init__(self, files: Files, info: DeliveryInfo) -> None: ...
 
     def write(self, page: Page) -> None: ...
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation.common.spreadsheets import FIRST, as_text
 from routing.delivery.formats.base import Files, Limit, RowWriter
-from routing.labels.page import ADDED, About, Page, added_names
+from routing.labels.page import ADDED, DeliveryInfo, Page, added_names
 
 LIMITS = (
     Limit(
@@ -45,14 +45,14 @@ class CsvWriter(RowWriter):
     limits: ClassVar[tuple[Limit, ...]] = LIMITS
     delimiter: ClassVar[str] = ","
 
-    def __init__(self, files: Files, about: About) -> None:
+    def __init__(self, files: Files, info: DeliveryInfo) -> None:
         super().__init__()
-        self._columns = about.columns
+        self._columns = info.columns
         self._out = files.open(self.file_name, self.media_type)
         # A list cannot be looked up.
-        self._different = _DIFFERENT | ({"label", "label_name"} if about.kind.several else set())
-        names = added_names(about.columns)
-        header = (*about.columns, *(names[name] for name in ADDED))
+        self._different = _DIFFERENT | ({"label", "label_name"} if info.kind.several else set())
+        names = added_names(info.columns)
+        header = (*info.columns, *(names[name] for name in ADDED))
         self._write([[as_text(name) for name in header]])
         self.counts["formula"] += sum(as_text(name) != name for name in header)
 

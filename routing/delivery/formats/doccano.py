@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.jsonl import dumps
-from routing.labels.page import ADDED, About, Page, added_names, free_names
+from routing.labels.page import ADDED, DeliveryInfo, Page, added_names, free_names
 
 # What doccano reads, or writes itself when it gives the examples back.
 RESERVED = ("text", "label", "id", "Comments")
@@ -54,13 +54,13 @@ class DoccanoWriter(RowWriter):
     )
     reads_texts: ClassVar[bool] = True
 
-    def __init__(self, files: Files, about: About) -> None:
+    def __init__(self, files: Files, info: DeliveryInfo) -> None:
         super().__init__()
         self._out = files.open(self.file_name, self.media_type)
-        self._choices = about.kind.has_choices
-        self._columns = free_names(about.columns, RESERVED)
+        self._choices = info.kind.has_choices
+        self._columns = free_names(info.columns, RESERVED)
         self._names = added_names([*self._columns.values(), *RESERVED])
-        names = list(about.choices.values())
+        names = list(info.choices.values())
         # Two choices of one name would become one label.
         self._twice = {name for name in names if names.count(name) > 1}
 

@@ -13,7 +13,7 @@ from annotation.common.files import BLOCK
 from routing.delivery.formats.arrow import Columns
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.parquet import LIMITS
-from routing.labels.page import About, Page
+from routing.labels.page import DeliveryInfo, Page
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,13 +41,13 @@ class HuggingFaceWriter(RowWriter):
     )
     reads_kinds: ClassVar[bool] = True
 
-    def __init__(self, files: Files, about: About) -> None:
+    def __init__(self, files: Files, info: DeliveryInfo) -> None:
         super().__init__()
-        self._files, self._about = files, about
-        self._columns = Columns(about, classes=list(about.choices))
+        self._files, self._info = files, info
+        self._columns = Columns(info, classes=list(info.choices))
         self._features = features(self._columns)
-        info = json.dumps({"info": {"features": self._features}}, ensure_ascii=False)
-        self._schema = self._columns.schema.with_metadata({"huggingface": info})
+        written = json.dumps({"info": {"features": self._features}}, ensure_ascii=False)
+        self._schema = self._columns.schema.with_metadata({"huggingface": written})
         self._shards: list[IO[bytes]] = []
         self._stream: pa.RecordBatchStreamWriter | None = None
         self._held: list[Page] = []
@@ -121,8 +121,8 @@ class HuggingFaceWriter(RowWriter):
         return "\n".join(
             [
                 "---",
-                f"pretty_name: {json.dumps(self._about.name)}",
-                *(["task_categories:\n- text-classification"] if self._about.kind.has_choices else []),
+                f"pretty_name: {json.dumps(self._info.name)}",
+                *(["task_categories:\n- text-classification"] if self._info.kind.has_choices else []),
                 f"size_categories:\n- {size}",
                 'configs:\n- config_name: default\n  data_files: "data-*.arrow"',
                 "---",

@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.jsonl import LIMITS, Lines
-from routing.labels.page import About, Page
+from routing.labels.page import DeliveryInfo, Page
 
 
 class JsonWriter(RowWriter):
@@ -15,10 +15,10 @@ class JsonWriter(RowWriter):
     media_type: ClassVar[str] = "application/json"
     limits: ClassVar[tuple[Limit, ...]] = LIMITS
 
-    def __init__(self, files: Files, about: About) -> None:
+    def __init__(self, files: Files, info: DeliveryInfo) -> None:
         super().__init__()
         self._out = files.open(self.file_name, self.media_type)
-        self._lines = Lines(about)
+        self._lines = Lines(info)
         self._before = "["
 
     def write(self, page: Page) -> None:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from django.utils.translation import gettext_lazy as _
 
 from routing.delivery.formats.base import Files, Limit, RowWriter
-from routing.labels.page import About, Page, added_names
+from routing.labels.page import DeliveryInfo, Page, added_names
 
 dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -33,10 +33,10 @@ class JsonlWriter(RowWriter):
     media_type: ClassVar[str] = "application/x-ndjson"
     limits: ClassVar[tuple[Limit, ...]] = LIMITS
 
-    def __init__(self, files: Files, about: About) -> None:
+    def __init__(self, files: Files, info: DeliveryInfo) -> None:
         super().__init__()
         self._out = files.open(self.file_name, self.media_type)
-        self._lines = Lines(about)
+        self._lines = Lines(info)
 
     def write(self, page: Page) -> None:
         if page:
@@ -49,11 +49,11 @@ class JsonlWriter(RowWriter):
 class Lines:
     """The JSON text of each item."""
 
-    def __init__(self, about: About) -> None:
-        self._columns = [(column, _key(column)) for column in about.columns]
-        self._names = [(name, _key(free)) for name, free in added_names(about.columns).items()]
+    def __init__(self, info: DeliveryInfo) -> None:
+        self._columns = [(column, _key(column)) for column in info.columns]
+        self._names = [(name, _key(free)) for name, free in added_names(info.columns).items()]
         # A list cannot be looked up.
-        self._encoders = _DIFFERENT | ({"label": dumps, "label_name": dumps} if about.kind.several else {})
+        self._encoders = _DIFFERENT | ({"label": dumps, "label_name": dumps} if info.kind.several else {})
 
     def of(self, page: Page) -> list[str]:
         """One object for each item."""

@@ -18,7 +18,7 @@ from annotation.projects.label_studio_config import is_exact, read_config, resul
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.jsonl import dumps
 from routing.labels.columns import IMPORTED, PERSON
-from routing.labels.page import About, Page, Row, free_names
+from routing.labels.page import DeliveryInfo, Page, Row, free_names
 
 FOLDER = "label_studio/"
 
@@ -56,15 +56,15 @@ class LabelStudioWriter(RowWriter):
         Limit("images", _("Of an image only the name of its file is in it."), counted=True),
     )
 
-    def __init__(self, files: Files, about: About) -> None:
+    def __init__(self, files: Files, info: DeliveryInfo) -> None:
         super().__init__()
-        config = read_config(about.label_config)
+        config = read_config(info.label_config)
         self._control = config.control
-        plain = plain_names(about.columns).items()
+        plain = plain_names(info.columns).items()
         self._plain = {own: name for own, name in plain if own != name and name in config.columns}
         self._images = config.shows_images
-        self._other = free_names(about.columns, [LABEL_STUDIO]).get(LABEL_STUDIO, "")
-        files.open(f"{FOLDER}config.xml", "application/xml").write(about.label_config.encode())
+        self._other = free_names(info.columns, [LABEL_STUDIO]).get(LABEL_STUDIO, "")
+        files.open(f"{FOLDER}config.xml", "application/xml").write(info.label_config.encode())
         self._out = files.open(f"{FOLDER}tasks.json", self.media_type)
         self._before = "["
 

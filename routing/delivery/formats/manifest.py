@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 from routing.delivery.formats.base import Files, Limit, RowWriter
 from routing.delivery.formats.jsonl import dumps
 from routing.labels.columns import PERSON
-from routing.labels.page import ADDED, About, Page, free_names
+from routing.labels.page import ADDED, DeliveryInfo, Page, free_names
 
 LABEL = "label"
 METADATA = f"{LABEL}-metadata"
@@ -61,13 +61,13 @@ class ManifestWriter(RowWriter):
     )
     reads_texts: ClassVar[bool] = True
 
-    def __init__(self, files: Files, about: About) -> None:
+    def __init__(self, files: Files, info: DeliveryInfo) -> None:
         super().__init__()
         self._out = files.open(self.file_name, self.media_type)
-        self._about = about
-        self._columns = free_names(about.columns, RESERVED)
-        self._places = {key: place for place, key in enumerate(about.choices)}
-        self._first = about.sources[0] if about.sources else None
+        self._info = info
+        self._columns = free_names(info.columns, RESERVED)
+        self._places = {key: place for place, key in enumerate(info.choices)}
+        self._first = info.sources[0] if info.sources else None
 
     def write(self, page: Page) -> None:
         added = [page.columns[name] for name in ADDED]
@@ -91,11 +91,11 @@ class ManifestWriter(RowWriter):
         return entry | {"hypac": {name: value for name, value in facts.items() if value is not None}}
 
     def _label(self, facts: dict[str, Any], content: str) -> tuple[Any, dict[str, Any]]:
-        label, name, kind = facts["label"], facts["label_name"], self._about.kind
+        label, name, kind = facts["label"], facts["label_name"], self._info.kind
         task = "classification-multilabel" if kind.several else "classification"
         metadata: dict[str, Any] = {
             "type": f"groundtruth/{content}-{task}" if kind.has_choices else "groundtruth/custom",
-            "job-name": self._about.name,
+            "job-name": self._info.name,
             "human-annotated": "yes" if facts["source"] == PERSON else "no",
         }
         sure = facts["source"] == self._first and facts["uncertainty"] is not None

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from routing.delivery.formats.arrow import Columns
 from routing.delivery.formats.base import Files, Limit, RowWriter
-from routing.labels.page import About, Page
+from routing.labels.page import DeliveryInfo, Page
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,11 +45,11 @@ class ParquetWriter(RowWriter):
     limits: ClassVar[tuple[Limit, ...]] = LIMITS
     reads_kinds: ClassVar[bool] = True
 
-    def __init__(self, files: Files, about: About) -> None:
+    def __init__(self, files: Files, info: DeliveryInfo) -> None:
         import pyarrow.parquet as pq
 
         super().__init__()
-        self._columns = Columns(about)
+        self._columns = Columns(info)
         out = files.open(self.file_name, self.media_type)
         self._writer = pq.ParquetWriter(out, self._columns.schema, compression="zstd")
         self._held: list[pa.RecordBatch] = []

@@ -11,8 +11,8 @@ from annotation.models import Job, Project
 from routing.common.states import UNDER_WAY, State
 from routing.delivery.queries import undelivered_run
 from routing.management.runs import run_content
-from routing.runs.forecast import foretell
-from routing.runs.plan import Outlook, outlook
+from routing.runs.forecast import forecast_of_plan
+from routing.runs.plan import PlanOutlook, outlook_of_plan
 from routing.runs.plan_api import measured_content
 from routing.runs.pool import has_new_items
 from routing.runs.start import start_run
@@ -73,7 +73,7 @@ class Command(ScriptCommand):
         access = self.access(options, "runs.edit")
         fields = _fields(options)
         if not options["start"]:
-            seen = outlook(project=access.project, **fields)
+            seen = outlook_of_plan(project=access.project, **fields)
             self.tell(_content(seen), "\n".join(_lines(seen)))
             return
         if self.starts_none(access.project, options):
@@ -129,9 +129,9 @@ def _fields(options: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _foretold(seen: Outlook) -> list[str]:
+def _foretold(seen: PlanOutlook) -> list[str]:
     """What was measured foretells, in sentences."""
-    found = foretell(seen)
+    found = forecast_of_plan(seen)
     if found is None:
         return [f"Not measured. {seen.measured.stale}".strip()]
     now = found.now
@@ -146,7 +146,7 @@ def _foretold(seen: Outlook) -> list[str]:
     return [*lines, *filter(None, [found.needless_in_words])]
 
 
-def _lines(seen: Outlook) -> list[str]:
+def _lines(seen: PlanOutlook) -> list[str]:
     return _foretold(seen) + list(
         filter(
             None,
@@ -155,7 +155,7 @@ def _lines(seen: Outlook) -> list[str]:
     )
 
 
-def _content(seen: Outlook) -> dict[str, Any]:
+def _content(seen: PlanOutlook) -> dict[str, Any]:
     return {
         "sentence": " ".join(filter(None, [seen.nearly_all, seen.sentence])),
         "certifiable": seen.statistics.certifiable and seen.scored,
@@ -170,5 +170,5 @@ def _content(seen: Outlook) -> dict[str, Any]:
         "usability": [usability_content(source) for source in seen.looked.sources],
         "asks_to_accept_unusable": bool(seen.looked.asking),
         "warnings": seen.warnings,
-        "measured": measured_content(seen.measured, foretell(seen)),
+        "measured": measured_content(seen.measured, forecast_of_plan(seen)),
     }

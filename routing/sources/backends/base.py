@@ -199,6 +199,11 @@ def shortened(text: str, length: int = MOST_REASON) -> str:
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 
+def named(error: object, length: int) -> str:
+    """What a library raised, with the name of its kind, in at most so many characters."""
+    return f"{type(error).__name__}: {error}"[:length]
+
+
 def in_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """`items` in lists of at most `size`, taken as they are needed."""
     rest = iter(items)

@@ -15,15 +15,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_lazy
+from django.utils.translation import gettext_lazy, gettext_noop
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
+from annotation import failures
 from annotation.common.files import open_file
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.core.costs import SECONDS
-from routing.sources.backends.base import Answer, Answered, Backend, BackendError, digest, in_chunks
+from routing.sources.backends.base import Answer, Answered, Backend, BackendError, digest, in_chunks, named
 from routing.sources.backends.params import Text, read_values
 from routing.sources.source_context import SourceContext
 
@@ -31,6 +32,34 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
 SUFFIX = ".joblib"
 # Matrix products of another shape may differ in their last bits; a score must not depend on the batch.
 DECIMALS = 9
+
+NO_SUCH_MODEL = failures.register(
+    "no_such_model",
+    gettext_noop("There is no model %(name)r in the folder of the server; there is: %(known)s."),
+)
+NONE_YET = gettext_noop("none yet")
+UNREADABLE = failures.register(
+    "model_file_unreadable", gettext_noop("The model file of %(name)r cannot be read: %(strerror)s.")
+)
+FAILED = failures.register("model_failed", gettext_noop("The model %(name)r failed: %(error)s"))
+OTHER_CLASSES = failures.register(
+    "model_other_classes",
+    gettext_noop("The model %(name)r does not give one probability for each of its classes."),
+)
+JUST_CHANGED = failures.register(
+    "model_file_changed", gettext_noop("The model file %(path)s was changed just now; try again.")
+)
+NOT_LOADED = failures.register(
+    "model_file_not_loaded",
+    gettext_noop(
+        "The model file %(path)s cannot be loaded (%(error)s). Was it written by joblib.dump, with the "
+        "versions of this server?"
+    ),
+)
+HOLDS_NO_MODEL = failures.register(
+    "model_file_holds_none",
+    gettext_noop("The model file %(path)s %(problem)s; docs/backends.md says what it must hold."),
+)
 
 
 def available_models() -> list[str]:
@@ -62,12 +91,8 @@ class Sklearn(Backend):
         self.name: str = read_values(self.params, params)["model"]
         # The name may only ever mean a file of that folder: no separators, no leading dot.
         if not NAME.match(self.name) or self.name not in available_models():
-            known = ", ".join(available_models()) or "none yet"
-            raise InputError(
-                _("There is no model %(name)r in the folder of the server; there is: %(known)s.")
-                % {"name": self.name[:100], "known": known},
-                where="model",
-            )
+            known = ", ".join(available_models()) or failures.term(NONE_YET)
+            raise NO_SUCH_MODEL.error(raised_as=InputError, where="model", name=self.name[:100], known=known)
 
     @property
     def _path(self) -> Path:
@@ -82,7 +107,7 @@ class Sklearn(Backend):
             model = _read(self._path, self._sha256)
             self._probabilities(model, [_blank(model)])
         except BackendError as error:
-            raise InputError(error.message, where="model") from error
+            raise InputError.of(error, where="model") from error
         return {}
 
     def fingerprint(self) -> str:
@@ -94,10 +119,7 @@ class Sklearn(Backend):
             with self._path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
-            raise BackendError(
-                _("The model file of %(name)r cannot be read: %(strerror)s.")
-                % {"name": self.name, "strerror": error.strerror}
-            ) from error
+            raise UNREADABLE.error(raised_as=BackendError, name=self.name, strerror=error.strerror) from error
 
     def predict(self, items: Iterable[Item]) -> Iterator[list[Answered]]:
         for chunk in in_chunks(items, self.in_flight):
@@ -132,14 +154,9 @@ class Sklearn(Backend):
         try:
             table = np.asarray(model["estimator"].predict_proba(batch), dtype=np.float64)
         except Exception as error:
-            raise BackendError(
-                f"The model {self.name!r} failed: {type(error).__name__}: {error}"[:500]
-            ) from error
+            raise FAILED.error(raised_as=BackendError, name=self.name, error=named(error, 400)) from error
         if table.shape != (len(inputs), len(model["classes"])):
-            raise BackendError(
-                _("The model %(name)r does not give one probability for each of its classes.")
-                % {"name": self.name}
-            )
+            raise OTHER_CLASSES.error(raised_as=BackendError, name=self.name)
         return table
 
 
@@ -187,10 +204,7 @@ def _load(path: Path, sha256: str) -> dict[str, Any]:
 def _read(path: Path, sha256: str) -> dict[str, Any]:
     with path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
-            raise BackendError(
-                _("The model file %(path)s was changed just now; try again.") % {"path": path.name},
-                permanent=False,
-            )
+            raise JUST_CHANGED.error(raised_as=BackendError, permanent=False, path=path.name)
         file.seek(0)
         try:
             import joblib  # where a model is read; a web server that has none need not load it
@@ -198,27 +212,21 @@ def _read(path: Path, sha256: str) -> dict[str, Any]:
             # Only files of whoever runs the server come here; see the head of this module.
             content = joblib.load(file)
         except Exception as error:
-            raise BackendError(
-                f"The model file {path.name} cannot be loaded ({type(error).__name__}: {error}"[:400]
-                + "). Was it written by joblib.dump, with the versions of this server?"
-            ) from error
+            raise NOT_LOADED.error(raised_as=BackendError, path=path.name, error=named(error, 300)) from error
     if problem := _problem(content):
-        raise BackendError(
-            _("The model file %(path)s %(problem)s; docs/backends.md says what it must hold.")
-            % {"path": path.name, "problem": problem}
-        )
+        raise HOLDS_NO_MODEL.error(raised_as=BackendError, path=path.name, problem=failures.term(problem))
     result: dict[str, Any] = content
     return result
 
 
 def _problem(content: Any) -> str:
     if not isinstance(content, dict) or not hasattr(content.get("estimator"), "predict_proba"):
-        return "holds no dictionary with an estimator that gives probabilities"
+        return gettext_noop("holds no dictionary with an estimator that gives probabilities")
     if content.get("kind") not in ("image", "text"):
-        return "does not say whether its kind is 'image' or 'text'"
+        return gettext_noop("does not say whether its kind is 'image' or 'text'")
     classes = content.get("classes")
     if not isinstance(classes, list) or not all(isinstance(key, str) for key in classes) or not classes:
-        return "names no classes"
+        return gettext_noop("names no classes")
     if content["kind"] == "image":
         size = content.get("size")
         if (
@@ -226,7 +234,7 @@ def _problem(content: Any) -> str:
             or len(size) != 2
             or not all(isinstance(k, int) and k > 0 for k in size)
         ):
-            return "does not give the size of its images as [width, height]"
+            return gettext_noop("does not give the size of its images as [width, height]")
         if not isinstance(content.get("scale"), int | float):
-            return "does not give the scale of its grey levels"
+            return gettext_noop("does not give the scale of its grey levels")
     return ""

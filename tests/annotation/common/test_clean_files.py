@@ -18,7 +18,7 @@ from annotation.errors import InputError
 from annotation.models import Project
 from testbed.factories import make_project
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)

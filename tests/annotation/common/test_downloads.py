@@ -13,7 +13,7 @@ from routing.models import Delivery
 from testbed.worlds import World, make_world
 from tests.routing.delivery.test_delivery_pages import delivered, page_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 @pytest.fixture

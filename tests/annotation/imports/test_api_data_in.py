@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from annotation.common.api import uploads
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Project, StoredFile
 from annotation.ports import routing_port
 from routing.models import Source
@@ -17,7 +17,7 @@ from testbed.factories import add_member, make_items, make_project
 from tests.annotation.apis import Api, problem
 from tests.annotation.imports.test_import_excel import changed, workbook
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 TABLE = b"id,text,verdict\na,good,cat\nb,bad,dog\n"
 LINES = b'{"id": "a", "text": "good", "n": 1.5}\n{"id": "b", "text": "bad", "n": null}\n'

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from annotation.common import audit
 from annotation.common.files import store_file
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Item, Job, JobProblem, Project, StoredFile
 from routing.models import ItemScore
 from testbed.factories import make_image, make_image_items, make_items

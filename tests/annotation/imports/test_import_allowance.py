@@ -26,7 +26,7 @@ from annotation.imports.formats.base import Problem, Row
 from annotation.imports.limits import ImportLimitError
 from annotation.imports.undo import undo_objection
 from annotation.imports.upload import preview, start_import
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Item, Job, Project
 from testbed.factories import make_project
 from tests.annotation.imports.test_import_excel import changed, workbook

@@ -8,7 +8,7 @@ from annotation.errors import ConflictError, InputError
 from annotation.imports.check import check_import
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.upload import start_import
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Item, Job, Project
 from testbed.factories import make_project
 from tests.annotation.imports.test_import_parquet import table

@@ -13,7 +13,7 @@ from testbed.factories import make_project
 from tests.annotation.imports.test_imports import counts, import_file, problems_of, result, storage, store
 
 __all__ = ["storage"]
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 
 QA = "id,question,answer,label\na,What is 1+1?,2,cat\nb,And 2+2?,,dog\nc,,,cat\n"
 BOTH = ColumnMapping(id_column="id", field_columns=("question", "answer"))

@@ -10,7 +10,7 @@ from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats.delimited import Delimited
 from annotation.imports.rows import candidate_of, known_to
 from annotation.imports.upload import start_import
-from annotation.jobs import context as job_context, running as jobs
+from annotation.jobs import context as job_context, jobs
 from annotation.models import Job, Project
 from testbed.factories import make_project
 from tests.annotation.imports.test_importers import read

@@ -7,7 +7,7 @@ from annotation.imports import job as import_job, undo as import_undo
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.undo import start_undo, undo_objection
 from annotation.imports.upload import start_import
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.models import AuditEvent, Comment, Job, Project
 from testbed.factories import make_project

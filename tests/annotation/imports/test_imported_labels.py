@@ -11,7 +11,7 @@ from annotation.imports.formats.base import GivenLabel
 from annotation.imports.labels import outside_name
 from annotation.imports.undo import start_undo, undo_objection
 from annotation.imports.upload import start_import
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.labelling.labels_of_record import disagreements, record_values
 from annotation.labelling.queries import annotator_pace
@@ -23,7 +23,7 @@ from testbed.factories import add_member, make_project, make_user
 from tests.annotation.imports.test_imports import problems_of, storage, store
 
 __all__ = ["storage"]
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

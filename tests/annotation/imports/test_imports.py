@@ -13,7 +13,7 @@ from annotation.imports import job as import_job, rows as import_rows
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.formats import registry
 from annotation.imports.upload import preview, start_import
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Item, Job, Project, StoredFile
 from testbed.factories import make_image, make_project
 from tests.annotation.imports.test_importers import make_zip

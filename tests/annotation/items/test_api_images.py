@@ -12,11 +12,11 @@ from annotation.common.files import store_file
 from annotation.labelling import queue
 from annotation.models import Item, Project, User
 from annotation.people.tokens import make_token
-from annotation.projects.life import archive_project
+from annotation.projects.lifecycle import archive_project
 from testbed.factories import add_member, make_image, make_image_items, make_project
 from tests.annotation.apis import problem
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from typing import Any
 
-from annotation.jobs import running as jobs
-from annotation.jobs.running import JobContext
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
 
 MEGABYTE = 1024**2
 

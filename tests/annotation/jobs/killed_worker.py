@@ -30,7 +30,7 @@ def prepare() -> None:
 
 def work(job_id: int) -> None:
     from annotation.imports import job as import_job
-    from annotation.jobs import running as jobs
+    from annotation.jobs import jobs
     from annotation.models import Item, Job
 
     import_job.CHUNK_ROWS = 25

@@ -8,7 +8,8 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from annotation.errors import ConflictError, HypacError, InputError, JobFailedError
-from annotation.jobs import context as job_context, running as jobs
+from annotation.jobs import context as job_context, jobs
+from annotation.jobs.context import JobContext
 from annotation.models import Job, JobProblem, WebhookDelivery
 from annotation.outside.webhooks.manage import create_webhook
 from testbed.factories import make_project
@@ -55,7 +56,7 @@ class TestRun:
     def test_done_with_its_result(self, make_job) -> None:
         seen = []
 
-        def handler(context: jobs.JobContext) -> dict[str, Any]:
+        def handler(context: JobContext) -> dict[str, Any]:
             seen.append(context.params)
             with context.chunk(done=2, total=4, stage="Half"):
                 pass
@@ -71,7 +72,7 @@ class TestRun:
     def test_every_message_delivered_twice_has_one_effect(self, make_job) -> None:
         runs = []
 
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             runs.append(jobs.run(context.job.pk))  # the second message comes while the first is at work
 
         job = make_job(handler)
@@ -82,7 +83,7 @@ class TestRun:
 
     def test_a_permanent_failure_shows_its_reason(self, make_job) -> None:
 
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             raise InputError("this is no number", where="line 3")
 
         job = make_job(handler)
@@ -100,7 +101,7 @@ class TestRun:
     def test_a_transient_failure_is_tried_again_a_bounded_number_of_times(self, make_job, settings) -> None:
         settings.HYPAC_JOB_MAX_ATTEMPTS = 3
 
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             raise JobFailedError("the model does not answer", permanent=False)
 
         job = make_job(handler)
@@ -112,7 +113,7 @@ class TestRun:
         assert state(job) == Job.State.FAILED
 
     def test_a_database_that_fails_a_job_is_tried_again(self, make_job) -> None:
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             raise OperationalError("database is locked")
 
         job = make_job(handler)
@@ -161,7 +162,7 @@ class TestRun:
 
 class TestFence:
     def test_a_chunk_is_committed_whole_or_not_at_all(self, make_job) -> None:
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             with context.chunk(done=1):
                 context.problems([("line 1", "kept")])
             with context.chunk(done=2):
@@ -177,7 +178,7 @@ class TestFence:
     def test_a_worker_taken_for_dead_cannot_write_any_more(self, make_job) -> None:
         calls: list[str] = []
 
-        def handler(context: jobs.JobContext) -> dict[str, str]:
+        def handler(context: JobContext) -> dict[str, str]:
             if not calls:
                 calls.append("slow")
                 silence(context.job)
@@ -195,7 +196,7 @@ class TestFence:
 
     def test_a_cancelled_job_stops_at_its_next_chunk(self, make_job) -> None:
 
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             with context.chunk(done=1):
                 pass
             assert jobs.cancel(job=context.job) is True
@@ -247,7 +248,7 @@ class TestRetry:
     def test_goes_on_where_it_stopped(self, make_job) -> None:
         starts = []
 
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             starts.append(context.job.done)
             with context.chunk(done=5):
                 pass
@@ -274,8 +275,8 @@ class TestRetry:
 
 class TestProblems:
     @pytest.fixture
-    def context(self, make_job) -> jobs.JobContext:
-        return jobs.JobContext(make_job(), "t")
+    def context(self, make_job) -> JobContext:
+        return JobContext(make_job(), "t")
 
     def test_the_same_place_twice_is_one_problem(self, context) -> None:
         context.problems([("line 1", "a")])

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotation.jobs import context as job_context, running as jobs
+from annotation.jobs import context as job_context, jobs
+from annotation.jobs.context import JobContext
 from annotation.models import Job, JobProblem
 from tests.annotation.jobs.jobs_at_work import KilledError, silence, state
 
@@ -24,7 +25,7 @@ class TestReconcile:
     def test_a_job_whose_worker_was_killed_is_started_again(self, make_job, nudged) -> None:
         starts: list[int] = []
 
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             starts.append(context.job.done)
             with context.chunk(done=len(starts)):
                 pass
@@ -45,7 +46,7 @@ class TestReconcile:
     def test_a_job_that_kills_its_workers_fails_in_the_end(self, make_job, nudged, settings) -> None:
         settings.HYPAC_JOB_MAX_ATTEMPTS = 2
 
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             raise KilledError
 
         job = make_job(handler)
@@ -61,7 +62,7 @@ class TestReconcile:
     def test_a_long_job_outlives_any_number_of_workers_while_it_gets_on(self, make_job, settings) -> None:
         settings.HYPAC_JOB_MAX_ATTEMPTS = 2
 
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             with context.chunk(done=context.job.done + 1):
                 pass
             if context.job.done < 9:
@@ -79,7 +80,7 @@ class TestReconcile:
     def test_what_is_said_but_not_stored_is_no_getting_on(self, make_job, settings) -> None:
         settings.HYPAC_JOB_MAX_ATTEMPTS = 3
 
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             context.progress(done=context.job.done + 1)
             raise KilledError
 
@@ -94,7 +95,7 @@ class TestReconcile:
     def test_a_job_without_a_worker_waits_in_the_queue(self, make_job) -> None:
         """So nobody who comes back to life has it, and it says that it waits."""
 
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             silence(context.job)
             assert jobs.reconcile() == 1
             assert state(context.job) == Job.State.QUEUED
@@ -110,7 +111,7 @@ class TestReconcile:
         """Heartbeats are written and judged by the clock of the database."""
         seen = []
 
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             with monkeypatch.context() as other_host:
                 for hours in (-5, 5):
                     wrong = timezone.now() + timedelta(hours=hours)
@@ -134,7 +135,7 @@ class TestWorkerEnds:
         return told
 
     def test_a_job_stops_between_two_chunks_and_is_announced_at_once(self, make_job, nudged, ends) -> None:
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             if context.job.done == 0:
                 with context.chunk(done=1):
                     ends.append(True)
@@ -150,7 +151,7 @@ class TestWorkerEnds:
         assert jobs.run(job.pk) is True
 
     def test_what_a_long_chunk_has_made_is_stored(self, make_job, ends, settings) -> None:
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             with context.chunk(done=1):
                 settings.HYPAC_JOB_STALE_SECONDS = 0  # from here on every chunk takes long
                 ends.append(True)
@@ -160,7 +161,7 @@ class TestWorkerEnds:
         assert (state(job), job.done) == (Job.State.DONE, 1)
 
     def test_one_that_stops_itself_stores_what_is_under_way(self, make_job, ends) -> None:
-        def handler(context: jobs.JobContext) -> None:
+        def handler(context: JobContext) -> None:
             ends.append(True)
             with context.chunk(done=1):
                 pass

@@ -13,8 +13,8 @@ from django.conf import settings
 
 from annotation.errors import InputError
 from annotation.imports.formats import excel
-from annotation.jobs import running as jobs
-from annotation.jobs.context import out_of_memory
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext, out_of_memory
 from annotation.models import Job, Project
 from hypac_site import worker_memory
 from testbed.factories import make_project
@@ -146,7 +146,7 @@ thread.join()
     ids=["memory", "thread", "program"],
 )
 def test_what_wants_too_much_is_not_tried_again(monkeypatch, error: Exception) -> None:
-    def starve(context: jobs.JobContext) -> None:
+    def starve(context: JobContext) -> None:
         raise error
 
     jobs.register("starved", starve, title="Starved")

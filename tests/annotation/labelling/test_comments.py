@@ -6,8 +6,6 @@ from annotation.errors import ConflictError, InputError
 from annotation.labelling.comments import add_comment, resolve_flag
 from annotation.models import AuditEvent, Comment
 
-pytestmark = pytest.mark.database
-
 
 def test_a_comment_is_stored_with_its_work_item(desk) -> None:
     task = desk.claim()

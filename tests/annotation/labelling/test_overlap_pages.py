@@ -12,7 +12,7 @@ from testbed.factories import make_project
 from testbed.worlds import make_world
 from tests.annotation.labelling.several import SeveralDesk
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 SETTINGS = {
     "form": "basics",
     "name": "Owls",

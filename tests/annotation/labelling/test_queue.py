@@ -34,7 +34,7 @@ class TestClaim:
         assert WorkItem.objects.filter(state=State.LEASED).count() == 1
 
     def test_nothing_is_handed_out_that_another_window_gave_back_meanwhile(self, desk, monkeypatch) -> None:
-        hold = leases._hold
+        hold = leases._renew_and_fill
         given_back = []
 
         def hold_and_lose(project, user, count) -> list[int]:
@@ -43,7 +43,7 @@ class TestClaim:
                 given_back.append(queue.release_all(project=project, user=user))
             return ids
 
-        monkeypatch.setattr(leases, "_hold", hold_and_lose)
+        monkeypatch.setattr(leases, "_renew_and_fill", hold_and_lose)
         task = desk.claim(desk.ann)
         assert given_back == [1]
         assert task.token == WorkItem.objects.get(leased_to=desk.ann).lease_token != ""

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from annotation.errors import ConflictError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling import batches, queue
 from annotation.labelling.queries import waiting_for
 from annotation.models import Job, WorkItem

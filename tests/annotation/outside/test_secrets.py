@@ -10,8 +10,6 @@ from annotation.errors import InputError
 from annotation.outside.secrets import decrypt, encrypt, encrypt_anew
 from hypac_site import environment
 
-pytestmark = pytest.mark.database
-
 SECRET = "sk-Zürich-7f3a"
 OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
 

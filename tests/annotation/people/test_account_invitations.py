@@ -13,11 +13,11 @@ from annotation.models import AuditEvent, Invitation, Membership, Project, User
 from annotation.people import invitations, invite_by_name, members
 from annotation.people.invitations import accept, create_invitation, revoke_invitation, state_of
 from annotation.people.own_passwords import OwnPasswordError
-from annotation.projects.life import archive_project, duplicate_project
+from annotation.projects.lifecycle import archive_project, duplicate_project
 from annotation.projects.manage import create_project
 from testbed.factories import add_member, invited_unchosen, made_account, make_project, make_user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 @pytest.fixture

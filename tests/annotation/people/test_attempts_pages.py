@@ -17,7 +17,7 @@ from annotation.people.members import create_account
 from annotation.people.password_links import reset_link
 from testbed.factories import PASSWORD, make_project, make_user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 NEW = "a quite new pass-phrase"
 
 

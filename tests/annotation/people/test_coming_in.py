@@ -9,7 +9,7 @@ from annotation.people.invitations import create_invitation
 from annotation.people.invite_by_name import invite_person
 from testbed.factories import PASSWORD, invited_unchosen, made_account, make_project, make_user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 
 
 def text(answer) -> str:

@@ -12,10 +12,10 @@ from annotation.errors import ConflictError, InputError
 from annotation.models import AuditEvent, Invitation, Membership, Project, User
 from annotation.people import invitations, members
 from annotation.permissions import access_to
-from annotation.projects.life import archive_project
+from annotation.projects.lifecycle import archive_project
 from testbed.factories import add_member, make_project, make_user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 GOOD = "a-long-enough-4711"
 
 

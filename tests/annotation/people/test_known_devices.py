@@ -11,7 +11,7 @@ from annotation.models import User
 from annotation.people.attempt_limits import COOKIE
 from testbed.factories import PASSWORD, make_user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 LIMIT = 4
 
 

@@ -10,7 +10,7 @@ from annotation.people import members
 from annotation.permissions import EVERYBODY, ROLES_BY_ACTION, access_to
 from testbed.factories import add_member, make_project, make_user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

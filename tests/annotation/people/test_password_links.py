@@ -10,10 +10,10 @@ from annotation.errors import NotAllowedError
 from annotation.models import AuditEvent, Membership, Project, User
 from annotation.people import password_links
 from annotation.people.members import join, remove_member
-from annotation.projects.life import delete_project
+from annotation.projects.lifecycle import delete_project
 from testbed.factories import add_member, made_account, make_project, make_user, remove_deleted
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from annotation.people.invite_by_name import invite_person
 from annotation.people.tokens import make_token
 from testbed.factories import PASSWORD, invited_unchosen, made_account, make_project, make_user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 GOOD = "a-long-enough-4711"
 
 

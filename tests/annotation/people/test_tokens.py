@@ -16,7 +16,7 @@ from annotation.people.tokens import forget_ended, make_token, revoke_token
 from testbed.factories import PASSWORD, add_member, make_project, make_user
 
 PROJECTS = "/api/v1/projects/"
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def status_with(secret: str, path: str = PROJECTS, method: str = "get", **extra) -> int:

@@ -15,7 +15,7 @@ from annotation.people.members import create_account, new_account
 from testbed.factories import PASSWORD, make_project, make_user
 from tests.routing.runs.test_script_commands import ended
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 GOOD = "a-long-enough-4711"
 
 # A name that is there, and one that is read for it.

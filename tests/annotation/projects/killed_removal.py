@@ -16,7 +16,7 @@ ITEMS = 150
 def prepare() -> None:
     from annotation.common.files import store_file
     from annotation.models import Job
-    from annotation.projects.life import delete_project
+    from annotation.projects.lifecycle import delete_project
     from testbed.factories import make_image_items, make_items, make_project
     from testbed.worlds import make_world
 
@@ -32,7 +32,7 @@ def prepare() -> None:
 
 
 def work(job_id: int) -> None:
-    from annotation.jobs import running as jobs
+    from annotation.jobs import jobs
     from annotation.projects import removal as project_removal
 
     project_removal.ITEMS, project_removal.ROWS, project_removal.FILES = 8, 5, 3

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Label, Project
 from testbed.factories import make_project
 from tests.annotation.apis import Api

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.urls import reverse
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Label, Project
 from tests.annotation.imports.test_import_pages import text, upload
 from tests.label_studio_story import CONFIG, MODEL, results

@@ -16,8 +16,8 @@ from annotation.common.files import store_file
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.upload import start_import
-from annotation.jobs import running as jobs
-from annotation.jobs.context import JobLostError
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext, JobLostError
 from annotation.labelling import queue
 from annotation.models import AuditEvent, Item, Job, Membership, Project, StoredFile, WebhookDelivery
 from annotation.outside.webhooks import sending
@@ -25,7 +25,7 @@ from annotation.outside.webhooks.manage import create_webhook
 from annotation.people.invitations import accept, create_invitation
 from annotation.people.members import add_member as add
 from annotation.projects import removal as project_removal
-from annotation.projects.life import archive_project, delete_project
+from annotation.projects.lifecycle import archive_project, delete_project
 from routing.models import Prediction, Run
 from testbed.factories import add_member, make_items, make_project, make_user, remove_deleted
 from testbed.worlds import make_world
@@ -139,7 +139,7 @@ class TestRemoval:
         """The project is deleted between two of its chunks."""
         running = start_an_import(project)
         monkeypatch.setattr("annotation.imports.job.CHUNK_ROWS", 10)
-        chunk = jobs.JobContext.chunk
+        chunk = JobContext.chunk
         chunks = []
 
         def deleting(context, **values):
@@ -149,7 +149,7 @@ class TestRemoval:
                     delete(project)
             return chunk(context, **values)
 
-        monkeypatch.setattr(jobs.JobContext, "chunk", deleting)
+        monkeypatch.setattr(JobContext, "chunk", deleting)
         assert not jobs.run(running.pk)
         assert Item.objects.filter(project=project).count() == 20
         remove_deleted(project)
@@ -192,7 +192,7 @@ class TestRemoval:
         job.state, job.claim_token = Job.State.RUNNING, "another worker"
         job.save()
         with pytest.raises(JobLostError):
-            project_removal.remove_project(jobs.JobContext(job, "mine"))
+            project_removal.remove_project(JobContext(job, "mine"))
         assert project.items.count() == 2
 
     def test_a_project_beside_it_keeps_every_row(self) -> None:
@@ -283,7 +283,7 @@ def test_two_processes_delete_and_two_remove_at_once() -> None:
 
     together(
         "from annotation.models import Project\n"
-        "from annotation.projects.life import delete_project\n"
+        "from annotation.projects.lifecycle import delete_project\n"
         f"project = Project.objects.get(pk={project.pk})\n"
         "delete_project(project=project, actor=project.created_by, name='Reviews')\n"
     )
@@ -291,7 +291,7 @@ def test_two_processes_delete_and_two_remove_at_once() -> None:
     job = Job.objects.get(kind=project_removal.KIND)
     said = together(
         "import json\n"
-        "from annotation.jobs import running as jobs\n"
+        "from annotation.jobs import jobs\n"
         "from annotation.projects import removal as project_removal\n"
         "project_removal.ITEMS = 3\n"
         f"print(json.dumps(jobs.run({job.pk})))\n"

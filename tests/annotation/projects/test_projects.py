@@ -12,7 +12,7 @@ from annotation.projects.manage import create_project, set_choices, update_proje
 from annotation.projects.queries import projects_of
 from testbed.factories import add_member, make_items, make_project, make_user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 
 
 def specs(*names: str) -> list[ChoiceSpec]:

@@ -8,8 +8,8 @@ from scipy import sparse
 from sklearn.metrics import cohen_kappa_score
 
 from annotation.errors import InputError
-from annotation.labelling import consensus, queue
-from annotation.labelling.consensus import dawid_skene
+from annotation.labelling import dawid_skene as dawid_skene_module, queue
+from annotation.labelling.dawid_skene import dawid_skene
 from annotation.labelling.settlement import adjudicate
 from annotation.models import Label, Project, User, WorkBatch, WorkItem
 from annotation.review import agreement as measures, agreement_queries as selectors
@@ -164,7 +164,7 @@ class TestDawidSkene:
         assert dawid_skene([]) == {}
 
     def test_texts_without_end_are_refused(self, monkeypatch) -> None:
-        monkeypatch.setattr(consensus, "MAX_CELLS", 10)
+        monkeypatch.setattr(dawid_skene_module, "MAX_CELLS", 10)
         with pytest.raises(InputError, match="meant for choices"):
             dawid_skene([(item, 1, f"text {item}") for item in range(10)])
 
@@ -214,7 +214,7 @@ class Team:
 
 C, D, E = "cat", "dog", "emu"
 ROWS = [(C, C, C), (C, C, D), (D, D, D), (D, D, C), (E, E, E), (C, D, E)]
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def test_figures_of_three_people() -> None:

@@ -9,7 +9,7 @@ from testbed.factories import add_member, make_project
 from tests.annotation.apis import Api, problem
 from tests.annotation.labelling.several import SeveralDesk
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from django.core.files.storage import default_storage
 from django.urls import reverse
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from routing.management.runs import run_content
 from routing.models import Delivery, Run
 from routing.ports import CORRECTED
@@ -16,7 +16,7 @@ from routing.runs.certify import mark_invalid
 from testbed.factories import make_project
 from testbed.worlds import make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from annotation.labelling import queue
 from annotation.models import Item, Job, Label
 from routing.core.keys import V_MAX, Key
 from routing.delivery.deliver import deliver
-from routing.labels.page import ADDED, About, Row, added_names
+from routing.labels.page import ADDED, DeliveryInfo, Row, added_names
 from routing.models import Delivery, PoolItem, Prediction, Route, Run, Source
 from routing.runs import route as routing_stage
 from routing.runs.cancel import cancel_run
@@ -39,7 +39,7 @@ def lines_of(files: dict[str, bytes]) -> list[dict[str, object]]:
 
 
 def write(name: str, columns: list[str], rows: list[tuple[dict[str, str], Row]]) -> bytes:
-    files, _ = files_written(name, About(columns), rows)
+    files, _ = files_written(name, DeliveryInfo(columns), rows)
     (content,) = files.values()
     return content
 

@@ -11,7 +11,7 @@ from annotation.errors import InputError
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.undo import start_undo
 from annotation.imports.upload import start_import
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Project
 from routing.delivery.deliver import deliver
 from routing.delivery.formats import FORMATS

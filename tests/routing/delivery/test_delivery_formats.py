@@ -16,7 +16,7 @@ from annotation.common.value_reader import as_text
 from annotation.errors import InputError
 from routing.delivery.deliver import deliver
 from routing.delivery.formats import FORMATS
-from routing.labels.page import ADDED, About, Row
+from routing.labels.page import ADDED, DeliveryInfo, Row
 from testbed.worlds import SETS, World, make_world
 from tests.routing.delivery.test_deliveries import delivered, files_of
 from tests.routing.delivery.written import files_written, kinds_of
@@ -74,8 +74,8 @@ def rows_at_random(count: int, *, several: bool = False) -> list[tuple[dict[str,
 
 
 def written(name: str, rows: list[tuple[dict[str, str], Row]], *cuts: int, several: bool = False) -> bytes:
-    about = About(COLUMNS, task_type="multiple_choice" if several else "single_choice")
-    files, _ = files_written(name, about, rows, *cuts)
+    info = DeliveryInfo(COLUMNS, task_type="multiple_choice" if several else "single_choice")
+    files, _ = files_written(name, info, rows, *cuts)
     (content,) = files.values()
     return content
 
@@ -154,11 +154,11 @@ def test_the_bytes_do_not_depend_on_the_pages(name):
         '<View><Text name="text" value="$text"/><Choices name="label" toName="text">'
         '<Choice value="a"/><Choice value="b"/></Choices></View>'
     )
-    about = About([*COLUMNS, "n", "mixed"], kinds=kinds_of(rows), label_config=config)
+    info = DeliveryInfo([*COLUMNS, "n", "mixed"], kinds=kinds_of(rows), label_config=config)
     texts = [f"text {index}" for index in range(300)]
-    whole, _ = files_written(name, about, rows, texts=texts)
-    assert files_written(name, about, rows, 1, 2, 2, 150, texts=texts)[0] == whole
-    assert files_written(name, about, rows, 299, texts=texts)[0] == whole
+    whole, _ = files_written(name, info, rows, texts=texts)
+    assert files_written(name, info, rows, 1, 2, 2, 150, texts=texts)[0] == whole
+    assert files_written(name, info, rows, 299, texts=texts)[0] == whole
 
 
 def test_large_parquet_files_are_written_in_groups(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 from annotation.errors import InputError
 from routing.labels.kinds import Kinds
-from routing.labels.page import About, Row
+from routing.labels.page import DeliveryInfo, Row
 from tests.routing.delivery.written import files_written, kinds_of
 
 CHOICES = {"cat": "A cat", "dog": "A dog"}
@@ -37,8 +37,8 @@ def loaded(files: dict[str, bytes], folder: Path) -> datasets.Dataset:
 
 
 def test_it_loads_with_types_and_equal_values(tmp_path):
-    about = About(COLUMNS, choices=CHOICES, kinds=kinds_of(ROWS), name="animals-run1")
-    files, writer = files_written("huggingface", about, ROWS)
+    info = DeliveryInfo(COLUMNS, choices=CHOICES, kinds=kinds_of(ROWS), name="animals-run1")
+    files, writer = files_written("huggingface", info, ROWS)
     found = loaded(files, tmp_path)
     assert found.features["label"] == datasets.ClassLabel(names=["cat", "dog"])
     assert found.features["n"] == datasets.Value("int64")
@@ -61,8 +61,8 @@ def test_it_loads_with_types_and_equal_values(tmp_path):
 def test_several_choices_are_lists_of_classes(tmp_path):
     rows = [({"text": "x"}, Row("a", label=["cat", "dog"], label_name=["A cat", "A dog"])),
             ({"text": "y"}, Row("b", label=[], label_name=[]))]  # fmt: skip
-    about = About(["text"], task_type="multiple_choice", choices=CHOICES)
-    files, _ = files_written("huggingface", about, rows)
+    info = DeliveryInfo(["text"], task_type="multiple_choice", choices=CHOICES)
+    files, _ = files_written("huggingface", info, rows)
     found = loaded(files, tmp_path)
     assert found.features["label"] == datasets.List(datasets.ClassLabel(names=["cat", "dog"]))
     assert found["label"][:] == [[0, 1], []]
@@ -70,7 +70,7 @@ def test_several_choices_are_lists_of_classes(tmp_path):
 
 def test_texts_as_labels_and_columns_of_our_names(tmp_path):
     rows = [({"label": "mine", "text": "x"}, Row("a", label="free text"))]
-    files, _ = files_written("huggingface", About(["label", "text"], task_type="short_text"), rows)
+    files, _ = files_written("huggingface", DeliveryInfo(["label", "text"], task_type="short_text"), rows)
     (row,) = loaded(files, tmp_path)
     assert (row["label"], row["hypac_label"]) == ("mine", "free text")
 
@@ -79,7 +79,7 @@ def test_large_ones_come_in_shards_and_state_names_them(tmp_path, monkeypatch):
     monkeypatch.setattr("routing.delivery.formats.huggingface.BATCH", 10)
     monkeypatch.setattr("routing.delivery.formats.huggingface.SHARD_BYTES", 20_000)
     rows = [({"text": f"{index} " + "x" * 500}, Row(f"t{index}")) for index in range(95)]
-    files, _ = files_written("huggingface", About(["text"]), rows, 17, 60)
+    files, _ = files_written("huggingface", DeliveryInfo(["text"]), rows, 17, 60)
     shards = [name for name in files if name.endswith(".arrow")]
     assert len(shards) > 1
     assert shards[0] == f"dataset/data-00000-of-{len(shards):05d}.arrow"
@@ -91,24 +91,26 @@ def test_large_ones_come_in_shards_and_state_names_them(tmp_path, monkeypatch):
 def test_long_texts_end_a_batch_early(monkeypatch, tmp_path):
     monkeypatch.setattr("routing.delivery.formats.huggingface.BATCH_CHARACTERS", 1000)
     rows = [({"text": "y" * 700}, Row(f"t{index}")) for index in range(5)]
-    files, _ = files_written("huggingface", About(["text"]), rows)
+    files, _ = files_written("huggingface", DeliveryInfo(["text"]), rows)
     found = loaded(files, tmp_path)
     assert [chunk.num_rows for chunk in found.data.to_batches()] == [2, 2, 1]
 
 
 def test_nothing_to_deliver_is_an_empty_data_set(tmp_path):
-    files, _ = files_written("huggingface", About(["text"], choices=CHOICES), [])
+    files, _ = files_written("huggingface", DeliveryInfo(["text"], choices=CHOICES), [])
     assert len(loaded(files, tmp_path)) == 0
 
 
 def test_a_label_that_is_no_choice_any_more_is_refused():
     with pytest.raises(InputError, match="'emu' is none of the choices"):
-        files_written("huggingface", About([], choices=CHOICES), [({}, Row("a", label="emu"))])
+        files_written("huggingface", DeliveryInfo([], choices=CHOICES), [({}, Row("a", label="emu"))])
 
 
 def test_other_labels_give_another_fingerprint():
     def state(label: str) -> str:
-        files, _ = files_written("huggingface", About([], choices=CHOICES), [({}, Row("a", label=label))])
+        files, _ = files_written(
+            "huggingface", DeliveryInfo([], choices=CHOICES), [({}, Row("a", label=label))]
+        )
         return json.loads(files["dataset/state.json"])["_fingerprint"]
 
     assert state("cat") == state("cat") != state("dog")

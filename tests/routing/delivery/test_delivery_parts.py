@@ -11,7 +11,7 @@ from django.core.files.storage import default_storage
 
 from annotation.common.files import MODEL_OUTPUT
 from annotation.errors import InputError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.models import AuditEvent, Job, Label, Membership
 from routing.delivery.deliver import deliver

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, transaction
 
 from annotation.common.snapshot import in_snapshot
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.models import Job, Label, StoredFile

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from routing.labels.page import About, Row, free_names
+from routing.labels.page import DeliveryInfo, Row, free_names
 from tests.routing.delivery.written import files_written
 
 CHOICES = {"cat": "A cat", "dog": "A dog"}
 
 
-def lines(name: str, about: About, rows, texts):
-    files, writer = files_written(name, about, rows, texts=texts)
+def lines(name: str, info: DeliveryInfo, rows, texts):
+    files, writer = files_written(name, info, rows, texts=texts)
     (content,) = files.values()
     return [json.loads(line) for line in content.decode().splitlines()], writer
 
@@ -25,8 +25,8 @@ class TestDoccano:
             ),
             ({"text": "other", "label": "mine"}, Row("b", reason="it waits for a person")),
         ]
-        about = About(["text", "id", "note", "label"], choices=CHOICES)
-        (first, second), writer = lines("doccano", about, rows, ["hé\n🦤", "seen"])
+        info = DeliveryInfo(["text", "id", "note", "label"], choices=CHOICES)
+        (first, second), writer = lines("doccano", info, rows, ["hé\n🦤", "seen"])
         assert list(first)[:2] == ["text", "label"]
         assert (first["text"], first["label"]) == ("hé\n🦤", ["A dog"])
         assert (first["original_id"], first["note"]) == (7, None)
@@ -37,25 +37,25 @@ class TestDoccano:
         assert writer.counts == {"long_labels": 0, "none_of_them": 0, "images": 0}
 
     def test_several_choices_and_names_that_are_there_twice(self):
-        about = About([], task_type="multiple_choice", choices={"a": "same", "b": "same", "c": "other"})
+        info = DeliveryInfo([], task_type="multiple_choice", choices={"a": "same", "b": "same", "c": "other"})
         rows = [({}, Row("x", label=["a", "c"], label_name=["same", "other"]))]
-        ((found,), _) = lines("doccano", about, rows, ["t"])
+        ((found,), _) = lines("doccano", info, rows, ["t"])
         assert found["label"] == ["a", "other"]
 
     def test_answers_are_sequences_and_long_labels_are_counted(self):
         rows = [({}, Row("x", label="y" * 200))]
-        ((found,), writer) = lines("doccano", About([], task_type="long_text"), rows, ["t"])
+        ((found,), writer) = lines("doccano", DeliveryInfo([], task_type="long_text"), rows, ["t"])
         assert (found["label"], writer.counts["long_labels"]) == (["y" * 200], 0)
-        about = About([], choices={"k": "n" * 101})
+        info = DeliveryInfo([], choices={"k": "n" * 101})
         rows = [({}, Row("x", label="k", label_name="n" * 101))]
-        ((found,), writer) = lines("doccano", about, rows, [""])
+        ((found,), writer) = lines("doccano", info, rows, [""])
         assert (found["label"], found["filename"]) == (["n" * 101], "x")
         assert writer.counts == {"long_labels": 1, "none_of_them": 0, "images": 1}
 
     def test_that_none_of_the_choices_fits_is_counted(self):
-        about = About([], task_type="multiple_choice", choices={"a": "same"})
+        info = DeliveryInfo([], task_type="multiple_choice", choices={"a": "same"})
         rows = [({}, Row("x", label=[], label_name=[])), ({}, Row("y"))]
-        (none, missing), writer = lines("doccano", about, rows, ["t", "t"])
+        (none, missing), writer = lines("doccano", info, rows, ["t", "t"])
         assert (none["label"], missing["label"]) == ([], [])
         assert (none["hypac_label"], missing["hypac_label"]) == ([], None)
         assert writer.counts["none_of_them"] == 1
@@ -69,8 +69,8 @@ class TestManifest:
             ({}, Row("c", label="cat", label_name="A cat", source="person", uncertainty=0.5)),
             ({}, Row("d", uncertainty=0.5, reason="nobody could label it")),
         ]
-        about = About(["source"], choices=CHOICES, sources=["M1", "M2"], name="zoo-run2")
-        found, writer = lines("manifest", about, rows, ["text", "text", "text", ""])
+        info = DeliveryInfo(["source"], choices=CHOICES, sources=["M1", "M2"], name="zoo-run2")
+        found, writer = lines("manifest", info, rows, ["text", "text", "text", ""])
         assert found[0] == {
             "source": "text",
             "original_source": "web",
@@ -100,11 +100,11 @@ class TestManifest:
         assert writer.counts == {"images": 1, "long_lines": 0}
 
     def test_several_choices_and_long_lines(self):
-        about = About([], task_type="multiple_choice", choices=CHOICES, sources=["M"])
+        info = DeliveryInfo([], task_type="multiple_choice", choices=CHOICES, sources=["M"])
         rows = [
             ({}, Row("a", label=["cat", "dog"], label_name=["A cat", "A dog"], source="M", uncertainty=0.0))
         ]
-        ((found,), writer) = lines("manifest", about, rows, ["z" * 100_001])
+        ((found,), writer) = lines("manifest", info, rows, ["z" * 100_001])
         assert found["label"] == [0, 1]
         assert found["label-metadata"]["class-map"] == {"0": "A cat", "1": "A dog"}
         assert found["label-metadata"]["confidence-map"] == {"0": 1.0, "1": 1.0}

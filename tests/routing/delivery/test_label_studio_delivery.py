@@ -25,7 +25,7 @@ from annotation.projects.manage import create_project
 from annotation.review.decide import decide_dispute
 from routing.delivery.formats.base import Files
 from routing.delivery.formats.label_studio import LabelStudioWriter
-from routing.labels.page import About, Page, Row as DeliveredRow
+from routing.labels.page import DeliveryInfo, Page, Row as DeliveredRow
 from routing.sources.suggested import suggested_sources
 from testbed.factories import add_member, make_project, make_user
 from tests import label_studio_story
@@ -92,8 +92,8 @@ def test_scores_of_predictions_are_numbers_where_a_format_has_numbers(name) -> N
     given[2]["predictions"][0]["score"] = None
     came = [row for row in read(given) if isinstance(row, Row)]
     rows = [({**row.columns, **(row.typed or {})}, DeliveredRow(row.name)) for row in came]
-    about = About(columns=[f"{MODEL}.score"], kinds=kinds_of(rows))
-    written, _ = files_written(name, about, rows, texts=["x"] * 3)
+    info = DeliveryInfo(columns=[f"{MODEL}.score"], kinds=kinds_of(rows))
+    written, _ = files_written(name, info, rows, texts=["x"] * 3)
     if name == "parquet":
         (content,) = written.values()
         found = pq.read_table(io.BytesIO(content)).to_pylist()
@@ -179,7 +179,7 @@ def test_it_can_be_imported_here_again(files) -> None:
 def test_a_column_that_only_has_the_name_stays_a_column(cell: Any) -> None:
     """Any table may call a column so."""
     files = Files(io.BytesIO)
-    writer = LabelStudioWriter(files, About(["text", "label_studio"], label_config=CONFIG))
+    writer = LabelStudioWriter(files, DeliveryInfo(["text", "label_studio"], label_config=CONFIG))
     original = {"text": "x", "label_studio": str(cell)}
     page = Page.of([(original, DeliveredRow("1"))])
     writer.write(Page(page.originals, page.columns, typed=[{"label_studio": cell}]))
@@ -191,13 +191,13 @@ def test_a_column_that_only_has_the_name_stays_a_column(cell: Any) -> None:
 
 def test_that_none_of_the_choices_fits_is_counted() -> None:
     """There it looks like an annotation in which nobody chose anything."""
-    about = About(["text"], task_type="multiple_choice", label_config=CONFIG)
+    info = DeliveryInfo(["text"], task_type="multiple_choice", label_config=CONFIG)
     labels: list[tuple[Any, str | None]] = [([], "person"), ([], "model"), (["pos"], "person"), (None, None)]
     rows = [
         ({"text": f"{number}"}, DeliveredRow(f"{number}", label=label, label_name=label, source=source))
         for number, (label, source) in enumerate(labels)
     ]
-    files, writer = files_written("label_studio", about, rows)
+    files, writer = files_written("label_studio", info, rows)
     by_person, by_model, _, without = json.loads(files["label_studio/tasks.json"])
     assert [entry["result"] for entry in by_person["annotations"] + by_model["predictions"]] == [[], []]
     assert (by_person["meta"]["hypac"]["label"], without["annotations"]) == ([], [])
@@ -211,8 +211,8 @@ def test_columns_that_could_not_be_shown_have_plain_names_there_and_their_own_he
     stored = store(project, f"{json.dumps(given)}\n", "rows.jsonl")
     import_file(project, stored, ColumnMapping(field_columns=tuple(shown)))
     project.refresh_from_db()
-    about = About(project.columns, label_config=config_of(project))
-    files, _writer = files_written("label_studio", about, [(given, DeliveredRow("1"))])
+    info = DeliveryInfo(project.columns, label_config=config_of(project))
+    files, _writer = files_written("label_studio", info, [(given, DeliveredRow("1"))])
     config = files["label_studio/config.xml"].decode()
     named = re.findall(r'value="\$([^"]+)"', config)
     assert named == ["my_text_2", "field", "a_b"]

@@ -14,13 +14,13 @@ from annotation.common.files import store_file
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.rows import text_hash
 from annotation.imports.upload import start_import
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Item, Job
 from routing.delivery.deliver import deliver
 from testbed.factories import make_project
 from testbed.worlds import World, files_of, make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 TEXTS = [
     "plain",

@@ -7,17 +7,17 @@ from typing import Any
 from routing.delivery.formats import FORMATS
 from routing.delivery.formats.base import Files, Writer
 from routing.labels.kinds import Kinds
-from routing.labels.page import About, Page, Row
+from routing.labels.page import DeliveryInfo, Page, Row
 
 Rows = Sequence[tuple[Mapping[str, Any], Row]]
 
 
 def files_written(
-    name: str, about: About, rows: Rows, *cuts: int, texts: Sequence[str] = ()
+    name: str, info: DeliveryInfo, rows: Rows, *cuts: int, texts: Sequence[str] = ()
 ) -> tuple[dict[str, bytes], Writer]:
     """The files by their names, and the closed writer; pages end at `cuts`."""
     files = Files(io.BytesIO)
-    writer = FORMATS[name](files, about)
+    writer = FORMATS[name](files, info)
     for start, end in zip((0, *cuts), (*cuts, len(rows)), strict=True):
         writer.write(page_of(rows[start:end], texts[start:end]))
     writer.close()

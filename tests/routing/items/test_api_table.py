@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Comment
 from testbed.factories import add_member, make_project
 from testbed.worlds import make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def test_the_table_is_filtered_sorted_and_paged_as_on_its_page(client) -> None:

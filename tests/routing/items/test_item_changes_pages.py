@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.labelling.comments import add_comment
 from annotation.models import AuditEvent, Comment, Item, Job, Label, WorkBatch, WorkItem

@@ -14,7 +14,7 @@ from routing.runs.cancel import cancel_run
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import World, make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 HOSTILE = '<img src=x onerror=alert(1)><b hx-get="/x">'
 
 

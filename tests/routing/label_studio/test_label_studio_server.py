@@ -20,7 +20,7 @@ from routing.models import Run
 from testbed.factories import add_member, make_image_items, make_items, make_project
 from testbed.worlds import NUMBERS, SETS, World, make_world
 
-pytestmark = [pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.costly]
 
 CONFIG = """<View><Header value="Look"/><Text name="t" value="$text"/>
 <Choices name="sound" toName="t"><Choice value="loud"/></Choices>

@@ -20,7 +20,7 @@ from routing.runs.route import route
 from testbed.factories import add_member, make_items, make_project
 from testbed.worlds import make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def test_the_overview_names_the_next_step_all_along_the_way():

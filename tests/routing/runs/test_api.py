@@ -46,6 +46,7 @@ def test_after_the_analysis_the_run_tells_what_was_found(client):
     assert body["state"] == "complete"
     assert body["certificate"]["id"] == run.certificate.sha256
     assert body["certificate"]["thresholds"] == run.certificate.thresholds
+    assert body["certificate"]["own_scores"] is False
     assert sum(count["items"] for count in body["labels_by_source"]) == 100
     assert body["savings_final"] is True
     content = get(client, world.manager, "api_run_certificate", slug=slug, number=1).content

@@ -34,7 +34,7 @@ def test_the_menus_name_what_is_valid_and_why_the_rest_is_not(client, world):
     }
     assert best == {
         "target": ["dataset"],
-        "rule": ["fixed_sequence"],
+        "rule": ["every_score"],
         "bound": ["hypergeometric"],
         "loss": ["zero_one"],
         "score": ["recorded"],
@@ -58,6 +58,13 @@ def test_a_plan_is_told_without_being_stored(client, world):
     assert Decimal(body["expected_labels"]) == 54
     assert Decimal(body["at_most"]) > Decimal(body["at_least"])
     assert not Run.objects.exists()
+
+
+def test_no_name_stands_for_the_default(client, world):
+    unnamed = dict.fromkeys(("rule", "bound", "loss", "score"), "")
+    seen = post(client, world, "api_plan", **PLAN, **unnamed)
+    assert (seen.status_code, seen.json()["bound"]) == (200, "hypergeometric")
+    assert post(client, world, "api_runs", **PLAN, **unnamed).json()["rule"] == "every_score"
 
 
 @pytest.mark.parametrize(
@@ -167,4 +174,4 @@ def test_every_drawn_item_is_asked_about_where_no_share_is_named(client, world) 
     for fields in (named, named | {"p": None}):
         seen = post(client, world, "api_plan", **fields).json()
         assert Decimal(str(seen["expected_labels"])) == 60
-        assert "p = 1" in seen["sentence"]
+        assert seen["sentence"].startswith("All 60 drawn items go to people. ")

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from routing.models import Run
 from testbed.factories import add_member
 from testbed.worlds import make_world

@@ -19,7 +19,7 @@ from routing.runs.queries import run_report
 from testbed.factories import add_member, make_user
 from testbed.worlds import make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def test_nobody_sees_predictions_scores_draw_or_labels_before_the_analysis():

@@ -13,13 +13,13 @@ from django.urls import reverse
 from django.utils import timezone
 
 from annotation.errors import ConflictError, InputError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import AuditEvent, Item, Job, User
 from routing.models import Prediction, Reservation, Run, RunSource, Spend
 from routing.runs import predict
 from routing.runs.budget import set_budget
 from routing.runs.cancel import cancel_run
-from routing.runs.plan import outlook
+from routing.runs.plan import outlook_of_plan
 from routing.runs.spending import model_money
 from routing.sources.backends import BackendError
 from routing.sources.backends.base import Answered
@@ -260,9 +260,9 @@ def test_a_run_that_has_ended_keeps_its_budget(world) -> None:
 
 def test_a_plan_says_where_its_models_are_expected_to_pass_the_budget(world) -> None:
     fields = {"epsilon": Decimal("0.1"), "alpha": Decimal("0.1"), "m": 20, "p": Decimal("0.9")}
-    seen = outlook(project=world.project, budget=Decimal(10), **fields)
+    seen = outlook_of_plan(project=world.project, budget=Decimal(10), **fields)
     assert "more than the budget of 10 USD" in seen.warnings[-1]
-    assert not outlook(project=world.project, budget=Decimal(1000), **fields).warnings
+    assert not outlook_of_plan(project=world.project, budget=Decimal(1000), **fields).warnings
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from django.urls import reverse
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job
 from routing.sources.backends.recorded import Recorded
 from testbed.worlds import make_world

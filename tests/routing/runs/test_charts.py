@@ -9,8 +9,6 @@ from routing.runs.queries import RunReport, run_report
 from routing.runs.threshold_figure import region_figure
 from testbed.worlds import make_world
 
-pytestmark = pytest.mark.database
-
 
 def figure_of(*series: Series) -> Figure:
     return Figure(
@@ -48,7 +46,9 @@ def series_of(figure: Figure, look: str) -> Series:
 
 
 def test_a_pair_of_which_nothing_goes_to_the_second_model_lies_on_the_diagonal():
-    drawn = region_figure(stored_region([(None, None), (0.2, None), (0.2, 0.2), (0.1, 0.3)]), None, {})
+    drawn = region_figure(
+        stored_region([(None, None), (0.2, None), (0.2, 0.2), (0.1, 0.3)]), None, {}, ["Small", "Large"]
+    )
     assert drawn is not None
     nothing, alone, both, apart = series_of(drawn, "chain").points
     assert (alone.x, alone.y) == (both.x, both.y)
@@ -57,7 +57,7 @@ def test_a_pair_of_which_nothing_goes_to_the_second_model_lies_on_the_diagonal()
 
 
 def test_each_pair_is_a_cell_once_and_the_table_names_the_largest_that_passes():
-    drawn = region_figure(stored_region([(None, None)]), None, {})
+    drawn = region_figure(stored_region([(None, None)]), None, {}, ["Small", "Large"])
     assert drawn is not None
     passes, fails = series_of(drawn, "passes").points, series_of(drawn, "fails").points
     places = [(point.x, point.y) for point in (*passes, *fails)]

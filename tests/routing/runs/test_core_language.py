@@ -3,6 +3,7 @@ reader.
 """
 
 import json
+import re
 from dataclasses import replace
 from decimal import Decimal
 from itertools import product
@@ -121,4 +122,8 @@ def test_what_is_empty_stays_empty():
 
 def test_every_template_is_translated():
     with override("fr"):
-        assert [words for words in TEMPLATES.values() if translated(words) == words] == []
+        # Those that are nothing but what they are filled with are the same in every language.
+        worded = [
+            words for words in TEMPLATES.values() if re.search("[a-z]", re.sub(r"%\(\w+\)s", "", words))
+        ]
+        assert [words for words in worded if translated(words) == words] == []

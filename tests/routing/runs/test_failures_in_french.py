@@ -4,7 +4,7 @@ import pytest
 from django.utils.translation import override
 
 from annotation import failures
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job
 from routing.core.calibration_rows import CalibrationError
 from routing.core.losses import LossUnavailableError, make_loss

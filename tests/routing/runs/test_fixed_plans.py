@@ -12,7 +12,7 @@ from routing.models import PoolItem, Run, RunSource
 from testbed.factories import make_user
 from testbed.worlds import World, make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 OTHER = {
     "epsilon": Decimal("0.2"),

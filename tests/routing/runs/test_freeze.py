@@ -6,13 +6,13 @@ import pytest
 from django.db.models import Max
 
 from annotation.errors import InputError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, WorkItem
 from routing.core import sampling
 from routing.models import Draw, DrawItem, PoolItem, Prediction, Run
 from routing.runs import start
 from routing.runs.cancel import cancel_run
-from routing.runs.plan import outlook
+from routing.runs.plan import outlook_of_plan
 from routing.runs.start import start_run
 from routing.sources.manage import save_source
 from testbed.factories import make_items, make_project
@@ -148,7 +148,7 @@ def test_a_run_needs_items_and_a_model():
 
 def test_the_outlook_counts_labels_and_money():
     world = make_world(200)
-    seen = outlook(
+    seen = outlook_of_plan(
         project=world.project, epsilon=Decimal("0.1"), alpha=Decimal("0.1"), m=80, p=Decimal("0.5")
     )
     assert seen.statistics.expected_human_labels == 40
@@ -172,7 +172,7 @@ def test_the_outlook_warns_of_recorded_columns_that_cannot_serve(params, message
     source.params = params
     source.save(update_fields=["params"])
     plan = {"epsilon": Decimal("0.1"), "alpha": Decimal("0.1"), "m": 40, "p": Decimal("0.5")}
-    (warning,) = outlook(project=world.project, **plan).warnings
+    (warning,) = outlook_of_plan(project=world.project, **plan).warnings
     assert message in warning
 
 

@@ -9,7 +9,7 @@ from routing.models import PoolItem, Run
 from routing.runs.ledger import ledger
 from testbed.factories import make_items, make_project
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 
 
 def make_run(project, number: int, items: list[Item], *, target: str = "dataset") -> Run:

@@ -7,13 +7,13 @@ from decimal import Decimal
 import pytest
 
 from annotation.errors import ConflictError, InputError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Item, Job, Label, WorkItem
 from routing.models import Measurement, Prediction, Reservation, Run, Spend
 from routing.runs.cancel import cancel_run
 from routing.runs.measure import discard_measurement, offer, start_measurement
 from routing.runs.measurements import measured_for
-from routing.runs.plan import outlook, sources_of
+from routing.runs.plan import outlook_of_plan, sources_of
 from routing.runs.spending import paid_by
 from routing.visibility import output_is_open
 from testbed.factories import make_items
@@ -59,7 +59,7 @@ def test_all_models_answer_a_random_pilot_and_nobody_labels_it(world) -> None:
 def test_the_run_takes_the_same_items_with_the_same_answers(world) -> None:
     measurement = measured(world)
     before = dict(Prediction.objects.values_list("pk", "created_at"))
-    assert outlook(project=world.project, **PLAN).pilot_size == 80
+    assert outlook_of_plan(project=world.project, **PLAN).pilot_size == 80
     run = world.start(entropy=9)
     world.do("prepare_run")
     assert run.measurement == measurement
@@ -127,7 +127,7 @@ def test_what_stopped_at_its_budget_goes_on_and_pays_nothing_twice(world) -> Non
 def test_what_a_person_changes_makes_it_stale_and_unused(world) -> None:
     measurement = measured(world)
     make_items(world.project, ["one more"])
-    seen = outlook(project=world.project, **PLAN).measured
+    seen = outlook_of_plan(project=world.project, **PLAN).measured
     assert seen.usable is None
     assert "imported, labelled or removed" in seen.stale
     run = world.start()
@@ -165,7 +165,7 @@ def test_a_run_may_do_without_a_model_that_was_measured(world) -> None:
     world.finish()
     assert Run.objects.get().state == Run.State.CALIBRATING
     with pytest.raises(InputError) as refused:
-        outlook(project=world.project, **PLAN, leave_out=["nobody"])
+        outlook_of_plan(project=world.project, **PLAN, leave_out=["nobody"])
     assert refused.value.where == "leave_out"
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.core.management import CommandError
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.management import scripts
 from annotation.models import Job
 from routing.models import Delivery, Run

@@ -6,7 +6,7 @@ import pytest
 
 from annotation.errors import InputError
 from annotation.models import Project
-from routing.runs.plan import outlook
+from routing.runs.plan import outlook_of_plan
 from routing.sources.manage import save_source
 from testbed.factories import make_project
 from testbed.worlds import make_world
@@ -14,7 +14,7 @@ from tests.annotation.imports.test_imported_labels import bring, choice, task
 from tests.annotation.imports.test_imports import storage
 
 __all__ = ["storage"]
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 BOTH = pytest.mark.parametrize("target", ["dataset", "population"])
 
 
@@ -35,7 +35,7 @@ def project() -> Project:
 def refusal(project: Project, target: str) -> InputError:
     plan = {"epsilon": Decimal("0.1"), "alpha": Decimal("0.1"), "m": 5, "p": Decimal(1)}
     with pytest.raises(InputError) as caught:
-        outlook(project=project, target=target, **plan)
+        outlook_of_plan(project=project, target=target, **plan)
     return caught.value
 
 

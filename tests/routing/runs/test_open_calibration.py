@@ -24,7 +24,7 @@ from testbed.factories import add_member, make_items
 from testbed.worlds import World, make_world, rows_of
 from tests.annotation.apis import Api
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 GIVEN = 10
 
 

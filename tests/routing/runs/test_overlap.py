@@ -20,7 +20,7 @@ from routing.core.verify import main as verify
 from routing.models import Run, Spend
 from routing.runs.certify import analyse
 from routing.runs.label_counts import labels_by_source
-from routing.runs.plan import outlook
+from routing.runs.plan import outlook_of_plan
 from routing.runs.pool import pool_of
 from routing.runs.queries import run_report
 from routing.runs.route import route
@@ -226,16 +226,18 @@ def test_every_answer_is_paid_and_people_for_everything_counts_them(crowd: tuple
 def test_the_outlook_counts_answers_and_says_where_people_are_too_few() -> None:
     world = make_crowd()
     world.project.memberships.exclude(user__in=world.annotators).update(role="viewer")
-    seen = outlook(project=world.project, **PLAN)
+    seen = outlook_of_plan(project=world.project, **PLAN)
     assert seen.people_per_item == 2
     assert seen.answers == 108  # 60 * 0.9 items, 2 people each
     assert seen.calibration_cost == 108 * 8
     assert seen.people_only == 150 * 16
     assert not [warning for warning in seen.warnings if "may label" in warning]
     world.project.memberships.filter(user=world.annotators[0]).update(is_active=False)
-    assert any("only 2 may label" in warning for warning in outlook(project=world.project, **PLAN).warnings)
+    assert any(
+        "only 2 may label" in warning for warning in outlook_of_plan(project=world.project, **PLAN).warnings
+    )
     update_project(project=world.project, user=world.manager, overlap=1)
-    one = outlook(project=world.project, **PLAN)
+    one = outlook_of_plan(project=world.project, **PLAN)
     assert (one.answers, one.calibration_cost, one.people_only) == (None, 54 * 8, 150 * 8)
 
 
@@ -372,7 +374,7 @@ class TestTheRest:
         pool = set(pool_of(world.project, "dataset").values_list("pk", flat=True))
         assert pool & asked == differ
         assert len(pool) == 150 - len(asked) + len(differ)
-        seen = outlook(project=world.project, **PLAN)
+        seen = outlook_of_plan(project=world.project, **PLAN)
         assert seen.plan.data_set_size == 150
 
 

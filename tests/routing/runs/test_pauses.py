@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from annotation.errors import ConflictError
-from annotation.jobs import context as job_context, running as jobs
+from annotation.jobs import context as job_context, jobs
+from annotation.jobs.context import NOTIFY_AGAIN_SECONDS
 from annotation.models import AuditEvent, Item, Job, User
 from routing.jobs import queue_of_run
 from routing.models import Prediction, Reservation, Run
+from routing.runs.certify import analyse
 from routing.runs.route import route
 from routing.sources.backends import BackendError
 from routing.sources.backends.base import Answered
@@ -164,8 +167,8 @@ def test_a_paused_job_can_be_cancelled_and_keeps_its_place(world) -> None:
 
 
 def test_what_cannot_stop_in_the_middle_cannot_be_paused(world) -> None:
-    job = jobs.enqueue(project=world.project, kind_name="analyse_run", params={"run": 1})
-    with pytest.raises(ConflictError, match="The analysis cannot be paused"):
+    job = jobs.enqueue(project=world.project, kind_name="deliver_run", params={"run": 1})
+    with pytest.raises(ConflictError, match="The delivery cannot be paused"):
         jobs.pause(job=job)
 
 
@@ -174,7 +177,7 @@ def test_a_worker_that_has_to_end_hands_the_job_on(world, monkeypatch) -> None:
     announced: list[Job] = []
     monkeypatch.setattr(job_context, "_worker_stops", [lambda: bool(ends)])
     world.start(m=20)
-    monkeypatch.setattr(jobs, "nudge", announced.append)
+    monkeypatch.setattr(jobs, "notify_worker", announced.append)
     with monkeypatch.context() as patch:
         patch.setattr(Recorded, "predict", acting(lambda: ends.append(True), after=10))
         job = work(world)
@@ -197,7 +200,7 @@ class TestServerAway:
                 began = timezone.now()
                 job = work(world)
                 assert job.state == Job.State.QUEUED
-                tries_again_at = job.heartbeat_at + timedelta(seconds=jobs.RENUDGE_SECONDS - pause)
+                tries_again_at = job.heartbeat_at + timedelta(seconds=NOTIFY_AGAIN_SECONDS - pause)
                 second = timedelta(seconds=1)
                 assert began - second <= tries_again_at <= timezone.now() + second
             assert jobs.reconcile() == 0
@@ -326,3 +329,26 @@ def test_a_run_with_a_model_in_the_workers_process_is_for_workers_that_have_one(
     assert queue_of_run(job) == "default"
     run.run_sources.first().source.__class__.objects.filter(position=2).update(backend="vllm")
     assert queue_of_run(job) == "gpu"
+    for kind in ("prepare_run", "analyse_run", "route_run"):
+        assert jobs.kind(kind).queue_of(job) == "gpu"
+
+
+def test_an_analysis_that_calls_a_dear_model_can_be_paused(monkeypatch) -> None:
+    errors = (lambda u: 0.8 * u, lambda u: 0.1 * u)
+    world = make_world(600, error=errors, costs=("0.01", "0.2"), human_cost="1")
+    run = world.calibrated(rule="every_score", m=300, p=Decimal(1), pilot_size=30)
+    analyse(run=run, user=world.manager)
+    asked = Prediction.objects.filter(source__position=2)
+    before = asked.count()
+    with monkeypatch.context() as patch:
+        pause = acting(lambda: jobs.pause(job=job_of(world, "analyse_run")), after=2)
+        patch.setattr(Recorded, "predict", pause)
+        job = work(world, "analyse_run")
+    assert job.state == Job.State.PAUSED
+    assert before < asked.count() < before + 10
+    page = logged_in(world.manager).get(reverse("run", args=[world.project.slug, run.number]))
+    assert reverse("job_resume", args=[world.project.slug, job.pk]) in page.content.decode()
+    jobs.resume(job=job)
+    assert work(world, "analyse_run").state == Job.State.DONE
+    run.refresh_from_db()
+    assert run.state == Run.State.ANALYSED

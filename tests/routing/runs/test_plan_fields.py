@@ -11,7 +11,7 @@ from annotation.errors import InputError
 from annotation.models import Item
 from routing.core.bounds import BOUNDS
 from routing.models import DrawItem, Run
-from routing.runs.plan import outlook, plan_of
+from routing.runs.plan import outlook_of_plan, plan_of
 from routing.runs.plan_fields import PlanFields, columns_of_probabilities
 from routing.runs.plan_options import plan_options
 from testbed.worlds import World, make_world
@@ -45,7 +45,7 @@ def test_a_plan_comes_back_as_it_was_made():
         "split_share": Decimal("0.4"),
         "m": 60,
     }
-    made = outlook(
+    made = outlook_of_plan(
         project=world.project, epsilon=Decimal("0.1"), alpha=Decimal("0.1"), p=Decimal("0.9"), **fields
     )
     stored = plan_of(world.start(**fields))
@@ -129,7 +129,7 @@ def test_a_cell_that_holds_no_probability_is_named(value):
         ({"p": Decimal("1.5")}, "p", "p = 1.5: "),
         ({"m": 500}, "m", "m = 500 items"),
         ({"p": None, "p_column": "nope"}, "p_column", "There is no column 'nope'"),
-        ({"rule": "nothing"}, "rule", "choose one of fixed_sequence, multi_chain, split_fixed_sequence."),
+        ({"rule": "nothing"}, "rule", "choose one of every_score, fixed_sequence, multi_chain"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_beside_its_field(fields, where, words):
@@ -182,7 +182,7 @@ def test_a_loss_of_ones_own_has_to_be_named_in_the_settings(settings):
 
 def test_the_least_and_the_most_that_a_run_can_cost():
     world = make_world(200)
-    seen = outlook(
+    seen = outlook_of_plan(
         project=world.project, epsilon=Decimal("0.1"), alpha=Decimal("0.1"), m=80, p=Decimal("0.5")
     )
     assert seen.committed == 40 * 8 + 200 + 2 * (seen.pilot_size + 40)

@@ -94,7 +94,7 @@ def test_the_live_parts_follow_what_is_chosen(client, world) -> None:
     assert "population" in element(part, "why-bound-1")
     assert element(part, "why-bound-2") == ""
     part = live(client, world, **PLAN | {"p": "", "p_column": "ask", "rule": "split_fixed_sequence"})
-    assert "one probability" in element(part, "why-rule-3")
+    assert "one probability" in element(part, "why-rule-4")
     assert "one probability" in element(part, "id_rule_error")
     part = live(client, world, **PLAN | {"p_column": "ask"})
     assert "Leave the probability" in element(part, "id_p_error")

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from django.db.models import Count, Sum
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job
 from routing.delivery import deliver as deliveries
 from routing.delivery.deliver import deliver

@@ -14,17 +14,17 @@ from annotation.common.events import EVENTS
 from annotation.common.files import store_file
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.upload import start_import
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.models import Label, Project, Webhook, WebhookDelivery
 from annotation.outside.webhooks.manage import create_webhook, update_webhook
-from annotation.projects.life import archive_project
+from annotation.projects.lifecycle import archive_project
 from routing.delivery.deliver import deliver
 from routing.runs.certify import analyse
 from routing.runs.route import route
 from testbed.worlds import World, make_world
 
-pytestmark = [pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.costly]
 
 
 @pytest.fixture(autouse=True)

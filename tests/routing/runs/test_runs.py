@@ -7,7 +7,7 @@ from django.db.models import Sum
 from django.utils.translation import override
 
 from annotation.errors import ConflictError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.models import AuditEvent, Job, Label
 from routing.delivery.deliver import deliver

@@ -11,7 +11,7 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.core.management.base import BaseCommand
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.management import scripts
 from annotation.models import AuditEvent, Job, Label, Project
 from routing.delivery.folder import write_delivery

@@ -8,10 +8,10 @@ import pytest
 
 from annotation.models import Label
 from routing.core.verify import verify
-from routing.runs.plan import outlook, plan_of
+from routing.runs.plan import outlook_of_plan, plan_of
 from testbed.worlds import make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 PLAN = {"epsilon": Decimal("0.1"), "alpha": Decimal("0.1"), "m": 40, "p": Decimal("0.9")}
 
@@ -51,5 +51,5 @@ def test_labels_that_may_not_be_shown_yet_are_no_part_of_the_data_set():
     world.start(m=40)
     world.do("prepare_run")
     assert world.label(limit=5) == 5
-    plan = outlook(project=world.project, **PLAN).plan
+    plan = outlook_of_plan(project=world.project, **PLAN).plan
     assert (plan.pool_size, plan.data_set_size) == (295, None)

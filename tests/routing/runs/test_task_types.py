@@ -13,7 +13,7 @@ from annotation.common.value_reader import as_text
 from annotation.errors import InputError
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.upload import start_import
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Project
 from annotation.permissions import access_to
 from annotation.task_types import TASK_TYPES

@@ -4,7 +4,7 @@ import io
 import json
 from decimal import Decimal
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, JobProblem
 from routing.sources.manage import save_source
 from routing.sources.sent_answers import send_answers, store_answers_file

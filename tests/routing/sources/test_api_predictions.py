@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.common.api import uploads
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.people.tokens import make_token
 from routing.models import SentAnswer
 from routing.sources.manage import save_source

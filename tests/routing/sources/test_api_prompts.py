@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from django.urls import reverse
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from routing.models import ModelPrice
 from testbed.factories import add_member, make_items, make_project
 from testbed.scripted_server import ScriptedServer

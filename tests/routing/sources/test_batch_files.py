@@ -17,7 +17,7 @@ from routing.sources.manage import save_source
 from testbed.factories import make_image_items, make_items
 from testbed.scripted_replies import completion
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

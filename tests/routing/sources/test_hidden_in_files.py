@@ -10,7 +10,7 @@ from annotation.errors import InputError
 from annotation.imports.columns import ColumnMapping, answer_columns
 from annotation.imports.format_choice import SAMPLE
 from annotation.imports.upload import preview, start_import
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Project, StoredFile
 from testbed.factories import add_member, make_project
 from tests.annotation.apis import Api
@@ -20,7 +20,7 @@ from tests.annotation.imports.test_imports import import_file, storage, store
 from tests.routing.sources.test_shown_columns import recorded
 
 __all__ = ["storage"]
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 TABLE = "id,text,fast,conf\n" + "".join(f"a{n},hello {n},cat,0.9{n}\n" for n in range(3))
 TASKS = [
     {

@@ -14,7 +14,7 @@ from routing.sources.manage import save_source
 from routing.sources.prices import delete_price, save_price
 from testbed.worlds import World, make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 PRICES = {"input": "0.15", "output": "0.60"}
 COLUMNS = {"tokens_in_column": "in", "tokens_out_column": "out"}
 

@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from annotation.errors import ConflictError, InputError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Item, Job
 from annotation.projects.choices import ChoiceSpec
 from annotation.projects.manage import set_choices, update_project
@@ -26,7 +26,7 @@ from testbed.factories import make_image_items, make_items, make_project
 from testbed.scripted_server import ScriptedServer
 from testbed.worlds import World, make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

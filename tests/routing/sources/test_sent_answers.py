@@ -10,7 +10,7 @@ from annotation.common.files import store_file
 from annotation.errors import InputError
 from annotation.imports.columns import ColumnMapping
 from annotation.imports.upload import preview, start_import
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import AuditEvent, Item, Job, StoredFile
 from routing.models import SentAnswer
 from routing.sources import sent_answers

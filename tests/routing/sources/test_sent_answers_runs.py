@@ -17,7 +17,7 @@ from testbed.factories import make_items
 from testbed.worlds import World, make_world
 from tests.routing.sources.sending import counts, problems, sent, uploaded
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def world_of_uploaded(size: int = 100, *, missing: frozenset[int] = frozenset()) -> World:

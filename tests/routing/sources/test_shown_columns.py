@@ -17,7 +17,7 @@ from tests.annotation.imports.test_import_undo import undo
 from tests.annotation.imports.test_imports import import_file, storage, store
 
 __all__ = ["storage"]
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 ROWS = "id,question,answer,guess,sure\na,one,two,cat,0.9\nb,three,four,dog,0.8\n"
 
 

@@ -9,7 +9,7 @@ from routing.models import Prediction, Spend
 from routing.sources.manage import save_source
 from testbed.worlds import make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 USAGE = {"tokens_in_column": "read", "tokens_out_column": "written", "seconds_column": "seconds"}
 
 
@@ -32,9 +32,15 @@ def change(world, *, columns=USAGE, **fields):
     )
 
 
+def start(world, **fields):
+    # The models come in the order of their prices.
+    world.project.sources.filter(position=2).update(cost_per_label=1_000)
+    return world.start(m=20, **fields)
+
+
 def costs(world, **fields):
     """Cost and note of the first model's answers, by place."""
-    run = world.start(m=20, **fields)
+    run = start(world, **fields)
     world.do("prepare_run")
     answers = Prediction.objects.filter(source__position=1).order_by("item__position")
     rows = list(answers.values_list("cost", "cost_note"))
@@ -106,7 +112,7 @@ def test_a_recorded_cost_goes_first():
 def test_a_run_keeps_the_prices_it_was_started_with():
     world = make_world(20, change=measured)
     change(world, cost_function="tokens", prices={"per_token": "2"})
-    run = world.start(m=20)
+    run = start(world)
     change(world, cost_function="time", prices={"per_hour": "1"})
     world.do("prepare_run")
     frozen = run.run_sources.get(position=1)

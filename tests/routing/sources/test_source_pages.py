@@ -7,7 +7,7 @@ import pytest
 from django.urls import reverse
 
 from annotation.errors import InputError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import AuditEvent, Job
 from annotation.projects.choices import ChoiceSpec
 from routing.models import ModelPrice, RunSource, Source

@@ -18,7 +18,7 @@ from testbed.scripted_replies import model_list
 from testbed.scripted_server import ScriptedServer
 from testbed.worlds import make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 def _change_first_source(world):

@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 
 from annotation.common.files import open_file
 from annotation.errors import ConflictError, InputError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Job, Webhook
 from annotation.outside.secrets import decrypt, encrypt
 from annotation.outside.webhooks.manage import create_webhook, rotate_secret
@@ -26,7 +26,7 @@ from routing.sources.stored_keys import rotate_stored_keys
 from testbed.factories import make_user
 from testbed.worlds import make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 SECRET = "sk-never-shown-4711"
 OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Item, Job
 from routing.models import ItemScore, Prediction, Reservation, Run, Spend
 from routing.sources.backends import Answer, BackendError

@@ -11,11 +11,11 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.common.value_reader import ValueReason, reader_of
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import AuditEvent, Job, Project, WorkItem
 from routing.core.scores import make_score
 from routing.models import Run, Source
-from routing.runs.plan import outlook
+from routing.runs.plan import outlook_of_plan
 from routing.runs.start import start_run
 from routing.runs.usable_answers import accept_unusable
 from routing.sources import known_answers
@@ -26,7 +26,7 @@ from testbed.worlds import make_world
 from tests.logged_in import client_of  # noqa: F401 - a fixture
 from tests.routing.runs.test_script_commands import ended, run
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 PLAN = {"epsilon": "0.1", "alpha": "0.1", "target": "dataset", "m": "150", "p": "0.9"}
 WORDS = [word for name in ("epsilon", "alpha", "m", "p") for word in (f"--{name}", PLAN[name])]
 # Labels and confidences as they come: two unknown, one but for capitals, two confidences that are none.
@@ -207,8 +207,8 @@ def test_a_plan_in_which_people_label_nearly_everything_says_so(tmp_path: Path, 
 def test_a_draw_of_nearly_all_items_says_so_too() -> None:
     world = make_world(100)
     plan = {name: PLAN[name] for name in ("epsilon", "alpha", "p")}
-    assert "about 90 of 100" in outlook(project=world.project, m=100, **plan).nearly_all
-    assert outlook(project=world.project, m=60, **plan).nearly_all == ""
+    assert "about 90 of 100" in outlook_of_plan(project=world.project, m=100, **plan).nearly_all
+    assert outlook_of_plan(project=world.project, m=60, **plan).nearly_all == ""
 
 
 def stopped_run(project: Project) -> tuple[Run, Job]:

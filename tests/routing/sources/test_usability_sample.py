@@ -13,7 +13,7 @@ from annotation.projects.choices import ChoiceSpec
 from annotation.projects.manage import set_choices
 from routing.models import Certificate, ItemScore, Prediction, Run, Source
 from routing.runs import start
-from routing.runs.plan import outlook
+from routing.runs.plan import outlook_of_plan
 from routing.sources import usability
 from routing.sources.usability import usability_of, usability_of_sources
 from routing.sources.warnings import usability_in_words
@@ -77,7 +77,7 @@ def test_what_was_seen_is_remembered_until_items_columns_or_labels_change() -> N
 def test_one_outlook_reads_the_items_once() -> None:
     project, _sources = source_of(60)
     with CaptureQueriesContext(connection) as queries:
-        outlook(project=project, **{**PLAN, "m": 40})
+        outlook_of_plan(project=project, **{**PLAN, "m": 40})
     # How long the cells are, and the cells.
     assert len([query for query in queries if "guess" in query["sql"]]) == 2
 

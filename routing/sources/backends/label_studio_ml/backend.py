@@ -8,8 +8,9 @@ from decimal import Decimal
 from threading import Event
 from typing import Any, ClassVar
 
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_lazy as _, gettext_noop
 
+from annotation import failures
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.core.costs import SECONDS
@@ -19,6 +20,8 @@ from routing.sources.backends.label_studio_ml.calls import Calls
 from routing.sources.backends.label_studio_ml.params import PARAMS, Params, read_params
 from routing.sources.backends.label_studio_ml.server import AwayError, Server, UnansweredError
 from routing.sources.source_context import SourceContext
+
+NOT_SET_UP = failures.register("ml_not_set_up", gettext_noop("The server cannot be set up: %(why)s."))
 
 
 class LabelStudioMl(Backend):
@@ -47,9 +50,10 @@ class LabelStudioMl(Backend):
             server.health()
             return {"model": server.setup()}
         except BackendError as error:
-            raise InputError(error.message, where="url") from None
+            raise InputError.of(error, where="url") from None
         except (AwayError, UnansweredError) as error:
-            raise InputError(f"{error.reason[0].upper()}{error.reason[1:]}.", where="url") from None
+            why = error.why.message.rstrip(".")
+            raise InputError(f"{why[0].upper()}{why[1:]}.", where="url") from None
         finally:
             server.close()
 
@@ -124,7 +128,7 @@ class LabelStudioMl(Backend):
         try:
             return server.setup()
         except (AwayError, UnansweredError) as error:
-            raise BackendError(f"The server cannot be set up: {error.reason}.", permanent=False) from None
+            raise NOT_SET_UP.error(raised_as=BackendError, permanent=False, why=error.told) from None
 
 
 class _Batches:

@@ -9,6 +9,9 @@ from dataclasses import replace
 from threading import Event
 from typing import Any
 
+from django.utils.translation import gettext_noop
+
+from annotation import failures
 from annotation.common.files import open_file
 from annotation.models import Item
 from annotation.task_types import TaskType
@@ -23,6 +26,15 @@ PAUSES = (1.0, 2.0, 4.0, 8.0)
 AGAIN_AFTER = 1.0
 MOST_FAILURES = 10
 """So many items in a row without an answer, each asked alone: it is no longer the items."""
+
+NOT_REACHED = failures.register("ml_not_reached", gettext_noop("The server cannot be reached: %(why)s."))
+NONE_ANSWERED = failures.register(
+    "ml_none_answered",
+    gettext_noop(
+        "The server gave no answer to %(count)s items in a row, each asked alone. The last: %(why)s. Look "
+        "into its log."
+    ),
+)
 
 
 class Calls:
@@ -73,7 +85,7 @@ class Calls:
                 self._pause(AGAIN_AFTER)
                 answered = self._together([task])
         except UnansweredError as error:
-            self._failed(error.reason)
+            self._failed(error)
             return Answer(None, shortened(error.reason))
         return answered[0][1]
 
@@ -88,9 +100,7 @@ class Calls:
                 break
             except AwayError as error:
                 if attempt == len(PAUSES):
-                    raise BackendError(
-                        f"The server cannot be reached: {error.reason}.", permanent=False
-                    ) from None
+                    raise NOT_REACHED.error(raised_as=BackendError, permanent=False, why=error.told) from None
                 self._pause(PAUSES[attempt] if error.wait is None else error.wait)
                 attempt += 1
         with self._lock:
@@ -104,15 +114,13 @@ class Calls:
             answers.append((task["id"] - 1, replace(answer, latency_ms=milliseconds, busy_ms=share)))
         return answers
 
-    def _failed(self, reason: str) -> None:
+    def _failed(self, error: UnansweredError) -> None:
         with self._lock:
             self._failures += 1
             too_many = self._failures >= MOST_FAILURES
         if too_many:
-            raise BackendError(
-                f"The server gave no answer to {MOST_FAILURES} items in a row, each asked alone. The "
-                f"last: {reason}. Look into its log.",
-                permanent=False,
+            raise NONE_ANSWERED.error(
+                raised_as=BackendError, permanent=False, count=MOST_FAILURES, why=error.told
             )
 
     def _pause(self, seconds: float) -> None:

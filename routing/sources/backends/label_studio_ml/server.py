@@ -9,6 +9,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.utils.translation import gettext_noop
+
+from annotation import failures
+from annotation.errors import HypacError
 from annotation.outside.net import GuardedClient, NetError, NetResponse
 from routing.sources.backends.base import BackendError
 from routing.sources.backends.label_studio_ml.params import Params
@@ -18,21 +22,70 @@ OF_THE_ITEMS = frozenset({"timeout", "reset", "too_large", "protocol"})
 AWAY = frozenset({429, 502, 503, 504})
 LONGEST_WAIT = 30.0
 
+# Parts of a sentence ...
+SETUP_NO_OBJECT = failures.register(
+    "ml_setup_no_object", gettext_noop("the answer to /setup is no JSON object")
+)
+NO_RESULTS = failures.register("ml_no_results", gettext_noop("the answer has no list of results"))
+OTHER_NUMBER = failures.register(
+    "ml_other_number", gettext_noop("%(count)s predictions came for %(items)s items")
+)
+TAKES_NONE = failures.register(
+    "ml_takes_no_requests", gettext_noop("the server takes no requests now (status %(status)s)")
+)
+STATUS = failures.register("ml_status", gettext_noop("the server answered with status %(status)s"))
+# ... and whole ones.
+ACCESS_REFUSED = failures.register(
+    "ml_access_refused",
+    gettext_noop(
+        "The server refuses access (status %(status)s). Enter name:password as the key of the source."
+    ),
+)
+NO_SUCH_PATH = failures.register(
+    "ml_no_such_path",
+    gettext_noop(
+        "The server knows no /%(path)s (status %(status)s). Is it a Label Studio ML backend, and is this its "
+        "address, without /predict?"
+    ),
+)
+LEADS_ON = failures.register(
+    "ml_address_leads_on",
+    gettext_noop(
+        "The address leads on to another one (status %(status)s), which is not followed. Enter that one."
+    ),
+)
 
-class UnansweredError(Exception):
+
+class _NoAnswerError(Exception):
+    """There is no answer; `why` is a sentence, or a part of one."""
+
+    why: HypacError
+
+    @property
+    def reason(self) -> str:
+        """A part of a sentence, in English, as it is stored with an item."""
+        return str(self.told["words"]).rstrip(".")
+
+    @property
+    def told(self) -> failures.Part:
+        """`reason`, as a parameter of a failure."""
+        return failures.clause(failures.told(self.why))
+
+
+class UnansweredError(_NoAnswerError):
     """The server gave no usable answer to this request. `again`: it may to the same one, sent again."""
 
-    def __init__(self, reason: str, *, again: bool = True) -> None:
-        super().__init__(reason)
-        self.reason, self.again = reason, again
+    def __init__(self, why: HypacError, *, again: bool = True) -> None:
+        super().__init__(str(why))
+        self.why, self.again = why, again
 
 
-class AwayError(Exception):
+class AwayError(_NoAnswerError):
     """The server takes no requests now; `wait` are the seconds that it asks for, if it does."""
 
-    def __init__(self, reason: str, wait: float | None = None) -> None:
-        super().__init__(reason)
-        self.reason, self.wait = reason, wait
+    def __init__(self, why: HypacError, wait: float | None = None) -> None:
+        super().__init__(str(why))
+        self.why, self.wait = why, wait
 
 
 class Server:
@@ -62,7 +115,7 @@ class Server:
         """Announce the label configuration; returns the model version that the server names, "" for none."""
         said = self._request("POST", "setup", {"project": self._project, "schema": self._params.config.xml})
         if not isinstance(said, Mapping):
-            raise UnansweredError("the answer to /setup is no JSON object")
+            raise UnansweredError(SETUP_NO_OBJECT.error())
         return version_of(said)
 
     def predict(self, tasks: Sequence[Mapping[str, Any]]) -> tuple[list[Any], str]:
@@ -80,9 +133,10 @@ class Server:
         )
         results = said.get("results") if isinstance(said, Mapping) else None
         if not isinstance(results, list):
-            raise UnansweredError("the answer has no list of results")
+            raise UnansweredError(NO_RESULTS.error())
         if len(results) != len(tasks):
-            raise UnansweredError(f"{len(results)} predictions came for {len(tasks)} items", again=False)
+            other = OTHER_NUMBER.error(count=len(results), items=len(tasks))
+            raise UnansweredError(other, again=False)
         return results, version_of(said)
 
     def close(self) -> None:
@@ -95,12 +149,11 @@ class Server:
             _judge(response, path)
             return response.json()
         except NetError as error:
-            reason = error.message.rstrip(".")
             if error.kind in OF_THE_ITEMS:
-                raise UnansweredError(reason, again=not error.permanent) from None
+                raise UnansweredError(error, again=not error.permanent) from None
             if error.permanent:
-                raise BackendError(error.message) from None
-            raise AwayError(reason) from None
+                raise BackendError.of(error) from None
+            raise AwayError(error) from None
 
 
 def version_of(said: Mapping[str, Any]) -> str:
@@ -117,21 +170,14 @@ def _judge(response: NetResponse, path: str) -> None:
     if status in (200, 201):
         return
     if status in (401, 403):
-        raise BackendError(
-            f"The server refuses access (status {status}). Enter name:password as the key of the source."
-        )
+        raise ACCESS_REFUSED.error(raised_as=BackendError, status=status)
     if status in (404, 405):
-        raise BackendError(
-            f"The server knows no /{path} (status {status}). Is it a Label Studio ML backend, and is this "
-            "its address, without /predict?"
-        )
+        raise NO_SUCH_PATH.error(raised_as=BackendError, path=path, status=status)
     if 300 <= status < 400:
-        raise BackendError(
-            f"The address leads on to another one (status {status}), which is not followed. Enter that one."
-        )
+        raise LEADS_ON.error(raised_as=BackendError, status=status)
     if status in AWAY:
-        raise AwayError(f"the server takes no requests now (status {status})", _wait(response))
-    raise UnansweredError(f"the server answered with status {status}", again=status >= 500)
+        raise AwayError(TAKES_NONE.error(status=status), _wait(response))
+    raise UnansweredError(STATUS.error(status=status), again=status >= 500)
 
 
 def _wait(response: NetResponse) -> float | None:

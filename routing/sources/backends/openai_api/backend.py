@@ -6,8 +6,9 @@ from functools import cached_property
 from threading import Event
 from typing import Any, ClassVar
 
-from django.utils.translation import gettext as _, gettext_lazy
+from django.utils.translation import gettext_lazy, gettext_noop
 
+from annotation import failures
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.core.costs import SECONDS, TOKENS_IN, TOKENS_OUT
@@ -23,6 +24,12 @@ from routing.sources.backends.openai_api.params import PARAMS, Params, read_para
 from routing.sources.backends.params import Param
 from routing.sources.prompts import Messages, prompt_digest, render
 from routing.sources.source_context import SourceContext
+
+IN_PARAMETER = failures.register("in_parameter", gettext_noop("%(why)s (parameter %(param)s)"))
+NO_LIST = failures.register(
+    "no_list_of_models",
+    gettext_noop("The server gives no list of models now, as it did when the source was saved."),
+)
 
 
 class OpenAIApi(Backend):
@@ -59,7 +66,7 @@ class OpenAIApi(Backend):
         try:
             return served_model(self._params, self._context.api_key)
         except BackendError as error:
-            raise InputError(error.message, where="url") from None
+            raise InputError.of(error, where="url") from None
 
     def fingerprint(self) -> str:
         """Of the model as the server lists it now, the prompt, and the params that shape answers; not of the
@@ -70,13 +77,11 @@ class OpenAIApi(Backend):
         try:
             served = served_model(self._params, self._context.api_key)
         except InputError as error:
-            raise BackendError(f"{error.message} (parameter {error.where})") from None
+            why = failures.told(error)
+            raise IN_PARAMETER.error(raised_as=BackendError, why=why, param=error.where) from None
         if self._context.served and not served:
             # What a proxy answers while the server behind it is down (404, a page of HTML) looks like that.
-            raise BackendError(
-                _("The server gives no list of models now, as it did when the source was saved."),
-                permanent=False,
-            )
+            raise NO_LIST.error(raised_as=BackendError, permanent=False)
         return digest(
             backend="openai_api",
             model=self._params.model,

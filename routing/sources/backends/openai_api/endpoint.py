@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from threading import Event, Lock
 from typing import Any
 
+from django.utils.translation import gettext_noop
+
+from annotation import failures
 from annotation.outside.net import GuardedClient, NetError
 from routing.sources.backends.base import MOST_REASON, BackendError, shortened
 from routing.sources.backends.concurrent import StoppedError
@@ -28,6 +31,19 @@ OF_PROBE = " (its tokens are those of a harmless call, made to see whether the s
 MIB = 2**20
 BYTES_PER_ALTERNATIVE = 160
 """What an alternative at a token takes in an answer, with its bytes spelled out."""
+
+REFUSES_ALL = failures.register(
+    "every_call_refused",
+    gettext_noop(
+        "The server refuses every call %(because)s. Change the parameters of the source so that it accepts "
+        "them."
+    ),
+)
+NOT_NOW = failures.register("model_server_not_now", gettext_noop("The server cannot be used now: %(why)s."))
+NO_ANSWER = failures.register(
+    "model_server_silent",
+    gettext_noop("The server does not answer: %(why)s. Items that it has answered are kept."),
+)
 
 
 class ItemError(Exception):
@@ -89,8 +105,8 @@ class Endpoint:
                 self._health.note(number, True, began)
                 self._refusals = 0
                 return verdict.body
-            if verdict.kind is Kind.FATAL:
-                raise BackendError(verdict.reason)
+            if verdict.kind is Kind.FATAL and verdict.error:
+                raise BackendError.of(verdict.error)
             if verdict.kind is Kind.REFUSED:
                 raise self._refused(verdict, stopped)
             if verdict.kind is Kind.LIMITED:
@@ -140,13 +156,9 @@ class Endpoint:
             if other is None:
                 self._refusals = 0
             if other is not None and other.kind is Kind.REFUSED:
-                because = verdict.because or verdict.reason
-                return BackendError(
-                    f"The server refuses every call {because}. Change the parameters of the source so that "
-                    "it accepts them."
-                )
+                return REFUSES_ALL.error(raised_as=BackendError, because=verdict.said or verdict.why)
             if other is not None:
-                return BackendError(f"The server cannot be used now: {other.reason}.", permanent=False)
+                return NOT_NOW.error(raised_as=BackendError, permanent=False, why=other.why)
         return ItemError(_with(verdict.reason, note), usage)
 
     def _of_its_item(self) -> bool:
@@ -163,10 +175,7 @@ class Endpoint:
             # Of the latest attempts too many failed, or none was made since: so one is.
             probed, other = self._probe(stopped, lambda: self._health.alive_since(failed_at))
             if other is not None:
-                return BackendError(
-                    f"The server does not answer: {verdict.reason}. Items that it has answered are kept.",
-                    permanent=False,
-                )
+                return NO_ANSWER.error(raised_as=BackendError, permanent=False, why=verdict.why)
             usage, note = usage + probed, _told(usage, probed)
         return ItemError(_with(reason, note), usage)
 
@@ -185,8 +194,8 @@ class Endpoint:
             body = answer_body(self._params, self._task, GREETING)
             verdict = self._attempt(body, Clock(min(LONGEST_PROBE, self._params.total_timeout)), 0)
             self._health.note(0, verdict.body is not None, began)
-            if verdict.kind is Kind.FATAL:
-                raise BackendError(verdict.reason)
+            if verdict.kind is Kind.FATAL and verdict.error:
+                raise BackendError.of(verdict.error)
             return (Usage(), verdict) if verdict.body is None else (usage_of(verdict.body), None)
 
     def _pause(self, attempts: int, asked: float | None) -> float:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
+from annotation import failures
 from annotation.errors import InputError
 from annotation.outside.net import GuardedClient, NetError, NetResponse
 from routing.sources.backends.base import BackendError
@@ -20,6 +21,34 @@ MOST = 200
 # A number, and no further word: another size or kind of the model has a name that begins alike.
 _VERSION = re.compile(r"|-latest|-v?[0-9][0-9.-]*|[@:].*")
 
+NOT_REACHED = failures.register(
+    "model_server_not_reached", gettext_noop("The model server cannot be reached: %(why)s")
+)
+KEY_REFUSED = failures.register(
+    "api_key_refused_by_list", gettext_noop("The server refuses the API key (%(status)s).")
+)
+NO_ANSWER_NOW = failures.register(
+    "no_list_now", gettext_noop("The model server does not answer now (status %(status)s).")
+)
+NOT_LISTED = failures.register(
+    "model_not_listed",
+    gettext_noop("The server does not list this model; it lists %(known)s%(more)s."),
+)
+NONE = gettext_noop("none")
+MORE = failures.register("and_more", gettext_noop(" and %(count)s more"))
+OTHER_MODEL = failures.register(
+    "other_model_behind_address",
+    gettext_noop(
+        "The server now answers as %(name)r, and not as %(expected)r: another model is "
+        "behind this address. Items that the right one has answered are kept. Start the "
+        "right model again, or make a source of the other one. If it is the right one by "
+        "another name, enter that name (answers_as)."
+    ),
+)
+AT_V1 = failures.register(
+    "list_at_v1", gettext_noop("The server's list of models is at %(url)s/v1: enter that.")
+)
+
 
 def served_model(params: Params, api_key: str) -> dict[str, Any]:
     """The entry of the model in the server's list, as far as it tells what model it is; empty where the
@@ -32,17 +61,13 @@ def served_model(params: Params, api_key: str) -> dict[str, Any]:
         response = _get(params, api_key, "/models")
     except NetError as error:
         if error.permanent:
-            raise InputError(error.message, where="url") from None
-        raise BackendError(f"The model server cannot be reached: {error.message}", permanent=False) from None
+            raise InputError.of(error, where="url") from None
+        why = failures.told(error)
+        raise NOT_REACHED.error(raised_as=BackendError, permanent=False, why=why) from None
     if response.status in (401, 403):
-        raise InputError(
-            _("The server refuses the API key (%(status)s).") % {"status": response.status}, where="api_key"
-        )
+        raise KEY_REFUSED.error(raised_as=InputError, where="api_key", status=response.status)
     if response.status >= 500 or response.status == 429:
-        raise BackendError(
-            _("The model server does not answer now (status %(status)s).") % {"status": response.status},
-            permanent=False,
-        )
+        raise NO_ANSWER_NOW.error(raised_as=BackendError, permanent=False, status=response.status)
     entries = _entries(response)
     if entries is None:
         _hint_at_v1(params, api_key)
@@ -50,13 +75,9 @@ def served_model(params: Params, api_key: str) -> dict[str, Any]:
     for entry in entries:
         if entry["id"] == params.model:
             return _identity(entry)
-    known = ", ".join(entry["id"][:60] for entry in entries[:LISTED]) or "none"
-    more = f" and {len(entries) - LISTED} more" if len(entries) > LISTED else ""
-    raise InputError(
-        _("The server does not list this model; it lists %(known)s%(more)s.")
-        % {"known": known, "more": more},
-        where="model",
-    )
+    known = ", ".join(entry["id"][:60] for entry in entries[:LISTED]) or failures.term(NONE)
+    more = MORE.part(count=len(entries) - LISTED) if len(entries) > LISTED else ""
+    raise NOT_LISTED.error(raised_as=InputError, where="model", known=known, more=more)
 
 
 class Signature:
@@ -80,15 +101,7 @@ class Signature:
             if name == self._name:
                 return name
             expected = self._name or self._asked
-        raise BackendError(
-            _(
-                "The server now answers as %(name)r, and not as %(expected)r: another model is "
-                "behind this address. Items that the right one has answered are kept. Start the "
-                "right model again, or make a source of the other one. If it is the right one by "
-                "another name, enter that name (answers_as)."
-            )
-            % {"name": name[:80], "expected": expected[:80]}
-        )
+        raise OTHER_MODEL.error(raised_as=BackendError, name=name[:80], expected=expected[:80])
 
     def _plausible(self, name: str) -> bool:
         """An alias, with a date or version ("gpt-x" answers as "gpt-x-2026-01-31", "model" as "model@main"),
@@ -147,6 +160,4 @@ def _hint_at_v1(params: Params, api_key: str) -> None:
     except NetError:
         return
     if found is not None:
-        raise InputError(
-            _("The server's list of models is at %(url)s/v1: enter that.") % {"url": params.url}, where="url"
-        )
+        raise AT_V1.error(raised_as=InputError, where="url", url=params.url)

@@ -4,6 +4,9 @@ import random
 import time
 from threading import Event, Lock
 
+from django.utils.translation import gettext_noop
+
+from annotation import failures
 from routing.sources.backends.base import BackendError
 from routing.sources.backends.concurrent import StoppedError
 
@@ -15,7 +18,20 @@ FIRST_PAUSE, MOST_UNASKED = 1.0, 60.0
 """Seconds of the first and the longest pause where the server does not say how long."""
 SPREAD = 0.25
 """Calls start again within this share of the pause after it, and not all at once."""
-WORDS = "The server keeps answering that there are too many calls (429)"
+ASKS_TO_WAIT = failures.register(
+    "server_asks_to_wait",
+    gettext_noop(
+        "The server asks not to be called for %(seconds)s s (429): its limit is used up. Wait, or have the "
+        "limit raised, and go on then."
+    ),
+)
+LIMITED_FOR_LONG = failures.register(
+    "limited_for_long",
+    gettext_noop(
+        "The server keeps answering that there are too many calls (429), for %(minutes)s minutes. Lower the "
+        "concurrency, or the calls per minute."
+    ),
+)
 
 
 class Throttle:
@@ -62,17 +78,11 @@ class Throttle:
             if self._limited_since is None:
                 self._limited_since = now
             if asked is not None and asked > LONGEST_PAUSE:
-                raise BackendError(
-                    f"The server asks not to be called for {asked:,.0f} s (429): its limit is used up. Wait, "
-                    "or have the limit raised, and go on then.",
-                    permanent=False,
-                )
+                seconds = f"{asked:,.0f}"
+                raise ASKS_TO_WAIT.error(raised_as=BackendError, permanent=False, seconds=seconds)
             if now - self._limited_since > PATIENCE:
-                raise BackendError(
-                    f"{WORDS}, for {PATIENCE / 60:.0f} minutes. Lower the concurrency, or the calls per "
-                    "minute.",
-                    permanent=False,
-                )
+                minutes = f"{PATIENCE / 60:.0f}"
+                raise LIMITED_FOR_LONG.error(raised_as=BackendError, permanent=False, minutes=minutes)
             if asked is None:
                 # Calls that were under way together are one refusal.
                 if now >= self._open_at:

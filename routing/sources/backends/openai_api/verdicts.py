@@ -8,6 +8,11 @@ from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Any
 
+from django.utils.translation import gettext_noop
+
+from annotation import failures
+from annotation.errors import HypacError
+from annotation.failures import Failure
 from annotation.outside.net import NetError, NetResponse
 
 
@@ -19,17 +24,62 @@ class Kind(Enum):
     FATAL = "no call can be answered"
 
 
+# Of an item, or parts of what is said where none can be answered.
+NO_COMPLETION = failures.register("no_chat_completion", gettext_noop("the answer is no chat completion"))
+TOO_MANY_CALLS = failures.register("too_many_calls", gettext_noop("too many calls (429)%(said)s"))
+SERVER_FAILED = failures.register(
+    "model_server_failed", gettext_noop("the server failed (status %(status)s)%(said)s")
+)
+ITEM_REFUSED = failures.register("item_refused", gettext_noop("the server refused it %(because)s"))
+
+OVER_QUOTA = failures.register(
+    "over_quota",
+    gettext_noop("The account at the server has no credit left or is over its quota%(said)s."),
+)
+KEY_REFUSED = failures.register(
+    "api_key_refused",
+    gettext_noop("The server refuses the API key (%(status)s). Enter a key that it accepts in the source."),
+)
+NO_CREDIT = failures.register(
+    "no_credit", gettext_noop("The account at the server has no credit left (402)%(said)s.")
+)
+NOT_KNOWN = failures.register(
+    "model_or_address_unknown",
+    gettext_noop(
+        "The server does not know the model or the address (%(status)s%(said)s). Check both: the address "
+        "mostly ends in /v1."
+    ),
+)
+LEADS_ON = failures.register(
+    "address_leads_on",
+    gettext_noop("The address leads on to another one (%(status)s), which is not followed. Enter that one."),
+)
+CALLS_REFUSED = failures.register(
+    "calls_refused", gettext_noop("The server refuses calls (status %(status)s)%(said)s.")
+)
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """`body` is that of a good answer; `wait` the seconds that the server asks for; `status` None where there
-    was no HTTP answer; `because` is the reason of a refusal without that it is one."""
+    """`body` is that of a good answer, and `error` why it is none; `wait` the seconds that the server asks
+    for; `status` None where there was no HTTP answer; `said` is what the server says of a refusal."""
 
     kind: Kind
-    reason: str = ""
+    error: HypacError | None = None
     wait: float | None = None
     body: Mapping[str, Any] | None = None
     status: int | None = None
-    because: str = ""
+    said: str = ""
+
+    @property
+    def reason(self) -> str:
+        """A part of a sentence, in English, as it is stored with an item."""
+        return str(failures.told(self.error)["words"]).rstrip(".") if self.error else ""
+
+    @property
+    def why(self) -> failures.Part | str:
+        """`reason`, as a parameter of a failure."""
+        return failures.clause(failures.told(self.error)) if self.error else ""
 
 
 RETRIED = frozenset({408, 409, 425})
@@ -55,28 +105,25 @@ def verdict_on(response: NetResponse, api_key: str = "") -> Verdict:
     if status == 200:
         if isinstance(body, Mapping) and has_messages(body):
             return Verdict(Kind.OK, body=body, status=200)
-        return Verdict(Kind.RETRY, "the answer is no chat completion", wait, status=200)
+        return Verdict(Kind.RETRY, NO_COMPLETION.error(), wait, status=200)
     if status == 429:
         if _QUOTA.search(f"{_code(body)} {said}"):
-            return _fatal(
-                429, "The account at the server has no credit left or is over its quota" + _tail(said)
-            )
+            return _fatal(429, OVER_QUOTA, said=_tail(said))
         if _TOO_LARGE.search(f"{_code(body)} {said}"):
             # Larger than the limit of a whole minute: no pause helps.
             return _refused(429, said)
-        return Verdict(Kind.LIMITED, "too many calls (429)" + _tail(said), wait, status=429)
+        return Verdict(Kind.LIMITED, TOO_MANY_CALLS.error(said=_tail(said)), wait, status=429)
     if status >= 500 or status in RETRIED:
-        return Verdict(Kind.RETRY, f"the server failed (status {status})" + _tail(said), wait, status=status)
+        failed = SERVER_FAILED.error(status=status, said=_tail(said))
+        return Verdict(Kind.RETRY, failed, wait, status=status)
     return _refusal(status, said, f"{_code(body)} {said}")
 
 
 def verdict_on_failure(error: NetError) -> Verdict:
     """The verdict where there was no HTTP answer."""
     if error.kind in OF_THE_ITEM:
-        return Verdict(Kind.REFUSED, error.message)
-    if error.permanent:
-        return Verdict(Kind.FATAL, error.message)
-    return Verdict(Kind.RETRY, error.message.rstrip("."))
+        return Verdict(Kind.REFUSED, error)
+    return Verdict(Kind.FATAL if error.permanent else Kind.RETRY, error)
 
 
 def quoted(body: Any, api_key: str) -> str:
@@ -105,33 +152,25 @@ def _refusal(status: int, said: str, searched: str) -> Verdict:
         if status == 403 and _MODERATED.search(searched):
             return _refused(status, said)
         # Without what the server says: it may repeat a part of the key.
-        return _fatal(
-            status, f"The server refuses the API key ({status}). Enter a key that it accepts in the source"
-        )
+        return _fatal(status, KEY_REFUSED)
     if status == 402:
-        return _fatal(status, "The account at the server has no credit left (402)" + _tail(said))
+        return _fatal(status, NO_CREDIT, said=_tail(said))
     if status in (404, 405):
-        return _fatal(
-            status,
-            f"The server does not know the model or the address ({status}{_tail(said)}). Check both: the "
-            "address mostly ends in /v1",
-        )
+        return _fatal(status, NOT_KNOWN, said=_tail(said))
     if status in (400, 413, 422):
         return _refused(status, said)
     if 300 <= status < 400:
-        return _fatal(
-            status, f"The address leads on to another one ({status}), which is not followed. Enter that one"
-        )
-    return _fatal(status, f"The server refuses calls (status {status})" + _tail(said))
+        return _fatal(status, LEADS_ON)
+    return _fatal(status, CALLS_REFUSED, said=_tail(said))
 
 
 def _refused(status: int, said: str) -> Verdict:
     because = f"({status}){_tail(said)}"
-    return Verdict(Kind.REFUSED, f"the server refused it {because}", status=status, because=because)
+    return Verdict(Kind.REFUSED, ITEM_REFUSED.error(because=because), status=status, said=because)
 
 
-def _fatal(status: int, reason: str) -> Verdict:
-    return Verdict(Kind.FATAL, f"{reason}.", status=status)
+def _fatal(status: int, why: Failure, **params: Any) -> Verdict:
+    return Verdict(Kind.FATAL, why.error(status=status, **params), status=status)
 
 
 def _tail(said: str) -> str:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from django.utils.translation import gettext as _, gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy, gettext_noop
 
+from annotation import failures
 from annotation.errors import InputError
 from annotation.models import Item
 from routing.core.costs import TOKENS_IN, TOKENS_OUT
@@ -54,6 +55,26 @@ GROUP = 500
 LOOK_SECONDS = 2
 # Never asked: what the params of a source without a server are read with.
 NOWHERE = "https://server.invalid/v1"
+
+NOT_IN_FILES = failures.register(
+    "not_in_batch_files",
+    gettext_noop(
+        "%(count)s items have no answer in the files that were read. Write their calls "
+        "with `manage.py write_batch`, have them answered, and read the file with "
+        "`manage.py read_batch`."
+    ),
+)
+BATCH_REFUSED = failures.register(
+    "batch_refused", gettext_noop("The server refused the batch %(id)s: %(problem)s.")
+)
+UNSAID = gettext_noop("it does not say why")
+BATCH_CANCELLED = failures.register(
+    "batch_cancelled",
+    gettext_noop(
+        "The batch %(id)s was cancelled at the server. What it had answered is stored; "
+        "start the job again to have the rest asked for."
+    ),
+)
 
 
 class OpenAIBatch(OpenAIApi):
@@ -188,14 +209,7 @@ class _Chunk:
             result for key in list(self._open) if (result := self._store.get(key)) is not None
         )
         if self._open and server is None:
-            raise BackendError(
-                _(
-                    "%(count)s items have no answer in the files that were read. Write their calls "
-                    "with `manage.py write_batch`, have them answered, and read the file with "
-                    "`manage.py read_batch`."
-                )
-                % {"count": f"{len(self._open):,}"}
-            )
+            raise NOT_IN_FILES.error(raised_as=BackendError, count=f"{len(self._open):,}")
         for _round in range(ROUNDS):
             if not self._open or server is None:
                 return
@@ -250,18 +264,10 @@ class _Chunk:
         if had_ended:
             return
         if batch.status == "failed":
-            raise BackendError(
-                _("The server refused the batch %(id)s: %(problem)s.")
-                % {"id": batch.id, "problem": batch.problem or "it does not say why"}
-            )
+            problem = batch.problem or failures.term(UNSAID)
+            raise BATCH_REFUSED.error(raised_as=BackendError, id=batch.id, problem=problem)
         if batch.status == "cancelled":
-            raise BackendError(
-                _(
-                    "The batch %(id)s was cancelled at the server. What it had answered is stored; "
-                    "start the job again to have the rest asked for."
-                )
-                % {"id": batch.id}
-            )
+            raise BATCH_CANCELLED.error(raised_as=BackendError, id=batch.id)
 
     def _given(self, results: Iterable[Result]) -> Iterator[list[Answered]]:
         group: list[Answered] = []

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from django.utils.translation import gettext_noop
+
+from annotation import failures
+from annotation.errors import HypacError
 from annotation.outside.net import GuardedClient, NetError, NetResponse
 from routing.sources.backends.base import BackendError
 from routing.sources.backends.openai_api.verdicts import asked_wait, quoted, redacted
@@ -18,6 +22,25 @@ MOST_BYTES = 512 * 2**20
 MOST_PAGES = 20
 PURPOSE, KEY, CONTENT = "hypac", "hypac_source", "hypac_content"
 ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+
+STATUS = failures.register(
+    "batch_server_status", gettext_noop("The server of batches answers with status %(status)s.")
+)
+LATER = failures.register("asked_again_later", gettext_noop("%(why)s It is asked again later."))
+NO_OBJECT = failures.register(
+    "batch_no_object", gettext_noop("The server of batches gave an answer that is no JSON object.")
+)
+KEY_REFUSED = failures.register(
+    "batch_key_refused",
+    gettext_noop("The server refuses the API key (%(status)s). Enter one that it accepts."),
+)
+TAKES_NONE = failures.register(
+    "takes_no_batch",
+    gettext_noop(
+        "The server takes no batch (status %(status)s%(said)s). One without /files and /batches is asked "
+        "with the backend openai_api."
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -127,17 +150,16 @@ class BatchServer:
             response = self._client.request(method, f"{self._url}{path}", headers=self._headers, **sent)
         except NetError as error:
             if error.permanent:
-                raise BackendError(error.message) from None
-            raise _TransientError(error.message, None) from None
+                raise BackendError.of(error) from None
+            raise _TransientError(error, None) from None
         if response.status >= 500 or response.status in (408, 409, 425, 429):
-            raise _TransientError(
-                f"The server of batches answers with status {response.status}.", asked_wait(response.headers)
-            )
+            raise _TransientError(STATUS.error(status=response.status), asked_wait(response.headers))
         return response
 
     def _pause(self, attempt: int, error: "_TransientError") -> None:
         if attempt + 1 >= ATTEMPTS:
-            raise BackendError(f"{error} It is asked again later.", permanent=False)
+            why = failures.told(error.why)
+            raise LATER.error(raised_as=BackendError, permanent=False, why=why)
         pause = random.uniform(0, FIRST_PAUSE * 2**attempt)  # noqa: S311 - no secret
         time.sleep(min(LONGEST_PAUSE, max(pause, error.wait or 0)))
 
@@ -147,30 +169,26 @@ class BatchServer:
         except NetError:
             body = None
         if not isinstance(body, dict):
-            raise BackendError("The server of batches gave an answer that is no JSON object.")
+            raise NO_OBJECT.error(raised_as=BackendError)
         return body
 
     def _good(self, response: NetResponse) -> NetResponse:
         if response.status in (401, 403):
-            raise BackendError(
-                f"The server refuses the API key ({response.status}). Enter one that it accepts."
-            )
+            raise KEY_REFUSED.error(raised_as=BackendError, status=response.status)
         if response.status >= 300:
             try:
                 said = quoted(response.json(), self._api_key)
             except NetError:
                 said = ""
-            raise BackendError(
-                f"The server takes no batch (status {response.status}{': ' + said if said else ''}). One "
-                "without /files and /batches is asked with the backend openai_api."
-            )
+            said = f": {said}" if said else ""
+            raise TAKES_NONE.error(raised_as=BackendError, status=response.status, said=said)
         return response
 
 
 class _TransientError(Exception):
-    def __init__(self, message: str, wait: float | None) -> None:
-        super().__init__(message)
-        self.wait = wait
+    def __init__(self, why: HypacError, wait: float | None) -> None:
+        super().__init__(str(why))
+        self.why, self.wait = why, wait
 
 
 def _batch(entry: Mapping[str, Any], api_key: str) -> Batch:

@@ -16,15 +16,28 @@ from importlib.util import find_spec
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from routing.sources.backends.base import BackendError
+from django.utils.translation import gettext_noop
+
+from annotation import failures
+from routing.sources.backends.base import BackendError, named
 
 log = logging.getLogger(__name__)
 
-MISSING = (
-    "vLLM is not installed in this process. Install requirements-gpu.txt and start a worker for the queue "
-    "`gpu` with it (docs/backends.md)."
+MISSING = failures.register(
+    "vllm_missing",
+    gettext_noop(
+        "vLLM is not installed in this process. Install requirements-gpu.txt and start a worker for the "
+        "queue `gpu` with it (docs/backends.md)."
+    ),
 )
-
+NOT_LOADED = failures.register(
+    "vllm_not_loaded",
+    gettext_noop(
+        "vLLM could not load the model (%(error)s). The worker's log says more; less memory is taken with a "
+        "smaller max_model_len."
+    ),
+)
+ENDED = failures.register("vllm_ended", gettext_noop("The engine ended (%(error)s). A new one is started."))
 
 CLOSE_SECONDS = 60.0
 
@@ -58,7 +71,7 @@ class Engine:
 
     def __init__(self, wanted: EngineSettings) -> None:
         if find_spec("vllm") is None:
-            raise BackendError(MISSING)
+            raise MISSING.error(raised_as=BackendError)
         # By default the engine is a child process, which outlives a worker that is killed, with all its
         # memory on the GPU.
         os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
@@ -68,10 +81,7 @@ class Engine:
         self._thread = threading.Thread(target=self._work, name="vllm-engine", daemon=True)
         self._thread.start()
         if (failure := self._outbox.get()) is not None:
-            raise BackendError(
-                f"vLLM could not load the model ({type(failure).__name__}: {failure}"[:600]
-                + "). The worker's log says more; less memory is taken with a smaller max_model_len."
-            )
+            raise NOT_LOADED.error(raised_as=BackendError, error=named(failure, 570))
 
     def add(self, key: str, prompt: Sequence[int], params: Mapping[str, Any]) -> None:
         """Queue one request: the ids of its prompt's tokens, and what differs from the SamplingParams of the
@@ -93,10 +103,7 @@ class Engine:
             return None
         if isinstance(found, Exception):
             drop(self)
-            raise BackendError(
-                f"The engine ended ({type(found).__name__}: {found}"[:400] + "). A new one is started.",
-                permanent=False,
-            )
+            raise ENDED.error(raised_as=BackendError, permanent=False, error=named(found, 380))
         return found
 
     def abort(self, keys: Sequence[str]) -> None:

@@ -13,8 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from django.conf import settings
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
+from annotation import failures
 from annotation.errors import InputError
 from routing.sources.backends.base import BackendError, digest
 
@@ -23,6 +24,20 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}/[A-Za-z0-9][A-Za-z0-9_.-
 COMMIT = re.compile(r"[0-9a-f]{40}\Z")
 # Files of a model that no answer depends on.
 APART = re.compile(r"(?i)(readme.*|licen[cs]e.*|notice.*|.*\.md|\..*)\Z")
+
+NO_SUCH_MODEL = failures.register(
+    "no_such_vllm_model",
+    gettext_noop("There is no model %(name)r in the server's folder HYPAC_VLLM_MODELS; there is: %(known)s."),
+)
+NONE_YET, NONE = gettext_noop("none yet"), gettext_noop("none")
+NOT_ALLOWED = failures.register(
+    "model_not_allowed",
+    gettext_noop("This server may not fetch %(name)r from the hub; its HYPAC_VLLM_HUB allows: %(known)s."),
+)
+UNREADABLE = failures.register(
+    "vllm_files_unreadable",
+    gettext_noop("The files of the model %(folder)r cannot be read: %(strerror)s."),
+)
 
 
 @dataclass(frozen=True)
@@ -57,24 +72,16 @@ def model_files(name: str, revision: str) -> ModelFiles:
         )
     # The name may only ever mean a folder in that folder: no separators, no leading dot.
     if not NAME.match(name) or name not in available_models():
-        known = ", ".join(available_models()) or "none yet"
-        raise InputError(
-            _("There is no model %(name)r in the server's folder HYPAC_VLLM_MODELS; there is: %(known)s.")
-            % {"name": name[:100], "known": known},
-            where="model",
-        )
+        known = ", ".join(available_models()) or failures.term(NONE_YET)
+        raise NO_SUCH_MODEL.error(raised_as=InputError, where="model", name=name[:100], known=known)
     return ModelFiles(name, str(Path(settings.HYPAC_VLLM_MODELS) / name))
 
 
 def _on_the_hub(name: str, revision: str) -> ModelFiles:
     allowed = settings.HYPAC_VLLM_HUB
     if not HUB_NAME.match(name) or not any(fnmatchcase(name, pattern) for pattern in allowed):
-        known = ", ".join(allowed) or "none"
-        raise InputError(
-            _("This server may not fetch %(name)r from the hub; its HYPAC_VLLM_HUB allows: %(known)s.")
-            % {"name": name[:100], "known": known},
-            where="model",
-        )
+        known = ", ".join(allowed) or failures.term(NONE)
+        raise NOT_ALLOWED.error(raised_as=InputError, where="model", name=name[:100], known=known)
     if not COMMIT.match(revision):
         raise InputError(
             _("Name the commit on the hub (40 hexadecimal digits): a branch may change under a run."),
@@ -89,10 +96,7 @@ def folder_digest(folder: Path) -> str:
         files = sorted(file for file in folder.iterdir() if file.is_file() and not APART.match(file.name))
         parts = {file.name: _file_digest(file, *_touched(file)) for file in files}
     except OSError as error:
-        raise BackendError(
-            _("The files of the model %(folder)r cannot be read: %(strerror)s.")
-            % {"folder": folder.name, "strerror": error.strerror}
-        ) from error
+        raise UNREADABLE.error(raised_as=BackendError, folder=folder.name, strerror=error.strerror) from error
     return digest(files=parts)
 
 

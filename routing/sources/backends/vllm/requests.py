@@ -9,8 +9,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils.translation import gettext_noop
+
+from annotation import failures
 from routing.core.scores.verbalized import prompts
-from routing.sources.backends.base import Answer, BackendError
+from routing.sources.backends.base import Answer, BackendError, named
 from routing.sources.backends.llm import Generated, Sampling, Token, Usage, answer_of, schema_of
 from routing.sources.backends.llm.answers import read_value
 from routing.sources.source_context import TaskSpec
@@ -134,6 +137,14 @@ def _structured(sampling: Sampling, spec: TaskSpec) -> dict[str, Any]:
 # What vLLM takes at most.
 MOST_LABEL_TOKENS = 128
 
+NO_TEMPLATE = failures.register(
+    "chat_template_failed",
+    gettext_noop(
+        "The chat template of the model failed (%(error)s). The backend needs a model that was trained to "
+        "chat."
+    ),
+)
+
 
 def prompt_tokens(tokenizer: Any, chat: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> list[int]:
     """Ids of the tokens of a chat under the model's own template. Raises BackendError where it has none."""
@@ -142,10 +153,7 @@ def prompt_tokens(tokenizer: Any, chat: Sequence[Mapping[str, str]], options: Ma
             list(chat), tokenize=True, add_generation_prompt=True, return_dict=False, **options
         )
     except Exception as error:
-        raise BackendError(
-            f"The chat template of the model failed ({type(error).__name__}: {error}"[:300]
-            + "). The backend needs a model that was trained to chat."
-        ) from error
+        raise NO_TEMPLATE.error(raised_as=BackendError, error=named(error, 260)) from error
     return [int(token) for token in found]
 
 

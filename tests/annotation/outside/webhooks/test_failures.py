@@ -12,8 +12,6 @@ from annotation.outside.webhooks import manage as service, sending
 from tests.annotation.outside.webhooks.acts import State, come, happens, only
 from tests.webhook_receiver import Say
 
-pytestmark = pytest.mark.database
-
 
 class TestRetries:
     @pytest.mark.parametrize("status", [400, 404, 429, 500, 503])

@@ -11,7 +11,7 @@ from annotation.models import Project, Webhook, WebhookDelivery
 from annotation.outside.secrets import decrypt
 from annotation.outside.webhooks.manage import create_webhook, send_test
 from annotation.outside.webhooks.sending import switch_off
-from annotation.projects.life import archive_project, duplicate_project
+from annotation.projects.lifecycle import archive_project, duplicate_project
 from testbed.factories import make_project
 
 URL = "https://example.org/hook?key=4711"

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from annotation.errors import InputError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.models import Item
 from routing.delivery.deliver import deliver
 from routing.models import Delivery, Source

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from annotation.items import data_out
+from annotation.items import queries
 from annotation.labelling import queue
 from annotation.models import Item, Label, Project
 from annotation.ports import routing_port
 from testbed.factories import add_member, make_image_items, make_items, make_project
 from tests.annotation.apis import Api, problem
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def viewer(project) -> Api:
 
 @pytest.fixture
 def small_pages(monkeypatch) -> None:
-    monkeypatch.setattr(data_out, "PAGE", 2)
+    monkeypatch.setattr(queries, "PAGE", 2)
 
 
 def give(project: Project, user: Any, *values: str) -> list[Label]:
@@ -172,7 +172,7 @@ def test_no_row_takes_a_query_of_its_own(project, viewer, path, django_assert_ma
 
 def test_long_texts_are_read_a_few_at_a_time(project, viewer, monkeypatch) -> None:
     """As many together as may be, one that is longer by itself; none is left out."""
-    monkeypatch.setattr(data_out.limits, "PAGE_CHARACTERS", 100)
+    monkeypatch.setattr(queries.limits, "PAGE_CHARACTERS", 100)
     make_items(project, ["x" * size for size in (40, 50, 60, 300, 10, 20)])
     before = project.items.count()
     pieces = [piece.splitlines() for piece in viewer.get("items.ndjson").streaming_content]
@@ -183,7 +183,7 @@ def test_long_texts_are_read_a_few_at_a_time(project, viewer, monkeypatch) -> No
 
 
 def test_an_error_on_the_way_cuts_the_answer_off(project, viewer, small_pages, monkeypatch) -> None:
-    real = data_out.in_pages
+    real = queries.in_pages
 
     def breaks(*args: Any, **options: Any) -> Any:
         yield next(real(*args, **options))

@@ -1,4 +1,4 @@
-"""Background work. The Job row is the truth; a Celery message is only a nudge to look at it."""
+"""The life of a job. Its row is the truth; a Celery message is only a nudge to look at it."""
 
 import logging
 import secrets
@@ -21,16 +21,15 @@ from annotation.common.workers import RUN_JOB, message_workers
 from annotation.errors import ConflictError, HypacError, UnderWayError
 from annotation.jobs.closed_projects import refuse_closed
 from annotation.jobs.context import (
-    RENUDGE_SECONDS as RENUDGE_SECONDS,
-    JobContext as JobContext,
-    JobLostError as JobLostError,
-    JobPausedError as JobPausedError,
+    NOTIFY_AGAIN_SECONDS,
+    JobContext,
+    JobLostError,
+    JobPausedError,
     claimed_by,
     is_out_of_memory,
     is_shutting_down,
     keep_heartbeat,
-    out_of_memory as out_of_memory,
-    tried_again_at as tried_again_at,
+    out_of_memory,
 )
 from annotation.models import Job, Project, User
 from annotation.outside.webhooks import sending
@@ -105,7 +104,7 @@ def enqueue(
     total: int | None = None,
     of_closed: bool = False,
 ) -> Job:
-    """Store a job and nudge a worker once the surrounding transaction is committed.
+    """Store a job and notify a worker once the surrounding transaction is committed.
 
     Raises UnderWayError where an unfinished job of the project has the same `unique_key`, and ConflictError,
     unless `of_closed`, where the project is archived or was deleted.
@@ -131,11 +130,11 @@ def enqueue(
             _("%(known)s is already under way. Wait until it has finished, or cancel it.")
             % {"known": _(known.title)}
         ) from None
-    transaction.on_commit(lambda: nudge(job))
+    transaction.on_commit(lambda: notify_worker(job))
     return job
 
 
-def nudge(job: Job) -> None:
+def notify_worker(job: Job) -> None:
     """Send the message. A broker that is down is no failure: the reconciler sends it again."""
     try:
         # A kind that this version does not know may be known to a worker of a newer one.
@@ -231,7 +230,7 @@ def resume(*, job: Job) -> None:
             state=Job.State.QUEUED, pause_asked=False, attempts=0, heartbeat_at=Now(), **failures.NO_ERROR
         ):
             raise ConflictError(_("Only paused work can be resumed."))
-    transaction.on_commit(lambda: nudge(job))
+    transaction.on_commit(lambda: notify_worker(job))
 
 
 def try_now(*, job: Job) -> None:
@@ -243,7 +242,7 @@ def try_now(*, job: Job) -> None:
     waiting = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED).exclude(error="")
     if not waiting.update(attempts=0, heartbeat_at=Now(), **failures.NO_ERROR):
         raise ConflictError(_("It does not wait for another attempt any more; look at how it stands now."))
-    transaction.on_commit(lambda: nudge(job))
+    transaction.on_commit(lambda: notify_worker(job))
 
 
 def retry(*, job: Job, of_closed: bool = False) -> None:
@@ -264,17 +263,17 @@ def retry(*, job: Job, of_closed: bool = False) -> None:
         raise ConflictError(_("The same work is already under way in another job.")) from None
     if not changed:
         raise ConflictError(_("Only a job that failed or was cancelled can be started again."))
-    transaction.on_commit(lambda: nudge(job))
+    transaction.on_commit(lambda: notify_worker(job))
 
 
 def reconcile() -> int:
-    """Put jobs whose worker fell silent back into the queue, fail those that lost too many workers, and nudge
-    those that nobody took. Any number of processes may do so at the same time.
+    """Put jobs whose worker fell silent back into the queue, fail those that lost too many workers, and
+    notify workers again of those that nobody took. Any number of processes may do so at the same time.
 
-    Returns the number of jobs nudged.
+    Returns the number of jobs that workers were notified of.
     """
     silent = Job.objects.filter(_silent())
-    due = Job.objects.filter(state=Job.State.QUEUED, heartbeat_at__lt=seconds_ago(RENUDGE_SECONDS))
+    due = Job.objects.filter(state=Job.State.QUEUED, heartbeat_at__lt=seconds_ago(NOTIFY_AGAIN_SECONDS))
     if not (silent.exists() or due.exists()):
         return 0  # without a write, for which SQLite has one lock
     with transaction.atomic():
@@ -287,7 +286,7 @@ def reconcile() -> int:
         announced = list(_not_locked(due.order_by("id")))
         due.filter(pk__in=[job.pk for job in announced]).update(heartbeat_at=Now())
     for job in announced:
-        nudge(job)
+        notify_worker(job)
     return len(announced)
 
 
@@ -315,7 +314,8 @@ def _lost_its_worker(job: Job) -> None:
     if job.pause_asked:  # it has stopped all the same
         held.update(state=Job.State.PAUSED, pause_asked=False, claim_token="")
     elif job.attempts < settings.HYPAC_JOB_MAX_ATTEMPTS:
-        held.update(state=Job.State.QUEUED, claim_token="", heartbeat_at=seconds_ago(RENUDGE_SECONDS + 1))
+        due = seconds_ago(NOTIFY_AGAIN_SECONDS + 1)
+        held.update(state=Job.State.QUEUED, claim_token="", heartbeat_at=due)
     else:
         _failed(job, job.claim_token, failures.WORKERS_DIED.error(attempts=job.attempts), retry=False)
 
@@ -354,8 +354,8 @@ def _failed(job: Job, token: str, error: HypacError, *, retry: bool, progressed:
     changes: dict[str, Any] = {**failures.columns_of(error), "claim_token": "", "heartbeat_at": Now()}
     if retry and attempts < settings.HYPAC_JOB_MAX_ATTEMPTS:
         pause = min(FIRST_PAUSE_SECONDS * 4 ** (attempts - 1), LONGEST_PAUSE_SECONDS)
-        # The reconciler nudges it again RENUDGE_SECONDS after this moment.
-        later = seconds_ago(RENUDGE_SECONDS - pause)
+        # The reconciler notifies a worker again NOTIFY_AGAIN_SECONDS after this moment.
+        later = seconds_ago(NOTIFY_AGAIN_SECONDS - pause)
         changes |= {"state": Job.State.QUEUED, "attempts": attempts, "heartbeat_at": later}
     else:
         changes |= {"state": Job.State.FAILED, "finished_at": timezone.now()}
@@ -397,4 +397,4 @@ def _paused(job: Job, token: str) -> None:
             state=Job.State.QUEUED, claim_token="", attempts=F("attempts") - 1, heartbeat_at=Now()
         )
     if waits:
-        nudge(job)
+        notify_worker(job)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from routing.core.arrays import Bools, Floats, Ints
-from routing.core.every_score.build import ScoreChains, Seen, chains_from
+from routing.core.every_score.build import ChainBuilder, ScoreChains, chains_from
 from routing.core.every_score.chain import ScoreChain
 from routing.core.every_score.items import ScoredItems
 from routing.core.every_score.losses import AskedItems
-from routing.core.every_score.select import PilotCosts, select_by_scores
+from routing.core.every_score.select import PilotCosts, select_every_score
 from routing.core.experiment.split import Split
 from routing.core.plan import Plan
 
@@ -53,7 +53,7 @@ class ScoreDecision:
         return self.chain.delivers(items)[0].astype(np.int64), ran
 
 
-def decide_by_scores(split: Split, plan: Plan) -> ScoreDecision:
+def decide_by_every_score(split: Split, plan: Plan) -> ScoreDecision:
     """What a run of ``plan`` would choose on this draw."""
     # The start of a cascade looks at epsilon, so each has its own chains.
     key = ("every_score", plan.target, plan.epsilon)
@@ -75,20 +75,20 @@ def decide_with(split: Split, plan: Plan, chains: ScoreChains) -> ScoreDecision:
     )
     pilot = split.pilot_items(plan.target, plan.pilot) if split.table.answers is not None else asked[:0]
     outside = pilot[~np.isin(pilot, asked)]
-    chosen = select_by_scores(plan, chains, seen, PilotCosts.of(plan, chains, items.rows(outside)))
+    chosen = select_every_score(plan, chains, seen, PilotCosts.of(plan, chains, items.rows(outside)))
     policy = chosen.chain.only(chosen.index)
     return ScoreDecision(policy, chains.scored, len(pilot) > 0, chosen.called)
 
 
 def score_chains_of(split: Split, plan: Plan) -> ScoreChains:
     """The chains that a run of ``plan`` would freeze."""
-    return chains_from(seen_of(split, plan))
+    return chains_from(chain_builder_of(split, plan))
 
 
-def seen_of(split: Split, plan: Plan) -> Seen:
+def chain_builder_of(split: Split, plan: Plan) -> ChainBuilder:
     """What these chains may look at."""
     table = split.table
-    return Seen.of(
+    return ChainBuilder.of(
         plan,
         u=table.u[:, 0],
         v=split.v,

@@ -42,7 +42,7 @@ def items_of(
         found = found.filter(created_at__gt=created_after)
     if created_before is not None:
         found = found.filter(created_at__lt=created_before)
-    return found if job is None else found.filter(_brought_by(project, job))
+    return found if job is None else found.filter(_brought_by_import(project, job))
 
 
 def labels_for(
@@ -111,7 +111,7 @@ def _groups(lengths: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     yield first, last
 
 
-def places_of(imports: Iterable[Job]) -> Q:
+def brought_by(imports: Iterable[Job]) -> Q:
     """Conditions of the items of their project that these imports brought."""
     condition = Q(pk__in=[])
     for job in imports:
@@ -120,8 +120,8 @@ def places_of(imports: Iterable[Job]) -> Q:
     return condition
 
 
-def _brought_by(project: Project, job_id: int) -> Q:
+def _brought_by_import(project: Project, job_id: int) -> Q:
     job = project.jobs.filter(pk=job_id, kind=IMPORT).first()
     if job is None:
         raise InputError(_("There is no such import in this project."), where="job")
-    return places_of([job])
+    return brought_by([job])

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from annotation.common import audit, events
 from annotation.errors import ConflictError, InputError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.models import ApiToken, Job, Membership, Project, User, WorkItem
 from annotation.people.invite_by_name import invite_members

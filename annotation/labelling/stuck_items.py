@@ -63,13 +63,13 @@ def stuck_in(batch: WorkBatch, *, one_per_item: bool = True) -> QuerySet[WorkIte
     return stuck.exclude(Exists(WorkItem.objects.filter(state=State.OPEN, slot__lt=OuterRef("slot"), **same)))
 
 
-def decide(*, work_item: WorkItem, actor: User, decision: str) -> WorkItem:
-    """Make one of DECISIONS about an item that nobody is left to do. Raises InputError for another word, and
-    what the decision raises.
+def decide_on_stuck_item(*, work_item: WorkItem, actor: User, decision: str) -> WorkItem:
+    """Make one of STUCK_ITEM_DECISIONS about an item that nobody is left to do. Raises InputError for another
+    word, and what the decision raises.
     """
-    if decision not in DECISIONS:
+    if decision not in STUCK_ITEM_DECISIONS:
         raise InputError(_("Choose what to do with the item."), where="decision")
-    return DECISIONS[decision](work_item=work_item, actor=actor)
+    return STUCK_ITEM_DECISIONS[decision](work_item=work_item, actor=actor)
 
 
 def give_up(*, work_item: WorkItem, actor: User) -> WorkItem:
@@ -120,7 +120,7 @@ def ask_again(*, work_item: WorkItem, actor: User) -> WorkItem:
     return work_item
 
 
-DECISIONS = {"give_up": give_up, "ask_again": ask_again, "ask_no_more": ask_no_more}
+STUCK_ITEM_DECISIONS = {"give_up": give_up, "ask_again": ask_again, "ask_no_more": ask_no_more}
 
 
 def _end(work_item: WorkItem, state: str) -> None:

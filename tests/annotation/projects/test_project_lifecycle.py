@@ -14,12 +14,17 @@ from django.urls import reverse
 
 from annotation.common.files import store_file
 from annotation.errors import ConflictError, InputError, NotAllowedError
-from annotation.jobs import running as jobs
+from annotation.jobs import jobs
 from annotation.labelling import queue
 from annotation.models import AttemptBucket, AuditEvent, Item, KeyedRequest, Label, Project, StoredFile, User
 from annotation.people.invitations import accept, create_invitation
 from annotation.permissions import access_to
-from annotation.projects.life import archive_project, delete_project, duplicate_project, unarchive_project
+from annotation.projects.lifecycle import (
+    archive_project,
+    delete_project,
+    duplicate_project,
+    unarchive_project,
+)
 from annotation.projects.queries import contents, projects_of, work_waits
 from annotation.projects.removal import remove_files, tables_of
 from routing.delivery.deliver import deliver

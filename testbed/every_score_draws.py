@@ -11,7 +11,7 @@ from routing.core.every_score.build import ScoreChains, build_score_chains
 from routing.core.every_score.chain import CASCADE, FIRST_SCORE, ScoreChain
 from routing.core.every_score.items import ScoredItems
 from routing.core.every_score.losses import AskedItems
-from routing.core.every_score.select import PilotCosts, ScoreSelection, select_by_scores
+from routing.core.every_score.select import PilotCosts, ScoreSelection, select_every_score
 from testbed.draws import Draw, Pool
 from testbed.known_truth import Scored
 
@@ -31,7 +31,7 @@ def certify(draw: Draw, target: str, rule: str, bound: str) -> ScoreSelection:
     plan, ready = draw.setting.plan(target, rule=rule, bound=bound), prepared(draw, target)
     outside = ready.pilot[~np.isin(ready.pilot, draw.pool(target).asked)]
     costs = PilotCosts.of(plan, ready.chains, ready.items.rows(outside))
-    return select_by_scores(plan, ready.chains, ready.asked, costs)
+    return select_every_score(plan, ready.chains, ready.asked, costs)
 
 
 def prepared(draw: Draw, target: str) -> Prepared:

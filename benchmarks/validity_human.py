@@ -1,0 +1,140 @@
+"""`validity.py --human`: people who err, and what each reference makes of it.
+
+Worlds x people's error of 0, 2, 5 and 8 % (independent, shared with the best model, on hard items) x the
+reference: an expert who labels all asked items or half of those on which all agree, two people and a decider,
+and, as negative controls, one person's word and people who err on 15 % once the calibration is over.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from multiprocessing import get_context
+from pathlib import Path
+
+from runner import machine
+
+from testbed.people import HumanCount
+from testbed.people_level import (
+    SECOND_SEED,
+    HumanCell,
+    HumanJob,
+    broken,
+    cells_of,
+    failed,
+    has_to_fail,
+    jobs_of,
+    run_human_job,
+)
+
+DRAWS, CHUNK = {"quick": 20, "full": 2000}, 10
+WORLDS = ("power",)
+HEADS = (
+    *("world", "people err", "kind", "reference", "draws"),
+    *("promise broken", "truth broken", "certified", "cost"),
+)
+Counts = dict[HumanCell, HumanCount]
+
+
+def run(
+    *,
+    mode: str,
+    worlds: Sequence[str],
+    draws: int,
+    processes: int,
+    minutes: float,
+    kept: Path | None,
+    out: Path | None,
+) -> str:
+    """Count, once more with four times the draws where a cell fails, and say what came of it."""
+    started = time.perf_counter()
+    draws = draws or DRAWS[mode]
+    cells = [cell for world in worlds or WORLDS for cell in cells_of(world)]
+    counts = measure(list(jobs_of(cells, draws, CHUNK)), processes, 60 * minutes, kept)
+    again: Counts = {}
+    if first := failed(counts):
+        jobs = list(jobs_of(first, 4 * draws, CHUNK, SECOND_SEED))
+        again = measure(jobs, processes, 60 * minutes, kept)
+    if out is not None:
+        out.write_text(table(counts), encoding="utf-8")
+    seconds = time.perf_counter() - started
+    fails = failed(again)
+    verdict = f"{len(fails)} FAIL" if fails else "all keep their level"
+    counted = [cell for cell in counts if not cell.control]
+    head = (
+        f"{machine('numpy', 'scipy')}, {seconds / 60:.0f} minutes. M = {len(counted)} cells: {verdict}; "
+        f"{len(first)} were run a second time. Negative controls: {_controls(counts)}."
+    )
+    return f"{head}\n\n{table(counts)}"
+
+
+def measure(
+    jobs: Sequence[HumanJob], processes: int, seconds: float = math.inf, kept: Path | None = None
+) -> Counts:
+    """Run the jobs that are not ``kept``, for about so many seconds at most, and add up all counts."""
+    counts: Counts = {}
+    done = _read(kept)
+    left = []
+    for job in jobs:
+        if repr(job) in done:
+            _add(counts, done[repr(job)])
+        else:
+            left.append(job)
+    started = time.perf_counter()
+    with get_context("spawn").Pool(processes) as pool:
+        for number, (job, found) in enumerate(pool.imap_unordered(_run, left), start=1):
+            _add(counts, found)
+            if kept is not None:
+                pairs = [[asdict(cell), asdict(count)] for cell, count in found.items()]
+                with kept.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"job": repr(job), "counts": pairs}) + "\n")
+            elapsed = time.perf_counter() - started
+            print(f"{number}/{len(left)} jobs, {elapsed:.0f} s", file=sys.stderr, flush=True)
+            if elapsed > seconds:
+                break  # leaving the block ends the processes
+    return counts
+
+
+def _run(job: HumanJob) -> tuple[HumanJob, Counts]:
+    return job, run_human_job(job)
+
+
+def _read(kept: Path | None) -> dict[str, Counts]:
+    if kept is None or not kept.exists():
+        return {}
+    entries = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+    return {
+        entry["job"]: {HumanCell(**cell): HumanCount(**count) for cell, count in entry["counts"]}
+        for entry in entries
+    }
+
+
+def _add(counts: Counts, found: Counts) -> None:
+    for cell, count in found.items():
+        counts.setdefault(cell, HumanCount()).add(count)
+
+
+def _controls(counts: Counts) -> str:
+    expected = [cell for cell in counts if has_to_fail(cell)]
+    low = [cell for cell in expected if counts[cell].untrue <= 0.1 * counts[cell].draws]
+    return f"{len(expected) - len(low)} of {len(expected)} fail against the truth as they have to"
+
+
+def table(counts: Counts) -> str:
+    """Markdown: how often the promise and the truth were broken, and the cost per item (people = 1)."""
+    lines = [
+        f"| {' | '.join(HEADS)} |",
+        "|---" * len(HEADS) + "|",
+    ]
+    for cell in sorted(counts, key=lambda cell: (cell.world, cell.error, cell.kind, cell.reference)):
+        count = counts[cell]
+        share = [value / count.draws for value in (broken(cell, count), count.untrue, count.certified)]
+        lines.append(
+            f"| {cell.world} | {100 * cell.error:g} % | {cell.kind} | {cell.reference} | {count.draws} | "
+            f"{share[0]:.3f} | {share[1]:.3f} | {share[2]:.2f} | {count.cost / count.draws:.3f} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,247 @@
+"""The test of a draw whose asked items the expert saw only in part.
+
+The expert labels every asked item on which annotator and models are not all equal, and of the others only the
+first n_B asked items in draw order.  With A and B the wrong items of a policy among the ones and the others,
+K_A of A are seen among the n asked items, K_B of B among the n_B rechecked ones, and Q = K_A + w K_B is what
+is tested.  Q grows stochastically with T_A and with T_B; so a limit that holds for all ways to split M wrong
+items between A and B holds for M and more.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from math import floor
+
+import numpy as np
+
+from routing.core.arrays import Floats, Ints
+from routing.core.bounds.hypergeometric import largest_count, largest_self_consistent
+from routing.core.bounds.tails import probability
+from routing.core.exact import Number, to_fraction
+from routing.core.rules.fixed_sequence import Verdict, prefix
+from routing.core.targets.dataset import SLACK, WIDE_SHARE, Levels, two_levels
+
+CELLS = 1 << 21
+"""Largest table, in numbers: bounds the memory whatever is asked."""
+FEW = 24
+"""Ways to split the wrong items between A and B that are looked at first."""
+SMALLEST = 1e-280
+"""Below it a probability is computed by itself, not from its neighbour."""
+
+
+def rechecked(share: Number, asked: int) -> int:
+    """n_B = floor(r n + 1/2): how many of the asked items, first in draw order, the expert labels anyway."""
+    return floor(to_fraction(share) * asked + Fraction(1, 2))
+
+
+def default_weight(share: Decimal) -> int:
+    """w for the share r of rechecked items: 1, 3 and 6 for r = 1, .5 and .3.
+
+    An error seen on a rechecked item stands for 1 / r; with a little more than that, the split of the errors
+    which decides is the one where none is on unanimous items, so that the limit is as large as for r = 1.
+    """
+    if share >= 1:
+        return 1
+    return floor(Fraction(17, 10) / Fraction(share) + Fraction(1, 2))
+
+
+def weighted_tail(
+    *, pool_size: int, asked: int, rechecked: int, weight: int, unlike: Ints, alike: Ints, most: int
+) -> Floats:
+    """P(Q <= q) for q = 0 .. ``most``, (T, most + 1).
+
+    Written as the sum over K_A = k, over the a of these that are among the rechecked items, and over K_B = j:
+    Hyp(k; N, T_A, n) Hyp(a; n, k, n_B) Hyp(j; N - T_A, T_B, n_B - a), as the rechecked items outside A are a
+    simple random sample of all items outside A.  It equals the sum over K_B = b and the b' of
+    B among the other asked items, Hyp(b; N, T_B, n_B) Hyp(b'; N - n_B, T_B - b, n - n_B)
+    P[Hyp(N - T_B, T_A, n - b - b') <= q - w b], and has far fewer terms.
+
+    Parameters
+    ----------
+    asked, rechecked, weight : int
+        n, n_B <= n and w.
+    unlike, alike : (T,)
+        T_A and T_B, together at most N.
+    """
+    width, depth = most + 1, most // weight + 1
+    unlike, alike = np.asarray(unlike, dtype=np.int64), np.asarray(alike, dtype=np.int64)
+    k, a = np.arange(width), np.arange(min(most, rechecked) + 1)
+    among = probability(asked, k[:, None], rechecked, a)
+    step = max(1, CELLS // (width * depth))
+    return np.concatenate(
+        [
+            _part(pool_size, asked, rechecked, weight, unlike[part], alike[part], k, among)
+            for part in (slice(start, start + step) for start in range(0, len(unlike), step))
+        ]
+    )
+
+
+def _part(
+    pool_size: int,
+    asked: int,
+    rechecked: int,
+    weight: int,
+    unlike: Ints,
+    alike: Ints,
+    k: Ints,
+    among: Floats,
+) -> Floats:
+    """`weighted_tail` of some pairs of T_A and T_B."""
+    most = len(k) - 1
+    seen = probability(pool_size, unlike[:, None], asked, k)
+    outside = rechecked - np.arange(among.shape[1])
+    on_alike = among @ _counts(pool_size - unlike, alike, outside, most // weight + 1)
+    chance = np.zeros_like(seen)
+    for j in range(on_alike.shape[2]):
+        chance[:, weight * j :] += (seen * on_alike[:, :, j])[:, : most + 1 - weight * j]
+    return np.cumsum(chance, axis=1)
+
+
+def _counts(sizes: Ints, wrong: Ints, drawn: Ints, depth: int) -> Floats:
+    """P[Hyp(sizes_t, wrong_t, drawn_a) = j], (T, a, depth)."""
+    size, marked, n = sizes[:, None, None], wrong[:, None, None], drawn[None, :, None]
+    j = np.arange(depth)
+    first = probability(size, marked, n, 0)
+    if first.min(initial=1.0) < SMALLEST:
+        # None is impossible or nearly so: no place to start from.  n may exceed a size that A nearly fills.
+        return probability(size, marked, np.minimum(n, size), j)
+    before = j[:-1]
+    more = (marked - before) * (n - before)  # 0 once where the support ends
+    ratios = more / np.maximum((before + 1) * (size - marked - n + before + 1), 1)
+    table = np.empty((len(sizes), len(drawn), depth))
+    table[:, :, :1] = first
+    np.cumprod(ratios, axis=2, out=table[:, :, 1:])
+    table[:, :, 1:] *= first
+    return table
+
+
+def _worst(
+    pool_size: int, asked: int, rechecked: int, weight: int, wrong: int, most: int, *, splits: int = 0
+) -> Floats:
+    """The largest P(Q <= q) over all T_A + T_B = ``wrong`` <= N, for q = 0 .. ``most``; over about so many
+    ``splits`` only, where that is not 0.
+    """
+    alike = np.arange(wrong + 1)
+    if splits:
+        alike = np.unique(np.linspace(0, wrong, splits).astype(np.int64))
+    tails = weighted_tail(
+        pool_size=pool_size,
+        asked=asked,
+        rechecked=rechecked,
+        weight=weight,
+        unlike=wrong - alike,
+        alike=alike,
+        most=most,
+    )
+    return np.asarray(tails.max(axis=0), dtype=np.float64)
+
+
+@lru_cache(maxsize=4096)
+def largest_weighted_count(
+    *, pool_size: int, asked: int, rechecked: int, weight: int, wrong: int, level: float
+) -> int:
+    """Largest q with P(Q <= q | T_A = M - t, T_B = t) <= ``level`` for all t = 0 .. M; -1 where none has.
+
+    ``wrong`` is M.  There is no pool with more than N wrong items, so then every count passes.
+    """
+    if wrong > pool_size:
+        return asked + (weight - 1) * rechecked
+    most = largest_count(pool_size, wrong, asked, level)  # t = 0
+    for splits in (FEW, 0):  # some splits leave less to be looked at for all of them
+        if most < 0:
+            return -1
+        worst = _worst(pool_size, asked, rechecked, weight, wrong, most, splits=splits)
+        most = int(np.count_nonzero(worst <= level)) - 1
+    return most
+
+
+@lru_cache(maxsize=4096)
+def recheck_levels(
+    *, pool_size: int, asked: int, rechecked: int, weight: int, budget: int, level: Fraction
+) -> Levels:
+    """s and the largest Q of the wide and of the narrow test (Sections 5.3, 13.1), in place of c_s, c_0.
+
+    T - K_A - K_B is to be at most E.  A policy in the wide prefix with K_A + K_B >= s delivers at most E
+    wrong labels, and so does every one in the narrow prefix.  Where all asked items are rechecked, w = 1 and
+    these are the two levels of a data set.
+
+    Raises
+    ------
+    ValueError
+        n_B is not in 0 .. n, w is not a whole number of 1 or more, or w is not 1 where n_B = n.
+    """
+    if not 0 <= rechecked <= asked or weight < 1:
+        raise ValueError(f"{rechecked} of {asked} asked items cannot be rechecked at the weight {weight}")
+    if rechecked == asked:
+        if weight != 1:
+            raise ValueError(f"where every asked item is seen each error counts once, not {weight} times")
+        return two_levels(pool_size=pool_size, asked=asked, budget=budget, level=level)
+    share = WIDE_SHARE * level
+
+    def limit(wrong: int, part: Fraction) -> int:
+        return largest_weighted_count(
+            pool_size=pool_size,
+            asked=asked,
+            rechecked=rechecked,
+            weight=weight,
+            wrong=wrong,
+            level=float(part),
+        )
+
+    s = 0
+    if pool_size - asked > budget:
+        s = max(0, _largest_s(pool_size, asked, rechecked, weight, budget, float(share)) - SLACK)
+    if s == 0:
+        one = limit(budget + 1, level)
+        return Levels(0, one, one)
+    return Levels(s, limit(budget + s + 1, share), limit(budget + 1, level - share))
+
+
+def _largest_s(pool_size: int, asked: int, rechecked: int, weight: int, budget: int, level: float) -> int:
+    """Largest k whose limit at M = E + k + 1 is k or more; -1 where none is.
+
+    One more wrong item in A is at most one more in Q; so if k + 1 has it, k has it, and k is found by
+    bisection, below the k of an ordinary count: at some splits first, then downwards at all of them.
+    """
+
+    def passes(k: int, splits: int) -> bool:
+        wrong = budget + k + 1
+        if wrong > pool_size:
+            return True
+        worst = _worst(pool_size, asked, rechecked, weight, wrong, k, splits=splits)
+        return bool(worst[k] <= level)
+
+    low, high = -1, largest_self_consistent(pool_size, budget, asked, level) + 1
+    while high - low > 1:
+        k = (low + high) // 2
+        low, high = (k, high) if passes(k, FEW) else (low, k)
+    while low >= 0 and not passes(low, 0):
+        low -= 1
+    return low
+
+
+def judge_weighted(upper: Floats, lower: Floats, levels: Levels) -> Verdict:
+    """Test a chain of J policies, the reference for everything first, in order up to the first that fails.
+
+    Parameters
+    ----------
+    upper : (J,)
+        Q+ = K_A+ + w K_B+.
+    lower : (J,)
+        K_A- + K_B-, errors that the expert's labels mend in the delivered data set.
+    """
+    index = np.arange(len(upper))
+    if levels.s == 0:
+        length = prefix(upper <= levels.wide)
+        allowed = np.full(len(upper), float(levels.wide))
+        return Verdict(index < length, {"all": length}, allowed, limits={"errors": levels.wide})
+    wide, narrow = prefix(upper <= levels.wide), prefix(upper <= levels.narrow)
+    return Verdict(
+        eligible=((index < wide) & (lower >= levels.s)) | (index < narrow),
+        prefixes={"wide": wide, "narrow": narrow},
+        allowed=np.where(lower >= levels.s, levels.wide, levels.narrow).astype(np.float64),
+        required=levels.s,
+        limits={"s": levels.s, "c_s": levels.wide, "c_0": levels.narrow},
+    )

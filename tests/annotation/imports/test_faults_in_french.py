@@ -1,0 +1,41 @@
+"""Why an import failed reaches each reader in their language, down to what is wrong with the file."""
+
+import gzip
+
+import pytest
+from django.utils.translation import override
+
+from annotation.jobs import jobs
+from annotation.models import Job
+from testbed.factories import make_project
+from tests.annotation.imports.test_imports import storage, store
+
+__all__ = ["storage"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("file_format", "content", "english", "french"),
+    [
+        ("csv_comma", b"id,text\n1,a\n2,\0\n", "line 3: There is a NUL", "line 3: Il y a un caractère NUL"),
+        ("csv_comma", b"id,text\n1,\xff\n", "is not UTF-8: byte 0xFF at place 3", "0xFF à la position 3"),
+        ("csv_comma", b"id,id\n1,2\n", "The column 'id' is there twice", "La colonne 'id'"),
+        ("json", b'[{"id": "1", "text": "a"}', "The list is never closed", "La liste n’est jamais fermée"),
+        ("csv_comma", gzip.compress(b"id,text\n1,a\n")[:-6], "damaged or cut off (", "est abîmé ou tronqué"),
+        ("zip_images", b"PK\3\4", "The zip archive is damaged", "L’archive zip est endommagée"),
+    ],
+    ids=["NUL", "no UTF-8", "twice", "never closed", "cut off", "damaged"],
+)
+def test_a_file_that_cannot_be_read(file_format: str, content: bytes, english: str, french: str) -> None:
+    project = make_project()
+    stored = store(project, content)
+    params = {"file": stored.pk, "format": file_format, "id_column": "id", "text_column": "text"}
+    job = jobs.enqueue(project=project, kind_name="import", params=params)
+    with override("fr"):  # whatever the worker speaks
+        jobs.run(job.pk)
+    job.refresh_from_db()
+    assert (job.state, job.error_code) == (Job.State.FAILED, "import_refused")
+    assert english in job.error
+    assert job.error_in_words == job.error
+    with override("fr"):
+        assert french in job.error_in_words

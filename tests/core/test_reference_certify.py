@@ -1,0 +1,264 @@
+"""Chains with any source per slice, the tests along them, and the whole analysis with an expert."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from routing.core.bins import make_bins
+from routing.core.calibration import Calibration
+from routing.core.calibration_rows import CalibrationRow
+from routing.core.keys import pack
+from routing.core.reference.audit import FinalAudit
+from routing.core.reference.certify import certify_with_expert, models_part_holds, select_with_expert
+from routing.core.reference.chain import (
+    ALL,
+    MODELS,
+    NO_PERSON,
+    ReferenceChains,
+    SliceChain,
+    build_reference_chains,
+    hull_chain,
+)
+from routing.core.reference.estimate import by_annotator, people_estimate
+from routing.core.reference.forecast import Foretold, PeopleForecast, foretell
+from routing.core.reference.plan import ExpertPlan
+from routing.core.reference.recheck import judge_weighted, recheck_levels
+from routing.core.reference.words import (
+    expert_promises,
+    settled_cost,
+    settled_label,
+    settled_promises,
+)
+from testbed.known_truth import SETTINGS
+from testbed.people import INDEPENDENT, SHARED, HumanCount, HumanDraw
+from testbed.settings import plan_of
+
+pytestmark = pytest.mark.costly
+
+
+def test_a_chain_walks_down_the_lower_hull_of_each_slice() -> None:
+    slices = make_bins(np.arange(4) / 4, np.zeros(4, np.int64), count=2, whole_ties=False)
+    # Model, person, checked and expert; checked lies above the line from the expert to the person.
+    losses = np.array([[0.1, 0.4], [0.04, 0.04], [0.03, 0.01], [0.0, 0.0]])
+    costs = np.array([[0.0, 0.0], [1.0, 1.0], [2.5, 1.2], [3.0, 3.0]])
+    chain = hull_chain("all", slices, Foretold(losses, costs), range(4))
+    # Slice 0: person (2 / .04), model (1 / .06); slice 1: checked (1.8 / .01), person (.2 / .03), model.
+    assert chain.moves == ((1, 2), (0, 1), (0, 0), (1, 1), (1, 0))
+    assert chain.models == 1
+    assert chain.sources(0).tolist() == [3, 3]
+    assert chain.sources(3).tolist() == [0, 2]
+    keys = pack(np.array([0.1, 0.3, 0.6]), np.zeros(3))
+    values = np.array([[1.0, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0]])
+    assert chain.totals(keys, values).tolist() == [0, 1, 1, 2, 3, 3]
+    assert chain.along(costs).tolist() == pytest.approx([6, 4.2, 2.2, 1.2, 1.0, 0.0])
+
+
+def test_what_costs_more_than_the_expert_is_left_out() -> None:
+    slices = make_bins(np.arange(4) / 4, np.zeros(4, np.int64), count=1, whole_ties=False)
+    losses, costs = np.array([[0.2], [0.0], [0.1], [0.0]]), np.array([[3.0], [1.0], [3.5], [3.0]])
+    chain = hull_chain("all", slices, Foretold(losses, costs), range(4))
+    assert chain.moves == ((0, 1),)
+
+
+def test_the_forecast_is_that_of_section_13() -> None:
+    draw = HumanDraw(SETTINGS["power"], 0.05, INDEPENDENT, np.random.default_rng(0))
+    run = draw.expert_plan("0.5")
+    slices = draw.chains(run).slices
+    found = foretell(run, slices, draw.pilot_data(), PeopleForecast(error=0.04, shared=0.5))
+    first, best, person, checked, expert = found.losses
+    assert first == pytest.approx(best * 0.8 / 0.45)
+    assert person == pytest.approx(0.04 * (0.6 + 0.8 * slices.rho))
+    assert np.all(checked <= person)
+    free = checked < person
+    assert checked[free] == pytest.approx((0.5 * person.mean() * best / best.mean())[free])
+    assert not expert.any()
+    human, dear = float(run.plan.costs[-1]), float(run.expert_cost)
+    assert found.costs[2] == pytest.approx(human)
+    assert found.costs[3] == pytest.approx(human + 6000 + dear * np.minimum(best + person, 1))
+    assert found.costs[4] == pytest.approx(dear)
+
+
+def test_every_draw_of_small_pools_with_chains_that_go_back_and_forth() -> None:
+    """False certificates at most alpha, errors anywhere and some labels missing, n_B < n."""
+    rng = np.random.default_rng(6)
+    alpha = Fraction(3, 10)
+    for size, asked, seen, weight, budget in ((8, 4, 2, 2, 1), (9, 5, 3, 2, 1), (9, 6, 2, 3, 2)):
+        levels = recheck_levels(
+            pool_size=size, asked=asked, rechecked=seen, weight=weight, budget=budget, level=alpha
+        )
+        draws = [
+            (np.isin(np.arange(size), items), np.isin(np.arange(size), some))
+            for items in combinations(range(size), asked)
+            for some in combinations(items, seen)
+        ]
+        for blank_share in (0.0, 0.0, 0.3):
+            alike = rng.random(size) < rng.choice([0.3, 0.7])
+            losses = rng.random((6, size)) < rng.choice([0.3, 0.6])
+            losses[0] = False
+            blank = rng.random(size) < blank_share
+            false = 0
+            for was_asked, again in draws:
+                known = was_asked & (~alike | again)
+                once = np.where(alike, weight, 1)
+                upper = ((losses | blank)[:, known] * once[known]).sum(axis=1).astype(np.float64)
+                upper[0] = 0.0
+                lower = losses[:, known & ~blank].sum(axis=1).astype(np.float64)
+                verdict = judge_weighted(upper, lower, levels)
+                false += bool((losses.sum(axis=1) - lower > budget)[verdict.eligible].any())
+            assert false / len(draws) <= float(alpha)
+
+
+def rows_of(draw: HumanDraw) -> tuple[Calibration, dict[str, str]]:
+    """A draw as stored: the expert's label only where she was to give it."""
+    seen = np.zeros(draw.setting.size, dtype=np.bool_)
+    seen[draw.asked] = draw.labels(draw.expert_plan("0.5")).seen
+    order = {int(item): place for place, item in enumerate(draw.asked)}
+    rest = [i for i in range(draw.setting.size) if i not in order][: draw.setting.m - len(order)]
+    rows = [
+        CalibrationRow(
+            item_id=str(i),
+            position=i,
+            order=place,
+            asked=i in order,
+            p=Decimal("0.9"),
+            u=float(draw.world.u[i]),
+            v=int(draw.world.v[i]),
+            label=str(draw.expert[i]) if seen[i] else None,
+            answers=tuple(draw.answers[i].astype(str)) if i in order else (),
+        )
+        for place, i in enumerate([*order, *rest])
+    ]
+    return Calibration(tuple(rows)), {str(i): str(draw.person[i]) for i in order}
+
+
+def test_one_call_certifies_a_run_and_tells_of_people() -> None:
+    draw = HumanDraw(SETTINGS["power"], 0.05, INDEPENDENT, np.random.default_rng(4))
+    run = draw.expert_plan("0.5")
+    chains = draw.chains(run)
+    assert [chain.name for chain in chains.chains] == [ALL, NO_PERSON, MODELS]
+    calibration, annotators = rows_of(draw)
+    found = certify_with_expert(run, chains, calibration, annotators, pilot=draw.pilot_data())
+    same = select_with_expert(run, chains, draw.labels(run), pilot=draw.pilot_data())
+    assert found.certified
+    assert (found.selection.number, found.selection.index) == (same.number, same.index)
+    assert found.asked == len(draw.asked)
+    assert found.rechecked == run.rechecked(found.asked)
+    assert found.rechecked < found.seen < found.asked
+    assert found.unanswered == found.unlabelled == 0
+    assert found.observed <= found.allowed
+    assert found.people.error.low < 0.05 < found.people.error.high
+    assert found.people.caught > found.people.shared
+    sources = found.selection.sources(pack(draw.world.u, draw.world.v))
+    assert set(np.unique(sources)) <= set(range(5))
+    # Wherever the chosen policy sends an item, the same is in the evidence.
+    labels = draw.labels(run)
+    of_asked = found.selection.sources(labels.keys)
+    assert labels.weighted(3)[np.arange(labels.asked), of_asked].sum() == found.observed
+
+
+def test_chains_of_another_plan_are_refused() -> None:
+    draw = HumanDraw(SETTINGS["power"], 0.05, INDEPENDENT, np.random.default_rng(4))
+    run = draw.expert_plan("0.5")
+    chains = draw.chains(run)
+    assert chains.fault(run) == ""
+    fewer = ReferenceChains(chains.slices, chains.chains[:2])
+    assert "which chains" in fewer.fault(run)
+    calibration, annotators = rows_of(draw)
+    with pytest.raises(ValueError, match="which chains"):
+        certify_with_expert(run, fewer, calibration, annotators)
+    with pytest.raises(KeyError):
+        certify_with_expert(run, chains, calibration, {})
+    falling = SliceChain("all", chains.chains[0].ends[::-1], (), 2)
+    assert falling.fault() == "its slices do not rise"
+
+
+def test_where_every_asked_item_is_rechecked_the_third_chain_is_on_every_score() -> None:
+    draw = HumanDraw(SETTINGS["A"], 0.05, INDEPENDENT, np.random.default_rng(4))
+    everything, half = draw.expert_plan("1"), draw.expert_plan("0.5")
+    chains = draw.chains(everything)
+    assert chains.scores is not None
+    assert chains.fault(everything) == ""
+    assert "labels every asked item" in chains.fault(half)
+    assert draw.chains(half).scores is None
+    scored = draw.scored(chains)
+    assert scored is not None
+    with pytest.raises(ValueError, match="own scores"):
+        select_with_expert(everything, chains, draw.labels(everything))
+    chosen = select_with_expert(everything, chains, draw.labels(everything), scored=scored[1])
+    assert chosen.scores is not None
+    assert chosen.index > 0
+    sources = chosen.sources(pack(draw.world.u, draw.world.v), scored[0])
+    assert np.all((sources >= 0) & (sources < 5))
+
+
+def test_the_models_part_of_a_final_audit() -> None:
+    draw = HumanDraw(SETTINGS["power"], 0.05, INDEPENDENT, np.random.default_rng(4))
+    run = draw.expert_plan("0.5")
+    chains, labels = draw.chains(run), draw.labels(run)
+    chosen = select_with_expert(run, chains, labels)
+    most = FinalAudit(run.plan.budget, Fraction(1, 25), Fraction(1, 100))
+    none = FinalAudit(0, Fraction(1, 25), Fraction(1, 100))
+    assert models_part_holds(run, chosen, labels, most, chains=chains)
+    assert not models_part_holds(run, chosen, labels, none, chains=chains)
+
+
+def test_peoples_error_from_two_intervals_covers_and_is_told_by_annotator() -> None:
+    rng = np.random.default_rng(9)
+    outside = 0
+    for _ in range(60):
+        draw = HumanDraw(SETTINGS["tiny"], 0.08, SHARED, rng)
+        labels = draw.labels(draw.expert_plan("0.5"))
+        found = people_estimate(labels, pool_size=draw.setting.size)
+        truth = np.mean(draw.person != draw.expert)
+        outside += not found.error.low <= truth <= found.error.high
+    assert stats.binomtest(outside, 60, 0.05, alternative="greater").pvalue > 0.001
+    names = ["Ada" if number % 3 else "Bo" for number in range(labels.asked)]
+    each = by_annotator(labels, names, {"Ada": 110, "Bo": 54})
+    assert sum(one.error.observed for one in each.values()) == found.error.observed
+    assert sum(one.error.asked for one in each.values()) == found.error.asked
+
+
+@pytest.mark.parametrize(("kind", "share"), [(INDEPENDENT, "0.5"), (SHARED, "1")])
+def test_false_certificates_stay_below_alpha_with_fallible_people(kind: str, share: str) -> None:
+    rng, count = np.random.default_rng(5), HumanCount()
+    for _ in range(25):
+        count.add(HumanDraw(SETTINGS["power"], 0.08, kind, rng).count(share))
+    assert stats.binomtest(count.false, count.draws, 0.05, alternative="greater").pvalue > 0.001
+    assert stats.binomtest(count.untrue, count.draws, 0.05, alternative="greater").pvalue > 0.001
+    assert count.certified == count.draws
+
+
+def test_one_persons_word_breaks_the_promise_where_people_err() -> None:
+    rng, count = np.random.default_rng(5), HumanCount()
+    for _ in range(15):
+        count.add(HumanDraw(SETTINGS["power"], 0.08, SHARED, rng).count("person"))
+    assert stats.binomtest(count.untrue, count.draws, 0.05, alternative="greater").pvalue < 1e-6
+
+
+def test_what_certificates_say_about_who_is_right() -> None:
+    run = ExpertPlan(plan_of(3000, 500), Decimal(98304))
+    first, holds = (str(said) for said in expert_promises(run, "Eve"))
+    assert first.startswith("At most 5 % of the labels in the delivered data set differ from what Eve would")
+    assert "at least 95 %" in first
+    assert "route" in holds
+    more = [str(said) for said in expert_promises(run, "Eve", replaced=7)]
+    assert more[0].startswith("At most 5.2334 %")  # 157 of 3,000, rounded up
+    assert "7 items" in more[1]
+    two = " ".join(str(said) for said in settled_promises(run.plan))
+    assert "two of our people" in two
+    assert two.endswith("A mistake that two people make alike is not counted.")
+    assert settled_label("a", "a") == settled_label("b", "c", "a") == "a"
+    assert settled_label("a", "b") is None
+    assert settled_cost(Decimal(10), Decimal("0.1")) == Decimal(21)
+
+
+def test_chains_need_scores_of_the_whole_pool() -> None:
+    run = ExpertPlan(plan_of(3000, 500), Decimal(98304))
+    with pytest.raises(ValueError, match="3000 items"):
+        build_reference_chains(run, u=np.zeros(3), v=np.zeros(3, np.int64))
