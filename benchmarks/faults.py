@@ -47,7 +47,18 @@ STALE_SECONDS = 3
 PATIENCE = 120
 # A worker's session that does nothing inside a transaction for so long is ended: a frozen one lets go.
 IDLE_MILLISECONDS = 5000
-FAULTS = ("kills", "twice", "broker", "database", "stale", "frozen", "poison", "terminate", "cancel")
+FAULTS = (
+    "kills",
+    "twice",
+    "broker",
+    "unacknowledged",
+    "database",
+    "stale",
+    "frozen",
+    "poison",
+    "terminate",
+    "cancel",
+)
 
 
 class Bench:

@@ -170,7 +170,14 @@ class Worker:
         command += ["-n", f"faults{next(_names)}@%h"]  # RabbitMQ wants one for each worker
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--loglevel", "warning", "--without-gossip", "--without-mingle"],
+                [
+                    *command,
+                    "--loglevel",
+                    "warning",
+                    "--without-gossip",
+                    "--without-mingle",
+                    "--without-heartbeat",
+                ],
                 cwd=ROOT,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,

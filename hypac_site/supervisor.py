@@ -103,6 +103,7 @@ class Supervisor:
             "warning",
             "--without-gossip",
             "--without-mingle",
+            "--without-heartbeat",  # an event to a broker that hangs would hold up the worker
         ]
         self.children = [Child("web server", web), Child("worker", worker)]
         for child in self.children:

@@ -88,7 +88,8 @@ class Host:
     def start_worker(self, *options: str) -> None:
         node = f"--hostname=worker@{self.name}"
         celery = [sys.executable, "-m", "celery", "-A", "hypac_site", "worker", "-Q", "default", "-c", "1"]
-        self.start(*celery, node, "--loglevel=info", "--without-gossip", "--without-mingle", *options)
+        alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+        self.start(*celery, node, "--loglevel=info", *alone, *options)
         until(lambda: "ready." in self._log().read_text(), f"the worker of {self.name}")
 
     def said(self) -> str:
