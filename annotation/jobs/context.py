@@ -23,6 +23,7 @@ from annotation import failures
 from annotation.errors import HypacError
 from annotation.jobs.places import line_and_column
 from annotation.models import Job, JobProblem
+from annotation.stages import Stage
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ class JobContext:
 
     @contextmanager
     def chunk(
-        self, *, done: int | None = None, total: int | None = None, stage: str | None = None
+        self, *, done: int | None = None, total: int | None = None, stage: Stage | None = None
     ) -> Iterator[None]:
         """One transaction for a chunk of results and the progress that it makes.
 
@@ -122,7 +123,7 @@ class JobContext:
         with transaction.atomic():
             self._stop_between_chunks()
             # First: it takes the row's lock, and so fences off a stale worker.
-            self._write(done=done, total=total, stage=stage, attempts=1 if got_on else None)
+            self._write(done=done, total=total, attempts=1 if got_on else None, **_columns(stage))
             yield
             if time.monotonic() - began > settings.HYPAC_JOB_STALE_SECONDS / 4:
                 # Nobody saw a beat while the row was locked: it must not look dead when the lock goes.
@@ -130,7 +131,7 @@ class JobContext:
         self.progressed = self.progressed or got_on
 
     def progress(
-        self, *, done: int | None = None, total: int | None = None, stage: str | None = None
+        self, *, done: int | None = None, total: int | None = None, stage: Stage | None = None
     ) -> None:
         """Say how far it is, of work that is not stored yet.
 
@@ -138,7 +139,7 @@ class JobContext:
         the handler does not look itself.
         """
         self._stop_between_chunks()
-        self._write(done=done, total=total, stage=stage)
+        self._write(done=done, total=total, **_columns(stage))
 
     def _stop_between_chunks(self) -> None:
         if not self._stops_itself and is_shutting_down():
@@ -160,6 +161,10 @@ class JobContext:
     def _problem(self, where: str, message: str) -> JobProblem:
         line, column = line_and_column(where)
         return JobProblem(job=self.job, where=where[:300], line=line, column=column, message=message)
+
+
+def _columns(stage: Stage | None) -> dict[str, Any]:
+    return {} if stage is None else stage.columns
 
 
 def claimed_by(job_id: int, token: str) -> QuerySet[Job]:

@@ -5,6 +5,7 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation import failures
 from annotation.models.projects import Project
+from annotation.stages import Stage
 
 
 class Job(models.Model):
@@ -25,7 +26,10 @@ class Job(models.Model):
         max_length=100, blank=True, help_text="At most one unfinished job has this key."
     )
     state = models.CharField(max_length=20, choices=State, default=State.QUEUED)
-    stage = models.CharField(max_length=100, blank=True, help_text="What it is doing, in words.")
+    stage = models.CharField(max_length=100, blank=True, help_text="What it is doing, in English.")
+    stage_params = models.JSONField(
+        default=dict, db_default={}, blank=True, help_text="What to say so in other languages."
+    )
     done = models.PositiveBigIntegerField(default=0)
     total = models.PositiveBigIntegerField(null=True, blank=True)
     attempts = models.PositiveIntegerField(default=0)
@@ -77,6 +81,11 @@ class Job(models.Model):
     def error_in_words(self) -> str:
         """Why the last attempt failed, in the language of the reader where that is known; "" if none did."""
         return self.error and (failures.in_words(self.error_code, self.error_params) or self.error)
+
+    @property
+    def stage_in_words(self) -> str:
+        """What it is doing, in the language of the reader; "" if it says nothing."""
+        return Stage(**self.stage_params).in_words() if self.stage_params else self.stage
 
 
 class JobProblem(models.Model):

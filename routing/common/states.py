@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from annotation.errors import ConflictError
+from django.utils.translation import gettext_noop
+
+from annotation import failures
+from annotation.errors import ConflictError, HypacError
 from routing.models import Run
 
 State = Run.State
@@ -16,15 +19,23 @@ UNDER_WAY = (*BUSY, State.LABELLING)
 ROUTED = (State.LABELLING, State.COMPLETE)
 CANCELLABLE = (*UNDER_WAY, State.ANALYSED)
 
+CANCELLED = failures.register("run_cancelled", gettext_noop("Run %(run)s was cancelled."))
+ANALYSED = failures.register("run_analysed", gettext_noop("Run %(run)s has been analysed already."))
 
-def move(run: Run, *, before: str | tuple[str, ...], after: str, refusal: str, **changes: Any) -> None:
+
+def was_cancelled(run: Run) -> HypacError:
+    """What a job of a run meets where the run was cancelled meanwhile."""
+    return CANCELLED.error(raised_as=ConflictError, run=run.number)
+
+
+def move(run: Run, *, before: str | tuple[str, ...], after: str, refusal: HypacError, **changes: Any) -> None:
     """Change the state of a run in one conditional UPDATE.
 
-    Raises ConflictError(refusal) where it has moved on.
+    Raises the refusal where it has moved on.
     """
     expected = (before,) if isinstance(before, str) else before
     if not Run.objects.filter(pk=run.pk, state__in=expected).update(state=after, **changes):
-        raise ConflictError(refusal)
+        raise refusal
     run.state = after
     for name, value in changes.items():
         setattr(run, name, value)

@@ -5,6 +5,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
+from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.labelling.batches import withdraw
 from annotation.models import User
@@ -35,7 +36,9 @@ def cancel_run(*, run: Run, user: User | None) -> None:
             before=CANCELLABLE,
             after=State.CANCELLED,
             completed_at=timezone.now(),
-            refusal=_("Run %(run)s is %(state)s and can no longer be cancelled.")
-            % {"run": run.number, "state": run.get_state_display().lower()},
+            refusal=ConflictError(
+                _("Run %(run)s is %(state)s and can no longer be cancelled.")
+                % {"run": run.number, "state": run.get_state_display().lower()}
+            ),
         )
         audit.record(project=run.project, actor=user, action="run.cancelled", target=f"run:{run.number}")

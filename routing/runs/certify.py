@@ -15,7 +15,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.common import audit
@@ -24,7 +24,8 @@ from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.models import Job, Label, Settlement, User, WorkItem
-from routing.common.states import State, move
+from annotation.stages import Stage
+from routing.common.states import ANALYSED, State, move
 from routing.core.bins import Bins
 from routing.core.calibration import Calibration
 from routing.core.calibration_rows import CalibrationError, CalibrationRow
@@ -102,7 +103,7 @@ def analyse(*, run: Run, user: User | None) -> Job:
             run,
             before=State.CALIBRATING,
             after=State.ANALYSING,
-            refusal=_("Run %(run)s is being analysed already.") % {"run": run.number},
+            refusal=ConflictError(_("Run %(run)s is being analysed already.") % {"run": run.number}),
         )
         audit.record(
             project=run.project, actor=user, action="run.analysis_started", target=f"run:{run.number}"
@@ -147,7 +148,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     if run.state != State.ANALYSING:
         return {"state": run.state}
     run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
-    context.progress(stage="Certificate")
+    context.progress(stage=Stage(gettext_noop("Certificate")))
     found = (_analyse_by_every_score if every_score_runs.uses_every_score(run) else _analyse_by_first_score)(
         context, run, run_sources
     )
@@ -171,7 +172,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
             before=State.ANALYSING,
             after=State.ANALYSED,
             analysed_at=timezone.now(),
-            refusal=_("Run %(run)s has been analysed already.") % {"run": run.number},
+            refusal=ANALYSED.error(raised_as=ConflictError, run=run.number),
         )
         run.refresh_from_db(fields=["invalid_reasons"])  # a label may have been corrected meanwhile
         run_analysed(run, certified=certificate.holds)

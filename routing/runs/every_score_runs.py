@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 from django.db.models import Q
+from django.utils.translation import gettext_noop
 from numpy.typing import NDArray
 
 from annotation.common.bulk import copy_rows
 from annotation.common.ranges import of_items
 from annotation.jobs.context import JobContext
 from annotation.labelling.labels_of_record import has_record
+from annotation.stages import Stage
 from routing.core.every_score.build import ScoreChains
 from routing.core.every_score.chain import CASCADE, ScoreChain
 from routing.core.every_score.documents import read_score_chains
@@ -26,7 +28,7 @@ from routing.core.rules import every_score
 from routing.core.sampling import tie_breaks
 from routing.models import DrawItem, ItemScore, Prediction, Route, Run, RunSource, Spend
 from routing.runs.chains import at_or_below, thresholds_from_json
-from routing.runs.predict import NamedItems, on_calibration_set, predict_missing
+from routing.runs.predict import NamedItems, on_calibration_set, predict_band, predict_missing
 from routing.runs.score import score_of
 from routing.runs.usable_answers import has_usable_answer, table_of_answers
 
@@ -132,7 +134,7 @@ def ask_for(
             frozen_source=run_sources[place],
             items=NamedItems(ids[rows]),
             stage=Spend.Stage.CALIBRATION.value,
-            words=on_calibration_set(run_sources[place].source.name),
+            says=on_calibration_set(run_sources[place].source.name),
             done=done,
         )
     return done - begun
@@ -172,18 +174,10 @@ class Routing:
             if place == 0:
                 continue  # it has answered the whole pool
             run_source = self.run_sources[place]
-            context.progress(stage=f"{run_source.source.name}: which items")
-            items = NamedItems(self._called(place))
-            with context.chunk(total=done + items.count):
-                pass
-            done += predict_missing(
-                context,
-                frozen_source=run_source,
-                items=items,
-                stage=Spend.Stage.ROUTED.value,
-                words=f"{run_source.source.name} on its band",
-                done=done,
+            context.progress(
+                stage=Stage(gettext_noop("%(source)s: which items"), {"source": run_source.source.name})
             )
+            done += predict_band(context, run_source, NamedItems(self._called(place)), done)
 
     def store(self, context: JobContext) -> None:
         """Store who labels each item of the pool, part by part."""
@@ -194,7 +188,7 @@ class Routing:
             positions = (self.policy.delivers(part.scored(self))[0] + 1).tolist()
             # In the order in which the index of the routes has them, so that it grows at its end.
             rows = sorted(zip(part.ids, positions, strict=True))
-            with context.chunk(stage="Routes"):
+            with context.chunk(stage=Stage(gettext_noop("Routes"))):
                 copy_rows(Route, ("run", "item", "position"), [(self.run.pk, *row) for row in rows])
 
     def _called(self, place: int) -> NDArray[np.int64]:

@@ -12,13 +12,14 @@ from decimal import Decimal
 import numpy as np
 from django.db import transaction
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common import audit
 from annotation.errors import ConflictError, InputError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.models import Project, User
+from annotation.stages import Stage
 from routing.core import sampling
 from routing.core.choices import DEFAULT_TARGET
 from routing.core.exact import plain
@@ -178,7 +179,7 @@ def run_measurement(context: JobContext) -> dict[str, object]:
     """The job "measure"."""
     measurement = Measurement.objects.select_related("project").get(pk=context.params["measurement"])
     if not measurement.pool_hash:
-        with context.chunk(stage="Pilot"):
+        with context.chunk(stage=Stage(gettext_noop("Pilot"))):
             _draw(measurement)
     asked = list(measurement.sources.select_related("source", "measurement__project").order_by("position"))
     items = PendingItems([MeasuredItem.objects.filter(measurement=measurement)])
@@ -187,7 +188,12 @@ def run_measurement(context: JobContext) -> dict[str, object]:
     done = 0
     for one in asked:
         done += predict_missing(
-            context, frozen_source=one, items=items, stage=Spend.Stage.PILOT, words=one.source.name, done=done
+            context,
+            frozen_source=one,
+            items=items,
+            stage=Spend.Stage.PILOT,
+            says=Stage.of(one.source.name),
+            done=done,
         )
     with context.chunk():
         Measurement.objects.filter(pk=measurement.pk, finished_at=None).update(finished_at=timezone.now())

@@ -22,6 +22,7 @@ from annotation.common.ranges import of_items
 from annotation.common.value_reader import reader_of
 from annotation.jobs.context import JobContext, JobPausedError
 from annotation.models import Item
+from annotation.stages import Stage
 from routing.common.sql import analyse_tables
 from routing.models import FrozenSource, ItemScore, Prediction, Spend
 from routing.runs.budget import BudgetError, BudgetReservation, mark_abandoned_as_lost, owner_column
@@ -104,9 +105,25 @@ NOT_ASKED = failures.register(
 )
 
 
-def on_calibration_set(name: str) -> str:
+def on_calibration_set(name: str) -> Stage:
     """What a job says while a later model answers for items that people are asked about."""
-    return f"{name} on the calibration set"
+    return Stage(gettext_noop("%(source)s on the calibration set"), {"source": name})
+
+
+def predict_band(
+    context: JobContext, run_source: FrozenSource, items: PendingItems | NamedItems, done: int
+) -> int:
+    """Have a later model answer the items that are routed to it, as `predict_missing` does."""
+    with context.chunk(total=done + items.count):
+        pass
+    return predict_missing(
+        context,
+        frozen_source=run_source,
+        items=items,
+        stage=Spend.Stage.ROUTED.value,
+        says=Stage(gettext_noop("%(source)s on its band"), {"source": run_source.source.name}),
+        done=done,
+    )
 
 
 def predict_missing(
@@ -115,13 +132,13 @@ def predict_missing(
     frozen_source: FrozenSource,
     items: PendingItems | NamedItems,
     stage: str,
-    words: str,
+    says: Stage,
     done: int,
 ) -> int:
     """Predict for those of `items` that have no answer under the frozen fingerprint; returns how many items
     have one then.
 
-    `stage` is where the ledger puts the money, `words` what the job says that it is doing, `done` the job's
+    `stage` is where the ledger puts the money, `says` what the job says that it is doing, `done` the job's
     count before. The model is called outside any transaction. Each group of answers is committed, with its
     scores, payment and progress, before the model is asked for more: a worker that is killed loses the calls
     in flight and nothing else.
@@ -133,7 +150,7 @@ def predict_missing(
     left = len(ids)
     # What is there already from an earlier attempt counts as done.
     there = items.count - left
-    with context.chunk(done=done + there, stage=words):
+    with context.chunk(done=done + there, stage=says):
         mark_abandoned_as_lost(context, frozen_source.budget_owner)
     if not left:
         return there

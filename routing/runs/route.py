@@ -9,7 +9,7 @@ import numpy as np
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common import audit
 from annotation.errors import ConflictError
@@ -18,18 +18,19 @@ from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.labelling.labels_of_record import has_record
 from annotation.models import Job, User, WorkItem
+from annotation.stages import Stage
 from routing.common.sql import analyse_tables, insert_select
-from routing.common.states import BUSY, State, move
+from routing.common.states import BUSY, State, move, was_cancelled
 from routing.core import sampling
 from routing.core.every_score.chain import FIRST_SCORE
 from routing.core.keys import Thresholds
-from routing.models import PoolItem, Route, Run, RunSource, Spend
+from routing.models import PoolItem, Route, Run, RunSource
 from routing.runs import certify
 from routing.runs.chains import at_or_below, thresholds_from_json
 from routing.runs.events import run_completed, run_routed
 from routing.runs.every_score_runs import Routing, takes, uses_every_score
 from routing.runs.label_counts import tally_of
-from routing.runs.predict import PendingItems, predict_missing
+from routing.runs.predict import PendingItems, predict_band
 from routing.runs.source_changes import CHANGED, STOPPED, changed_source
 from routing.runs.usable_answers import passed_on
 from routing.sources.backends import BackendError
@@ -76,7 +77,7 @@ def route(*, run: Run, user: User | None) -> Job:
             run,
             before=State.ANALYSED,
             after=State.ROUTING,
-            refusal=_("Run %(run)s is being routed already.") % {"run": run.number},
+            refusal=ConflictError(_("Run %(run)s is being routed already.") % {"run": run.number}),
         )
         audit.record(
             project=run.project, actor=user, action="run.routing_started", target=f"run:{run.number}"
@@ -116,7 +117,7 @@ def _store_routes(context: JobContext, run: Run, first: RunSource, thresholds: T
     below = partial(takes, first) if uses_every_score(run) else at_or_below
     if Route.objects.filter(run=run).exists():
         return
-    with context.chunk(stage="Routes", done=0):
+    with context.chunk(stage=Stage(gettext_noop("Routes")), done=0):
         earlier = Q(pk__in=[])
         for position, taken in enumerate((*map(below, thresholds), Q()), start=1):
             # A source has those that no cheaper one takes. In the order in which the index of the routes has
@@ -136,16 +137,7 @@ def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource]) 
     done = 0
     for run_source in run_sources[1:]:
         items = PendingItems(_coming(run, run_sources, run_source.position))
-        with context.chunk(total=done + items.count):
-            pass
-        done += predict_missing(
-            context,
-            frozen_source=run_source,
-            items=items,
-            stage=Spend.Stage.ROUTED.value,
-            words=f"{run_source.source.name} on its band",
-            done=done,
-        )
+        done += predict_band(context, run_source, items, done)
 
 
 def _coming(run: Run, run_sources: list[RunSource], position: int) -> list[QuerySet[Route]]:
@@ -161,15 +153,14 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
     given_up = WorkItem.objects.filter(
         batch=run.calibration_batch, state=WorkItem.State.UNLABELABLE, item=OuterRef("item")
     )
-    context.progress(stage="Counting")
+    context.progress(stage=Stage(gettext_noop("Counting")))
     tally = tally_of(run, run_sources)
-    with context.chunk(stage="Work for people"):
+    with context.chunk(stage=Stage(gettext_noop("Work for people"))):
         parts = _coming(run, run_sources, len(run_sources) + 1)
         queries = [part.filter(~Exists(given_up)).order_by().values_list("item", flat=True) for part in parts]
         ids = (item for query in queries for item in query.iterator(chunk_size=10_000))
         items = np.sort(np.fromiter(ids, dtype=np.int64))
         now = timezone.now()
-        refusal = _("Run %(run)s was cancelled.") % {"run": run.number}
         if not len(items):
             move(
                 run,
@@ -178,7 +169,7 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
                 routed_at=now,
                 completed_at=now,
                 tally=tally,
-                refusal=refusal,
+                refusal=was_cancelled(run),
             )
             run_routed(run, people=0)
             run_completed(run)
@@ -199,7 +190,7 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
             routed_at=now,
             routed_batch=batch,
             tally=tally,
-            refusal=refusal,
+            refusal=was_cancelled(run),
         )
         run_routed(run, people=len(items))
     return len(items)

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common import audit, limits
 from annotation.errors import ConflictError, InputError
@@ -18,7 +18,8 @@ from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.models import Project, User
-from routing.common.states import UNDER_WAY, State, move
+from annotation.stages import Stage
+from routing.common.states import UNDER_WAY, State, move, was_cancelled
 from routing.core import sampling
 from routing.core.exact import plain
 from routing.models import DrawItem, Measurement, PilotItem, PoolItem, Run, RunSource, Source, Spend
@@ -259,9 +260,9 @@ def prepare_run(context: JobContext) -> dict[str, object]:
     with context.chunk(total=sum(items.count for _, items, _, _ in groups)):
         pass
     done = 0
-    for run_source, items, stage, words in groups:
+    for run_source, items, stage, says in groups:
         done += predict_missing(
-            context, frozen_source=run_source, items=items, stage=stage, words=words, done=done
+            context, frozen_source=run_source, items=items, stage=stage, says=says, done=done
         )
     for run_source in run_sources:
         score_missing(context, run_source=run_source, score=score_of(run, run_source))
@@ -274,20 +275,27 @@ def prepare_run(context: JobContext) -> dict[str, object]:
     return {"state": run.state}
 
 
-def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, PendingItems, str, str]]:
+def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, PendingItems, str, Stage]]:
     """Who answers for what: the first source for the pool, the others for the pilot and for what people are
     asked, unless the chains have to say first which of them is needed there.
     """
     first, *later = run_sources
     pool = PendingItems([PoolItem.objects.filter(run=run)])
     pilot = PendingItems([PilotItem.objects.filter(run=run)])
-    groups = [(first, pool, Spend.Stage.POOL, first.source.name)]
+    groups = [(first, pool, Spend.Stage.POOL, Stage.of(first.source.name))]
     for run_source in later:
         name = run_source.source.name
-        groups.append((run_source, pilot, Spend.Stage.PILOT, f"{name} on the pilot"))
+        groups.append(
+            (
+                run_source,
+                pilot,
+                Spend.Stage.PILOT,
+                Stage(gettext_noop("%(source)s on the pilot"), {"source": name}),
+            )
+        )
         if not every_score_runs.uses_every_score(run):
             groups.append((run_source, _asked(run), Spend.Stage.CALIBRATION, on_calibration_set(name)))
-    return [(run_source, items, stage.value, words) for run_source, items, stage, words in groups]
+    return [(run_source, items, stage.value, says) for run_source, items, stage, says in groups]
 
 
 def _asked(run: Run) -> PendingItems:
@@ -303,10 +311,10 @@ def _ask_beforehand(context: JobContext, run: Run, run_sources: list[RunSource],
     with context.chunk(total=done + len(needed) * asked.count):
         pass
     for run_source in needed:
-        words = on_calibration_set(run_source.source.name)
+        says = on_calibration_set(run_source.source.name)
         stage = Spend.Stage.CALIBRATION.value
         done += predict_missing(
-            context, frozen_source=run_source, items=asked, stage=stage, words=words, done=done
+            context, frozen_source=run_source, items=asked, stage=stage, says=says, done=done
         )
     refuse_unusable(run, run_sources)
 
@@ -314,7 +322,7 @@ def _ask_beforehand(context: JobContext, run: Run, run_sources: list[RunSource],
 def _ask_people(context: JobContext, run: Run) -> None:
     """Make the calibration batch: blind, in random order, before all other work."""
     asked = DrawItem.objects.filter(draw__run=run, asked=True).order_by("item_id")
-    with context.chunk(stage="Calibration set"):
+    with context.chunk(stage=Stage(gettext_noop("Calibration set"))):
         batch = queue.create_batch(
             project=run.project,
             item_ids=list(asked.values_list("item_id", flat=True)),
@@ -329,5 +337,5 @@ def _ask_people(context: JobContext, run: Run) -> None:
             before=State.PREPARING,
             after=State.CALIBRATING,
             calibration_batch=batch,
-            refusal=_("Run %(run)s was cancelled.") % {"run": run.number},
+            refusal=was_cancelled(run),
         )

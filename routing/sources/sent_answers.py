@@ -28,6 +28,7 @@ from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.jobs.places import Place, within
 from annotation.models import Item, Job, Project, StoredFile, User
+from annotation.stages import Stage
 from routing.models import PoolItem, Prediction, Run, RunSource, SentAnswer, Source, SourceRevision
 from routing.sources import storable
 from routing.sources.backend_for import context_of, task_spec
@@ -136,10 +137,10 @@ def take_answers(context: JobContext) -> dict[str, Any]:
     done, total = context.job.done, context.job.total
     with open_file(stored) as file:
         if total is None:
-            context.progress(stage=_("Checking the file"))
+            context.progress(stage=Stage(gettext_noop("Checking the file")))
             total = sum(1 for _line in Allowance(stored.size).lines(text_lines(file, stored.original_name)))
             file.seek(0)
-        context.progress(total=total, stage=_("Storing predictions"))
+        context.progress(total=total, stage=Stage(gettext_noop("Storing predictions")))
         reading = _Reading(context, revision)
         lines = islice(Allowance(stored.size).lines(text_lines(file, stored.original_name)), done, None)
         while chunk := list(islice(lines, CHUNK)):
