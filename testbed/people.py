@@ -21,10 +21,10 @@ from routing.core.every_score.losses import AskedItems
 from routing.core.keys import count_at_or_below, pack, pack_thresholds
 from routing.core.pilot import PilotData
 from routing.core.plan import Plan
-from routing.core.reference.certify import ReferenceSelection, select_with_expert
 from routing.core.reference.chain import MODELS, ReferenceChains, build_reference_chains
-from routing.core.reference.forecast import PeopleForecast
+from routing.core.reference.forecast import PeopleForecast, model_costs
 from routing.core.reference.plan import ExpertPlan
+from routing.core.reference.select import ReferenceSelection, select_with_expert
 from routing.core.reference.sources import CHECKED, EXPERT, PERSON, AskedLabels
 from testbed.settings import Setting, World
 
@@ -173,9 +173,8 @@ class HumanDraw:
         run = self.expert_plan(share)
         chains, labels = self.chains(run), self.labels(run)
         scored = self.scored(chains)
-        chosen = select_with_expert(
-            run, chains, labels, pilot=self.pilot_data(), scored=scored[1] if scored else None
-        )
+        spent = model_costs(run, chains.slices, self.pilot_data())
+        chosen = select_with_expert(run, chains, labels, spent, scored=scored[1] if scored else None)
         source = chosen.sources(pack(self.world.u, self.world.v), scored[0] if scored else None)
         seen = np.zeros(len(source), dtype=np.bool_)
         seen[self.asked] = labels.seen
@@ -294,5 +293,5 @@ class HumanDraw:
             int(false),
             int(untrue),
             cost,
-            int((found and chosen.chain == MODELS) or chosen.by_scores),
+            int((found and chosen.chain == MODELS) or chosen.by_scores is not None),
         )

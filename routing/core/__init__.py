@@ -25,17 +25,33 @@ __all__ = [
     "Certification",
     "Chain",
     "ChainError",
+    "DocumentError",
+    "ExpertPlan",
+    "PeopleForecast",
     "PilotData",
     "Plan",
     "PlanError",
+    "ReferenceCertification",
+    "ReferenceChains",
+    "Roster",
+    "RosterError",
+    "annotated_rows",
     "build_chains",
+    "build_reference_chains",
+    "certificate_document",
+    "certificate_files",
     "certify_chains",
+    "certify_with_expert",
     "draw_calibration",
     "draw_pilot",
+    "expert_certificate",
+    "expert_queue",
     "make_salt",
     "new_entropy",
+    "settled_certificate",
     "tie_breaks",
     "verify_certificate",
+    "with_expert",
 ]
 
 if TYPE_CHECKING:
@@ -43,11 +59,20 @@ if TYPE_CHECKING:
     from routing.core.bounds import BOUNDS
     from routing.core.calibration import Calibration
     from routing.core.calibration_rows import CalibrationError, CalibrationRow
+    from routing.core.certificate import certificate_document, certificate_files
     from routing.core.certify import Certification, certify as certify_chains
     from routing.core.chain import Chain, ChainError, build_chains
+    from routing.core.documents import DocumentError
     from routing.core.losses import LOSSES
     from routing.core.pilot import PilotData
     from routing.core.plan import Plan, PlanError
+    from routing.core.reference.certify import ReferenceCertification, certify_with_expert
+    from routing.core.reference.chain import ReferenceChains, build_reference_chains
+    from routing.core.reference.documents import expert_certificate, settled_certificate
+    from routing.core.reference.forecast import PeopleForecast
+    from routing.core.reference.plan import ExpertPlan
+    from routing.core.reference.roster import Roster, RosterError
+    from routing.core.reference.table import annotated_rows, expert_queue, with_expert
     from routing.core.rules import RULES
     from routing.core.sampling import (
         CalibrationDraw,
@@ -71,27 +96,43 @@ _HOME = {
     "Certification": "certify.Certification",
     "Chain": "chain.Chain",
     "ChainError": "chain.ChainError",
+    "DocumentError": "documents.DocumentError",
+    "ExpertPlan": "reference.plan.ExpertPlan",
     "LOSSES": "losses.LOSSES",
+    "PeopleForecast": "reference.forecast.PeopleForecast",
     "PilotData": "pilot.PilotData",
     "Plan": "plan.Plan",
     "PlanError": "plan.PlanError",
     "RULES": "rules.RULES",
+    "ReferenceCertification": "reference.certify.ReferenceCertification",
+    "ReferenceChains": "reference.chain.ReferenceChains",
+    "Roster": "reference.roster.Roster",
+    "RosterError": "reference.roster.RosterError",
     "TARGETS": "targets.TARGETS",
+    "annotated_rows": "reference.table.annotated_rows",
     "build_chains": "chain.build_chains",
+    "build_reference_chains": "reference.chain.build_reference_chains",
+    "certificate_document": "certificate.certificate_document",
+    "certificate_files": "certificate.certificate_files",
     "certify_chains": "certify.certify",
+    "certify_with_expert": "reference.certify.certify_with_expert",
     "draw_calibration": "sampling.draw_calibration",
     "draw_pilot": "sampling.draw_pilot",
+    "expert_certificate": "reference.documents.expert_certificate",
+    "expert_queue": "reference.table.expert_queue",
     "make_salt": "sampling.make_salt",
     "new_entropy": "sampling.new_entropy",
+    "settled_certificate": "reference.documents.settled_certificate",
     "tie_breaks": "sampling.tie_breaks",
     "verify_certificate": "verify.verify",
+    "with_expert": "reference.table.with_expert",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _HOME[name].split(".")
+    module, _, attribute = _HOME[name].rpartition(".")
     return getattr(import_module(f"{__name__}.{module}"), attribute)
 
 

@@ -39,6 +39,10 @@ class CalibrationRow:
         Those of the later models, None where there is no score.  Read for asked items, by `every_score`.
     called : S - 1 truths, or nothing
         Whether each model was asked about the item; all were where this is empty.
+    annotator, person
+        Whose item it is, and her label, None where she gave none: of asked items where an expert is the
+        reference, whose ``label`` is then that of the expert, None where she was not to label the item or
+        could not.
     """
 
     item_id: str
@@ -52,6 +56,8 @@ class CalibrationRow:
     answers: tuple[str | None, ...]
     own: tuple[Key | None, ...] = ()
     called: tuple[bool, ...] = ()
+    annotator: str = ""
+    person: str | None = None
 
 
 def check_rows(rows: Sequence[CalibrationRow], plan: Plan) -> None:

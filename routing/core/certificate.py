@@ -19,9 +19,11 @@ from routing.core.rules import split_fixed_sequence
 from routing.core.sampling import make_salt
 
 FORMAT = "hypac-certificate"
-VERSION, NEWEST = 3, 4
-"""4 is of the rule `every_score` alone (`routing.core.every_score.documents`).  2 did not say what counts as
-right.  1 counted an answer on a pilot item twice in the expected costs where people were asked about it, too,
+VERSION, EVERY_SCORE, REFERENCE = 3, 4, 5
+NEWEST = REFERENCE
+"""5 names its reference, an expert or two people and a decider (`routing.core.reference.documents`).  4 is of
+the rule `every_score` alone (`routing.core.every_score.documents`).  2 did not say what counts as right.  1
+counted an answer on a pilot item twice in the expected costs where people were asked about it, too,
 and bounded the pool, not the data set, in `pointwise_upper_bound` beside items that nobody could label."""
 
 Document = dict[str, Any]
@@ -219,7 +221,9 @@ def canonical_bytes(document: Mapping[str, Any]) -> bytes:
 
 
 def draw_line(row: CalibrationRow) -> str:
-    """One line of ``draw.jsonl``, without the line end; the later models' scores only where there are any."""
+    """One line of ``draw.jsonl``, without the line end; later models' scores and the annotator's label only
+    where there are any.
+    """
     line: Document = {
         "order": row.order,
         "item_id": row.item_id,
@@ -235,6 +239,8 @@ def draw_line(row: CalibrationRow) -> str:
         line["own"] = thresholds_document(row.own)
     if row.called:
         line["called"] = list(row.called)
+    if row.annotator:
+        line["annotator"], line["person"] = row.annotator, row.person
     return json.dumps(
         line,
         sort_keys=True,
@@ -250,3 +256,9 @@ def draw_hash(calibration: Calibration) -> str:
     for row in calibration.rows:
         digest.update(draw_line(row).encode() + b"\n")
     return digest.hexdigest()
+
+
+def certificate_files(document: Mapping[str, Any], calibration: Calibration) -> tuple[bytes, bytes]:
+    """The two files to publish, ``certificate.json`` and ``draw.jsonl``, that `verify` takes."""
+    lines = "".join(draw_line(row) + "\n" for row in calibration.rows)
+    return canonical_bytes(document), lines.encode()

@@ -22,7 +22,8 @@ from routing.core.plan import SPLIT_SHARE, Plan
 
 ROW = {"order", "item_id", "position", "asked", "p", "u", "v", "label", "answers"}
 OF_LATER_MODELS = {"own", "called"}
-"""What a line of ``draw.jsonl`` holds, and beside it under `every_score`."""
+OF_PEOPLE = {"annotator", "person"}
+"""What a line of ``draw.jsonl`` holds; under `every_score`, and where an expert is the reference."""
 DECIMAL = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,60})?")
 """As plans and draws write numbers: with millions of digits, or an exponent, one takes hours to read."""
 
@@ -195,7 +196,7 @@ def parse_row(line: str, number: int) -> CalibrationRow:
         raise DocumentError(f"{where}: no JSON ({error})") from None
     if not isinstance(row, dict):
         raise DocumentError(f"{where}: no JSON object")
-    unknown = sorted(row.keys() - ROW - OF_LATER_MODELS)
+    unknown = sorted(row.keys() - ROW - OF_LATER_MODELS - OF_PEOPLE)
     if unknown:
         raise DocumentError(f"{where}: {unknown[0]!r} is no part of a row")
     try:
@@ -210,6 +211,7 @@ def parse_row(line: str, number: int) -> CalibrationRow:
             raise DocumentError("'u' is no number")
         for text in (row["item_id"], label, *answers):
             str(text).encode()  # half of a surrogate pair, which JSON can name, is no text
+        annotator, person = _of_people(row)
         p = _decimal(row["p"])
         if plain(p) != row["p"]:
             raise DocumentError(f"'p' is {row['p']!r}, and a draw writes it as {plain(p)!r}")
@@ -225,6 +227,8 @@ def parse_row(line: str, number: int) -> CalibrationRow:
             answers=tuple(answers),
             own=tuple(parse_threshold(entry) for entry in _list(row, "own")),
             called=_truths(row),
+            annotator=annotator,
+            person=person,
         )
     except KeyError as error:
         raise DocumentError(f"{where}: it lacks {error}") from None
@@ -245,6 +249,19 @@ def _truths(row: Mapping[str, Any]) -> tuple[bool, ...]:
     if not all(isinstance(entry, bool) for entry in called):
         raise DocumentError(f"'called' is no list of true and false: {called!r}")
     return tuple(called)
+
+
+def _of_people(row: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Whose item it is and her label: both or neither stand there."""
+    if not row.keys() & OF_PEOPLE:
+        return "", None
+    annotator, person = row["annotator"], row["person"]
+    if not isinstance(annotator, str) or not annotator:
+        raise DocumentError(f"'annotator' is no name: {str(annotator)[:60]!r}")
+    if person is not None and not isinstance(person, str):
+        raise DocumentError("'person' is neither text nor null")
+    f"{annotator}{person}".encode()  # half of a surrogate pair is no text
+    return annotator, person
 
 
 def _decimal(value: object) -> Decimal:

@@ -5,11 +5,13 @@
 Recomputed are: which pool positions were drawn and whom people were asked about (from the entropy), the
 tie-breaks (from the salt and the item ids), the losses (from labels and answers), the observed errors of
 every policy, the tests, the choice, the thresholds and the words; under `split_fixed_sequence` also the
-chain, from the slices and the first labels.  Taken as given are: the scores and answers of the models, the
-labels of the people, the chains or slices, which were fixed before the draw, what the policies of
-`every_score` cost on the pilot and on which items models were called, probabilities of asking that vary, the
-hash of the pool, what stands under "provenance", and in a certificate of version 1 the expected costs, and
-the bound that is shown beside items that nobody could label.
+chain, from the slices and the first labels; where an expert is the reference, n_B, the critical values, whose
+items the asked ones are, what the expert was to label, and people's error.  Taken as given are: the scores
+and answers of the models, the labels of the people, the chains or slices, which were fixed before the draw,
+what the policies of `every_score` cost on the pilot and on which items models were called, what models cost
+where an expert is the reference, probabilities of asking that vary, the hash of the pool, what stands under
+"provenance", and in a certificate of version 1 the expected costs, and the bound that is shown beside items
+that nobody could label.
 
 Exit code 0: everything agrees.  1: something differs, line by line.  2: a file cannot be read.  141: what
 read the lines, as ``| head`` does, did not read all of them.
@@ -27,7 +29,7 @@ from typing import Any
 
 from routing.core.calibration import Calibration
 from routing.core.calibration_rows import CalibrationError, CalibrationRow
-from routing.core.certificate import NEWEST, Document, certificate_document
+from routing.core.certificate import EVERY_SCORE, Document, certificate_document
 from routing.core.certify import DEARER, Certification, certify
 from routing.core.console import unread_output
 from routing.core.correctness import SAYS_WHAT_IS_RIGHT, before_version_3
@@ -44,14 +46,22 @@ from routing.core.every_score.documents import read_pilot_costs, read_score_chai
 from routing.core.losses import imported_paths
 from routing.core.messages import say
 from routing.core.plan import Plan, validate
+from routing.core.reference.documents import read_expert_plan, read_kind, settled_certificate
+from routing.core.reference.plan import validate_expert_plan
+from routing.core.reference.recompute import again_with_expert, refuse_other_rows
+from routing.core.reference.words import EXPERT, SETTLED
 from routing.core.rules import every_score, split_fixed_sequence
 from routing.core.sampling import draw_calibration, make_salt, tie_breaks
 
 AGREES, DIFFERS, UNREADABLE = 0, 1, 2
 SHOWN = 50
 """Differences printed before the rest is only counted."""
+LARGEST_POOL = 10**8
+"""Items of a pool whose draw is recomputed: it takes some 20 bytes for each."""
 TOLERANCE = 1e-9
 FIGURES = {
+    "cost",
+    "estimate",
     "expected_net_cost",
     "expected_net_saving",
     "expected_routing_saving",
@@ -87,16 +97,19 @@ def verify(certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] 
     rows = parse_draw(draw)
     plan = parse_plan(document)
     _refuse_imports(plan, allowed_imports)
-    uses_every_score = plan.rule == every_score.RULE.name
-    if uses_every_score != (document["version"] == NEWEST):
-        raise DocumentError(f"certificate: the rule {plan.rule!r} has no certificate of this version")
-    if not uses_every_score and any(row.own or row.called for row in rows):
-        raise DocumentError(f"draw: the rule {plan.rule!r} looks at no score of a later model")
-    if uses_every_score and not all(row.called for row in rows if row.asked):
-        raise DocumentError("draw: a line does not say which models were asked about its item ('called')")
+    kind, uses_every_score = read_kind(document), plan.rule == every_score.RULE.name
+    if kind == EXPERT:
+        refuse_other_rows(document, rows)
+    else:
+        _refuse_rows(document, plan, rows, uses_every_score)
     entropy, provenance = _provenance(document)
+    if plan.pool_size > LARGEST_POOL:
+        raise DocumentError(f"certificate: its pool of {plan.pool_size} items is too large to draw from here")
     try:
-        validate(plan)
+        if kind == EXPERT:
+            validate_expert_plan(read_expert_plan(document, plan)[0])
+        else:
+            validate(plan)
         differences = list(_draw_differences(plan, rows, entropy))
     except (ValueError, MemoryError) as error:
         raise DocumentError(f"certificate: its plan cannot be carried out: {error}") from None
@@ -104,14 +117,38 @@ def verify(certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] 
         differences.append("draw: its lines are not in the order of the draw")
     try:
         calibration = Calibration.from_rows(rows)
-        again = (_again_every_score if uses_every_score else _again)(document, plan, calibration, provenance)
+        if kind == EXPERT:
+            again, more = again_with_expert(document, plan, calibration, provenance)
+            differences += more
+        elif uses_every_score:
+            again = _again_every_score(document, plan, calibration, provenance)
+        else:
+            again = _again(document, plan, calibration, provenance)
     except DocumentError:
         raise
     except CalibrationError as error:
         return [*differences, f"draw: it does not fit the plan, so nothing was tested: {error}"]
     except ValueError as error:
         return [*differences, f"certificate: nothing could be tested: {error}"]
-    return [*differences, *_differences(document, again, "")]
+    try:
+        return [*differences, *_differences(document, again, "")]
+    except RecursionError:
+        raise DocumentError("certificate: what stands in it is nested too deeply") from None
+
+
+def _refuse_rows(
+    document: Document, plan: Plan, rows: Sequence[CalibrationRow], uses_every_score: bool
+) -> None:
+    """Raise where version and rows are not those of the plan's rule, an ordinary one."""
+    version = document["version"]
+    if version <= EVERY_SCORE and uses_every_score != (version == EVERY_SCORE):
+        raise DocumentError(f"certificate: the rule {plan.rule!r} has no certificate of this version")
+    if any(row.annotator for row in rows):
+        raise DocumentError("draw: a line names an annotator, and no expert is the reference")
+    if not uses_every_score and any(row.own or row.called for row in rows):
+        raise DocumentError(f"draw: the rule {plan.rule!r} looks at no score of a later model")
+    if uses_every_score and not all(row.called for row in rows if row.asked):
+        raise DocumentError("draw: a line does not say which models were asked about its item ('called')")
 
 
 def _again(document: Document, plan: Plan, calibration: Calibration, provenance: dict[str, Any]) -> Document:
@@ -123,6 +160,8 @@ def _again(document: Document, plan: Plan, calibration: Calibration, provenance:
     if document["version"] < SAYS_WHAT_IS_RIGHT:
         again["version"] = document["version"]
         again["result"]["sentence"] = before_version_3(certification.said)
+    if read_kind(document) == SETTLED:
+        return settled_certificate(plan, certification, again)
     if document["version"] == 1:
         _as_version_1(document, again, certification)
     return again
@@ -136,7 +175,10 @@ def _again_every_score(
     certification = certify_every_score(
         plan, chains, calibration, pilot=pilot, names=_names(provenance, plan.sources - 1)
     )
-    return score_certificate(plan, chains, calibration, certification, pilot=pilot, provenance=provenance)
+    again = score_certificate(plan, chains, calibration, certification, pilot=pilot, provenance=provenance)
+    if read_kind(document) == SETTLED:
+        return settled_certificate(plan, certification, again)
+    return again
 
 
 def _names(provenance: Mapping[str, Any], models: int) -> list[str]:
@@ -247,8 +289,12 @@ def _equal(stated: object, computed: object, *, figure: bool) -> bool:
         return stated is computed
     if isinstance(stated, int | float) and isinstance(computed, int | float):
         whole = isinstance(stated, int) and isinstance(computed, int)
-        close = figure and not whole and isclose(stated, computed, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-        return close or stated == computed
+        if stated == computed or not figure or whole:
+            return stated == computed
+        try:
+            return isclose(stated, computed, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        except OverflowError:  # of hundreds of digits
+            return False
     return type(stated) is type(computed) and stated == computed
 
 

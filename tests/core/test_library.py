@@ -31,7 +31,7 @@ def table(size: int = 2_000) -> dict[str, Any]:
 
 
 def test_the_ten_lines_certify_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (lines,) = EXAMPLE
+    lines = EXAMPLE[0]
     assert len([line for line in lines.splitlines() if line and not line.startswith("from")]) <= 10
     (tmp_path / "example.py").write_text(lines, encoding="utf-8")
     names = runpy.run_path(str(tmp_path / "example.py"), init_globals=table())
@@ -43,6 +43,34 @@ def test_the_ten_lines_certify_a_table(tmp_path: Path, capsys: pytest.CaptureFix
     assert 500 < sum(kept) < 2_000
     assert wrong < 0.1 * 2_000
     assert "At most 5 %" in capsys.readouterr().out
+
+
+def test_ten_lines_certify_a_table_with_an_annotators_and_an_experts_column(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, lines, published = EXAMPLE
+    assert len([line for line in lines.splitlines() if line and not line.startswith("from")]) <= 10
+    (tmp_path / "example.py").write_text(lines + published, encoding="utf-8")
+    rng = np.random.default_rng(3)
+    known = table() | {"people": {f"item-{k}": "no" if rng.random() < 0.03 else "yes" for k in range(2_000)}}
+    names = runpy.run_path(str(tmp_path / "example.py"), init_globals=known)
+    found = names["found"]
+    assert found.certified
+    assert found.people.error.low < 0.03 < found.people.error.high
+    printed = capsys.readouterr().out
+    assert "what Eve would give, blind" in printed
+    assert printed.endswith("[]\n"), "nothing differs"
+    sources = found.sources(names["u"], names["v"])
+    said = [
+        (answer[0], known["people"][item])
+        for answer, item in zip(known["answers"], known["items"], strict=True)
+    ]
+    given = [
+        (model, person, person if person == model else "yes", "yes")[source]
+        for source, (model, person) in zip(sources.tolist(), said, strict=True)
+    ]
+    assert 0 < given.count("no") < 0.1 * 2_000
+    assert (sources == 3).sum() < 1_500
 
 
 def test_the_page_names_what_the_library_has() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations
@@ -12,10 +13,10 @@ from scipy import stats
 
 from routing.core.bins import make_bins
 from routing.core.calibration import Calibration
-from routing.core.calibration_rows import CalibrationRow
+from routing.core.calibration_rows import CalibrationError, CalibrationRow
 from routing.core.keys import pack
 from routing.core.reference.audit import FinalAudit
-from routing.core.reference.certify import certify_with_expert, models_part_holds, select_with_expert
+from routing.core.reference.certify import certify_with_expert, models_part_holds
 from routing.core.reference.chain import (
     ALL,
     MODELS,
@@ -26,9 +27,10 @@ from routing.core.reference.chain import (
     hull_chain,
 )
 from routing.core.reference.estimate import by_annotator, people_estimate
-from routing.core.reference.forecast import Foretold, PeopleForecast, foretell
+from routing.core.reference.forecast import Foretold, PeopleForecast, foretell, model_costs
 from routing.core.reference.plan import ExpertPlan
 from routing.core.reference.recheck import judge_weighted, recheck_levels
+from routing.core.reference.select import select_with_expert
 from routing.core.reference.words import (
     expert_promises,
     settled_cost,
@@ -114,7 +116,7 @@ def test_every_draw_of_small_pools_with_chains_that_go_back_and_forth() -> None:
             assert false / len(draws) <= float(alpha)
 
 
-def rows_of(draw: HumanDraw) -> tuple[Calibration, dict[str, str]]:
+def rows_of(draw: HumanDraw) -> Calibration:
     """A draw as stored: the expert's label only where she was to give it."""
     seen = np.zeros(draw.setting.size, dtype=np.bool_)
     seen[draw.asked] = draw.labels(draw.expert_plan("0.5")).seen
@@ -131,10 +133,12 @@ def rows_of(draw: HumanDraw) -> tuple[Calibration, dict[str, str]]:
             v=int(draw.world.v[i]),
             label=str(draw.expert[i]) if seen[i] else None,
             answers=tuple(draw.answers[i].astype(str)) if i in order else (),
+            annotator="Ada" if i in order else "",
+            person=str(draw.person[i]) if i in order else None,
         )
         for place, i in enumerate([*order, *rest])
     ]
-    return Calibration(tuple(rows)), {str(i): str(draw.person[i]) for i in order}
+    return Calibration(tuple(rows))
 
 
 def test_one_call_certifies_a_run_and_tells_of_people() -> None:
@@ -142,16 +146,17 @@ def test_one_call_certifies_a_run_and_tells_of_people() -> None:
     run = draw.expert_plan("0.5")
     chains = draw.chains(run)
     assert [chain.name for chain in chains.chains] == [ALL, NO_PERSON, MODELS]
-    calibration, annotators = rows_of(draw)
-    found = certify_with_expert(run, chains, calibration, annotators, pilot=draw.pilot_data())
-    same = select_with_expert(run, chains, draw.labels(run), pilot=draw.pilot_data())
+    found = certify_with_expert(run, chains, rows_of(draw), pilot=draw.pilot_data())
+    spent = model_costs(run, chains.slices, draw.pilot_data())
+    same = select_with_expert(run, chains, draw.labels(run), spent)
     assert found.certified
     assert (found.selection.number, found.selection.index) == (same.number, same.index)
     assert found.asked == len(draw.asked)
     assert found.rechecked == run.rechecked(found.asked)
     assert found.rechecked < found.seen < found.asked
     assert found.unanswered == found.unlabelled == 0
-    assert found.observed <= found.allowed
+    assert found.counts.observed <= found.counts.allowed
+    assert found.counts.observed == found.counts.unlike + 3 * found.counts.alike
     assert found.people.error.low < 0.05 < found.people.error.high
     assert found.people.caught > found.people.shared
     sources = found.selection.sources(pack(draw.world.u, draw.world.v))
@@ -159,7 +164,7 @@ def test_one_call_certifies_a_run_and_tells_of_people() -> None:
     # Wherever the chosen policy sends an item, the same is in the evidence.
     labels = draw.labels(run)
     of_asked = found.selection.sources(labels.keys)
-    assert labels.weighted(3)[np.arange(labels.asked), of_asked].sum() == found.observed
+    assert labels.weighted(3)[np.arange(labels.asked), of_asked].sum() == found.counts.observed
 
 
 def test_chains_of_another_plan_are_refused() -> None:
@@ -169,11 +174,12 @@ def test_chains_of_another_plan_are_refused() -> None:
     assert chains.fault(run) == ""
     fewer = ReferenceChains(chains.slices, chains.chains[:2])
     assert "which chains" in fewer.fault(run)
-    calibration, annotators = rows_of(draw)
+    calibration = rows_of(draw)
     with pytest.raises(ValueError, match="which chains"):
-        certify_with_expert(run, fewer, calibration, annotators)
-    with pytest.raises(KeyError):
-        certify_with_expert(run, chains, calibration, {})
+        certify_with_expert(run, fewer, calibration)
+    nobodys = Calibration(tuple(replace(row, annotator="", person=None) for row in calibration.rows))
+    with pytest.raises(CalibrationError, match="whose item it is"):
+        certify_with_expert(run, chains, nobodys)
     falling = SliceChain("all", chains.chains[0].ends[::-1], (), 2)
     assert falling.fault() == "its slices do not rise"
 
@@ -188,9 +194,10 @@ def test_where_every_asked_item_is_rechecked_the_third_chain_is_on_every_score()
     assert draw.chains(half).scores is None
     scored = draw.scored(chains)
     assert scored is not None
+    spent = model_costs(everything, chains.slices, draw.pilot_data())
     with pytest.raises(ValueError, match="own scores"):
-        select_with_expert(everything, chains, draw.labels(everything))
-    chosen = select_with_expert(everything, chains, draw.labels(everything), scored=scored[1])
+        select_with_expert(everything, chains, draw.labels(everything), spent)
+    chosen = select_with_expert(everything, chains, draw.labels(everything), spent, scored=scored[1])
     assert chosen.scores is not None
     assert chosen.index > 0
     sources = chosen.sources(pack(draw.world.u, draw.world.v), scored[0])
@@ -201,7 +208,7 @@ def test_the_models_part_of_a_final_audit() -> None:
     draw = HumanDraw(SETTINGS["power"], 0.05, INDEPENDENT, np.random.default_rng(4))
     run = draw.expert_plan("0.5")
     chains, labels = draw.chains(run), draw.labels(run)
-    chosen = select_with_expert(run, chains, labels)
+    chosen = select_with_expert(run, chains, labels, model_costs(run, chains.slices, None))
     most = FinalAudit(run.plan.budget, Fraction(1, 25), Fraction(1, 100))
     none = FinalAudit(0, Fraction(1, 25), Fraction(1, 100))
     assert models_part_holds(run, chosen, labels, most, chains=chains)
@@ -242,12 +249,12 @@ def test_one_persons_word_breaks_the_promise_where_people_err() -> None:
 
 
 def test_what_certificates_say_about_who_is_right() -> None:
-    run = ExpertPlan(plan_of(3000, 500), Decimal(98304))
-    first, holds = (str(said) for said in expert_promises(run, "Eve"))
+    run = ExpertPlan(plan_of(3000, 500), Decimal(98304), expert="Eve")
+    first, holds = (str(said) for said in expert_promises(run))
     assert first.startswith("At most 5 % of the labels in the delivered data set differ from what Eve would")
     assert "at least 95 %" in first
     assert "route" in holds
-    more = [str(said) for said in expert_promises(run, "Eve", replaced=7)]
+    more = [str(said) for said in expert_promises(run, replaced=7)]
     assert more[0].startswith("At most 5.2334 %")  # 157 of 3,000, rounded up
     assert "7 items" in more[1]
     two = " ".join(str(said) for said in settled_promises(run.plan))

@@ -53,11 +53,12 @@ def labels_of(
     """The asked items in draw order, with the first models' scores rising."""
     run = run_of(plan_of(40, len(items), p=1, epsilon="0.2"), **changes)
     rows = [
-        CalibrationRow(f"item {i}", i, i, True, Decimal(1), i / 10, i, expert, answers)
-        for i, (answers, _, expert) in enumerate(items)
+        CalibrationRow(
+            f"item {i}", i, i, True, Decimal(1), i / 10, i, expert, answers, annotator="Ada", person=human
+        )
+        for i, (answers, human, expert) in enumerate(items)
     ]
-    people = {f"item {i}": human for i, (_, human, _) in enumerate(items)}
-    return AskedLabels.of_calibration(run, Calibration(tuple(rows)), people)
+    return AskedLabels.of_calibration(run, Calibration(tuple(rows)))
 
 
 def test_every_source_is_judged_by_the_experts_label() -> None:

@@ -10,7 +10,7 @@ models' [u, v] or null, and ``called``.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import isfinite
 from typing import Any
@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 
 from routing.core.calibration import Calibration
-from routing.core.certificate import NEWEST, Document, framed, number, outcome_document, thresholds_document
+from routing.core.certificate import (
+    EVERY_SCORE,
+    Document,
+    framed,
+    number,
+    outcome_document,
+    thresholds_document,
+)
 from routing.core.documents import DocumentError, parse_threshold
 from routing.core.every_score.build import ScoreChains
 from routing.core.every_score.certify import ScoreCertification
@@ -39,15 +46,21 @@ def score_certificate(
     provenance: Mapping[str, Any],
 ) -> Document:
     """The certificate of one analysis; ``provenance`` and errors as of `certificate_document`."""
-    tests = certification.selection.tests
-    paid = pilot.paid
     return {
-        **framed(plan, calibration, provenance=provenance, version=NEWEST),
+        **framed(plan, calibration, provenance=provenance, version=EVERY_SCORE),
+        **tests_document(chains, certification.selection.tests, pilot),
+        "result": _result_document(certification),
+    }
+
+
+def tests_document(chains: ScoreChains, tests: Sequence[ScoreTest], pilot: PilotCosts) -> Document:
+    """Frozen chains with the outcome of their tests, one for each."""
+    every = zip(tests, pilot.paid, strict=True)
+    return {
         "scored": list(chains.scored),
         "lazy": chains.lazy,
         "pilot": {"items": pilot.items},
-        "chains": [_chain_document(test, costs.tolist()) for test, costs in zip(tests, paid, strict=True)],
-        "result": _result_document(certification),
+        "chains": [_chain_document(test, costs.tolist()) for test, costs in every],
     }
 
 

@@ -10,7 +10,8 @@ numbers and texts.
    expert's cost, r and w.  `plan.validate_expert_plan` refuses what cannot be carried out.
 2. **Freeze**, when the first model has answered the pool and all models the pilot, and before the draw:
    `chain.build_reference_chains` makes the chains.  To be stored: of each chain its name, the ends of its
-   slices and its moves, and the slices' sizes, ranks and sorted scores (`bins.Bins`); where ``scores`` is not
+   slices and its moves, the slices' sizes, ranks and sorted scores (`bins.Bins`), and what
+   `forecast.model_costs` makes of the pilot; where ``scores`` is not
    None its document (`every_score.documents.chains_document`); with them r, w, the shares of alpha and the
    `roster.Roster`, salt and shares.  `Roster.annotators` then says whose each item of the pool is, for
    good: nobody takes an item over, and a new annotator gets only items of a new roster that were not asked.
@@ -18,15 +19,16 @@ numbers and texts.
    asked items in draw order, and `ExpertPlan.levels`, the critical values; to be stored before any label.
 4. **Label**: annotators label their asked items, blind; all models answer all asked items.  Then
    `sources.unanimous` and `sources.to_label` say which asked items the expert labels: those on which not all
-   agree, a missing answer included, and the recheck set.  They are shuffled into her one queue, without a
-   reason.  Her labels, and who did not answer, are locked together.
-5. **Certify**: `certify.certify_with_expert` takes plan, chains, the rows of the draw with the expert's
-   labels, and the annotators' labels; it returns the choice, its evidence and people's error.
+   agree, a missing answer included, and the recheck set.  They are shuffled into her one queue
+   (`table.expert_queue`), without a reason.  Her labels, and who did not answer, are locked together.
+5. **Certify**: `certify.certify_with_expert` takes plan, chains and the rows of the draw, with the labels of
+   annotators and expert; it returns the choice, its evidence, people's error and what is promised.
+   `documents.expert_certificate` makes the certificate of version 5, which `routing.core.verify` recomputes.
    ``selection.sources`` gives the source of every item of the pool.
 6. **Route**: in the order of `audit.queue_order`.  `sources.deliver` says for each item whose label is
    delivered and why the expert sees it: `checked` needs her where the person's label is not the best model's,
    and an annotator who left is replaced by her alone.  Where that is impossible, the number of such items
-   goes into `words.expert_promises`.
+   goes into `certify.certify_with_expert` once more, and so into the certificate (``replaced``).
 7. **Audit**: `audit.audited` marks the items before they are labelled; `audit.audit_wealth` is computed after
    each audited one, in the order of the queue.  At `audit.ALARM` the run is marked, and open items go to the
    expert.  `audit.FinalAudit` and `certify.models_part_holds` make a certificate without any assumption on
@@ -37,7 +39,7 @@ numbers and texts.
 
 from __future__ import annotations
 
-from routing.core.reference import plan, roster, words
+from routing.core.reference import plan, roster, sources, table, words
 
-SAYING = (plan, roster, words)
+SAYING = (plan, roster, sources, table, words)
 """The modules that say something: their templates are known once this package is imported."""

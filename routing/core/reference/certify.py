@@ -2,96 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from routing.core.arrays import Floats, Ints, Keys
+from routing.core.arrays import Ints
 from routing.core.calibration import Calibration
 from routing.core.certify import required_of
 from routing.core.every_score.certify import asked_of
 from routing.core.every_score.items import ScoredItems
 from routing.core.every_score.losses import AskedItems
-from routing.core.every_score.select import PilotCosts, ScoreSelection, select_every_score
+from routing.core.every_score.select import PilotCosts, select_every_score
+from routing.core.keys import pack
+from routing.core.messages import Message, sentences
 from routing.core.pilot import PilotData
-from routing.core.pilot_losses import half_isotonic_half_logistic
 from routing.core.reference.audit import FinalAudit
-from routing.core.reference.chain import ReferenceChains, SliceChain
+from routing.core.reference.chain import ReferenceChains
 from routing.core.reference.estimate import PeopleEstimate, people_estimate
-from routing.core.reference.forecast import source_costs
+from routing.core.reference.forecast import SourceCosts, model_costs
 from routing.core.reference.plan import CHAINS, ExpertPlan, validate_expert_plan
-from routing.core.reference.recheck import judge_weighted, largest_weighted_count
+from routing.core.reference.recheck import judge_weighted, largest_weighted_count, least_asked
+from routing.core.reference.select import ReferenceSelection, select_with_expert, totals
 from routing.core.reference.sources import EXPERT, AskedLabels
-from routing.core.rules.fixed_sequence import Verdict, cheapest
+from routing.core.reference.words import Step, expert_says, why_nothing_of
 from routing.core.targets.dataset import Levels
 
 
 @dataclass(frozen=True)
-class SliceTest:
-    """How the tests along one chain over slices came out.
+class Counts:
+    """What the asked items showed of one policy, and what it is tested by.
 
     Attributes
     ----------
-    chain : SliceChain
-    upper, lower : (J,)
-        Q+ = K_A+ + w K_B+, and K_A- + K_B-.
-    verdict
-        Which policies are certified.
-    costs : (J,)
-        Estimated cost per item of later models, people and expert.
+    unlike, alike : int
+        K_A+ and K_B+.
+    observed, allowed : int
+        Q+ and the largest that passes.
+    seen : int
+        K_A- + K_B-.
+    required : int
+        The least of ``seen``, s; 0 where the narrow test admits the policy anyway.
     """
 
-    chain: SliceChain
-    upper: Floats
-    lower: Floats
-    verdict: Verdict
-    costs: Floats
-
-
-@dataclass(frozen=True)
-class ReferenceSelection:
-    """The tests of one analysis and its choice.
-
-    Attributes
-    ----------
-    tests : one per chain over slices
-    scores : ScoreSelection or None
-        What `every_score` chose among models and expert, where it stands for the third chain.
-    number, index : int
-        Of the chosen chain and policy; ``number`` is ``len(tests)`` for the choice of ``scores``, and (0, 0)
-        everything at the expert.
-    """
-
-    tests: tuple[SliceTest, ...]
-    scores: ScoreSelection | None
-    number: int
-    index: int
-
-    @property
-    def by_scores(self) -> bool:
-        """Whether the chosen policy is one of ``scores``."""
-        return self.number == len(self.tests)
-
-    @property
-    def chain(self) -> str:
-        """Name of the chosen chain."""
-        if self.by_scores and self.scores is not None:
-            return self.scores.chain.name
-        return self.tests[self.number].chain.name
-
-    def sources(self, keys: Keys, items: ScoredItems | None = None) -> Ints:
-        """The source of each item (n,), 0 .. K + 2, under the chosen policy.
-
-        ``keys`` are the first model's; ``items``, every model's, are read where a policy on every score was
-        chosen.
-        """
-        if self.by_scores and self.scores is not None and items is not None:
-            found = self.scores.chain.only(self.scores.index).delivers(items)[0].astype(np.int64)
-            return np.where(found == items.models, items.models + EXPERT, found)
-        chain = self.tests[self.number].chain
-        return np.asarray(chain.sources(self.index)[chain.slice_of(keys)], dtype=np.int64)
+    unlike: int
+    alike: int
+    observed: int
+    allowed: int
+    seen: int
+    required: int
 
 
 @dataclass(frozen=True)
@@ -105,12 +66,24 @@ class ReferenceCertification:
         n, n_B, and how many of the asked items the expert was to label.
     unanswered, unlabelled : int
         Asked items whose annotator did not answer, and those that the expert could not label.
-    observed, allowed : float, int
-        Q+ of the chosen policy and the largest that passes; of the first policy where nothing is certified.
-    required : int
-        Errors that had to be seen, K_A- + K_B- >= s; 0 where the narrow test admits the policy anyway.
+    counts : Counts
+        Of the chosen policy; of the first after "everything to the expert" where nothing is certified.
     people : PeopleEstimate
         People's error on the pool.
+    expected_net_cost : float
+        Everything the run pays, the first model on every item and the pilot included; no audit.
+    expected_net_saving : float
+        1 - that / (N c_e): against the expert labelling everything.  May be negative.
+    smallest_n : int
+        Least n with which a step without an error passes.
+    replaced : int
+        X, delivered items whose annotator left and that somebody else than the expert labelled.
+    pilot_costs : PilotCosts or None
+        What policies on every score cost on the pilot, as it was given.
+    why_nothing : message or None
+        Why nothing is certified.
+    said : messages
+        What is certified, or what is not and why.
     """
 
     selection: ReferenceSelection
@@ -119,25 +92,47 @@ class ReferenceCertification:
     seen: int
     unanswered: int
     unlabelled: int
-    observed: float
-    allowed: int
-    required: int
+    counts: Counts
     people: PeopleEstimate
+    expected_net_cost: float
+    expected_net_saving: float
+    smallest_n: int
+    replaced: int
+    pilot_costs: PilotCosts | None
+    why_nothing: Message | None
+    said: tuple[Message, ...]
 
     @property
     def certified(self) -> bool:
         """Whether anything but "everything to the expert" may be done."""
         return self.selection.index > 0
 
+    @property
+    def reason(self) -> str:
+        """Why nothing is certified, in English, or ''."""
+        return "" if self.why_nothing is None else str(self.why_nothing)
+
+    @property
+    def sentence(self) -> str:
+        """What is certified or not, in English: what the certificate holds."""
+        return sentences(self.said)
+
+    def sources(self, u: ArrayLike, v: ArrayLike, items: ScoredItems | None = None) -> Ints:
+        """The source of each item (n,), 0 .. K + 2, from its uncertainty and tie-break; see
+        `ReferenceSelection.sources`.
+        """
+        return self.selection.sources(pack(u, v), items)
+
 
 def certify_with_expert(
     run: ExpertPlan,
     chains: ReferenceChains,
     calibration: Calibration,
-    annotators: Mapping[str, str | None],
     *,
     pilot: PilotData | None = None,
     pilot_costs: PilotCosts | None = None,
+    models_costs: SourceCosts | None = None,
+    replaced: int = 0,
 ) -> ReferenceCertification:
     """Test the frozen chains and choose the cheapest certified policy.
 
@@ -145,80 +140,57 @@ def certify_with_expert(
     ----------
     calibration
         The rows of the draw; ``label`` of an asked row is the expert's, None where she was not to label the
-        item or could not.  Every model has answered every asked item.
-    annotators
-        By item id, what the annotator of each asked item said; None where she did not answer.
+        item or could not, ``annotator`` and ``person`` whose it is and what she said.  Every model has
+        answered every asked item.
     pilot
         As the chains were built from: what unusable answers and the best model cost.
     pilot_costs
         What the policies on every score cost on the pilot items outside the asked ones.
+    models_costs
+        In place of ``pilot``, what `forecast.model_costs` made of it.
+    replaced
+        X, delivered items whose annotator left and that somebody else than the expert labelled: each may be
+        wrong, and (E + X) / N is promised.
 
     Raises
     ------
     PlanError, CalibrationError, ValueError
         The plan cannot certify, the rows do not fit it, or the chains are not those of the plan.
-    KeyError
-        An asked item has no entry in ``annotators``.
     """
     validate_expert_plan(run)
     calibration.check(run.plan)
-    if fault := chains.fault(run):
+    if fault := chains.fault(run) or _fault(run, chains, pilot_costs, replaced):
         raise ValueError(fault)
-    labels = AskedLabels.of_calibration(run, calibration, annotators)
+    labels = AskedLabels.of_calibration(run, calibration)
     scored = asked_of(run.models_and_expert, chains.scores, calibration) if chains.scores else None
-    chosen = select_with_expert(run, chains, labels, pilot=pilot, scored=scored, pilot_costs=pilot_costs)
-    observed, allowed, required = _evidence(chosen)
+    spent = models_costs or model_costs(run, chains.slices, pilot)
+    chosen = select_with_expert(run, chains, labels, spent, scored=scored, pilot_costs=pilot_costs)
+    counts = _counts(chosen, labels, scored)
+    least = least_asked(
+        pool_size=run.plan.pool_size, share=run.recheck_share, budget=run.plan.budget, level=run.level
+    )
+    net = _net_cost(run, chosen, labels, scored, pilot_costs)
+    saving = 1 - net / (run.plan.pool_size * float(run.expert_cost))
+    saves = not any(test.verdict.eligible[1:].any() for test in chosen.tests)
+    why = None if chosen.index else why_nothing_of(labels.asked, least, _steps(chosen), saves=saves)
+    unlabelled = int(np.count_nonzero(labels.seen & ~labels.labelled))
     return ReferenceCertification(
         selection=chosen,
         asked=labels.asked,
         rechecked=labels.rechecked,
         seen=int(np.count_nonzero(labels.seen)),
         unanswered=int(np.count_nonzero(~labels.answered)),
-        unlabelled=int(np.count_nonzero(labels.seen & ~labels.labelled)),
-        observed=observed,
-        allowed=allowed,
-        required=required,
+        unlabelled=unlabelled,
+        counts=counts,
         people=people_estimate(labels, pool_size=run.plan.pool_size),
+        expected_net_cost=net,
+        expected_net_saving=saving,
+        smallest_n=least,
+        replaced=replaced,
+        pilot_costs=pilot_costs,
+        why_nothing=why,
+        said=expert_says(run, why, unlabelled=unlabelled, replaced=replaced, dearer=saving < 0),
     )
-
-
-def select_with_expert(
-    run: ExpertPlan,
-    chains: ReferenceChains,
-    labels: AskedLabels,
-    *,
-    pilot: PilotData | None = None,
-    scored: AskedItems | None = None,
-    pilot_costs: PilotCosts | None = None,
-) -> ReferenceSelection:
-    """The tests along all chains, each at alpha / 3, and the choice of least estimated cost.
-
-    What second looks cost is estimated from the asked items; any choice among certified policies is valid.
-
-    Parameters
-    ----------
-    scored
-        The asked items as `every_score` reads them, with losses against the expert's labels; needed where a
-        chain is on every score.
-    """
-    looks = half_isotonic_half_logistic(
-        chains.slices.ranks(labels.keys.real), labels.looks.astype(np.float64), chains.slices.rho, 1.0
-    )
-    costs = source_costs(run, chains.slices, pilot, looks) * chains.slices.sizes / run.plan.pool_size
-    tests = tuple(_test(run, chain, labels, costs) for chain in chains.chains)
-    number, index, least = 0, 0, float(tests[0].costs[0])
-    for candidate, test in enumerate(tests):
-        best = cheapest(test.verdict.eligible, test.costs)
-        if test.costs[best] < least:
-            number, index, least = candidate, best, float(test.costs[best])
-    if chains.scores is None:
-        return ReferenceSelection(tests, None, number, index)
-    if scored is None:
-        raise ValueError("a chain is on every score: the asked items' own scores are needed")
-    by_scores = select_every_score(run.models_and_expert, chains.scores, scored, pilot_costs)
-    if by_scores.index and by_scores.costs[by_scores.number][by_scores.index] < least:
-        number, index = len(tests), by_scores.index
-    return ReferenceSelection(tests, by_scores, number, index)
 
 
 def models_part_holds(
@@ -234,7 +206,7 @@ def models_part_holds(
     chosen policy: its chain is tested once more, with no loss for people's labels.
     """
     level = audit.models_level / CHAINS
-    if chosen.by_scores and chosen.scores is not None:
+    if chosen.by_scores:
         if scored is None or chains.scores is None:
             raise ValueError("the policy is on every score: the asked items' own scores are needed")
         plan = replace(
@@ -243,7 +215,7 @@ def models_part_holds(
             alpha=Decimal(int(level * 10**12)) / 10**12,
         )
         again = select_every_score(plan, chains.scores, scored)
-        return bool(again.tests[chosen.scores.number].verdict.eligible[chosen.index])
+        return bool(again.tests[chosen.by_scores.number].verdict.eligible[chosen.index])
     chain = chosen.tests[chosen.number].chain
     of_models = labels.of_models_only(chain.models)
     limit = largest_weighted_count(
@@ -255,32 +227,91 @@ def models_part_holds(
         level=float(level),
     )
     # One level: what a policy sends to models may show fewer errors than two levels ask for.
-    upper, lower = _totals(run, chain, of_models)
+    every = np.ones_like(labels.alike)
+    upper = totals(chain, labels.keys, of_models.weighted(run.weight), every)
+    lower = totals(chain, labels.keys, of_models.lower, every)
     return bool(judge_weighted(upper, lower, Levels(0, limit, limit)).eligible[chosen.index])
 
 
-def _test(run: ExpertPlan, chain: SliceChain, labels: AskedLabels, costs: Floats) -> SliceTest:
-    upper, lower = _totals(run, chain, labels)
-    verdict = judge_weighted(upper, lower, run.levels(labels.asked))
-    return SliceTest(chain, upper, lower, verdict, chain.along(costs))
+def _fault(run: ExpertPlan, chains: ReferenceChains, pilot_costs: PilotCosts | None, replaced: int) -> str:
+    if pilot_costs is not None:
+        if chains.scores is None:
+            return "no chain is on every score, so none has costs on the pilot"
+        if fault := pilot_costs.fault(run.models_and_expert):
+            return fault
+    if not 0 <= replaced <= run.plan.pool_size - run.plan.budget:
+        return f"{replaced} items cannot have been labelled in others' places"
+    return ""
 
 
-def _totals(run: ExpertPlan, chain: SliceChain, labels: AskedLabels) -> tuple[Floats, Floats]:
-    """Q+ and K- of every policy of a chain: whole numbers, summed up as floats."""
-    upper = np.rint(chain.totals(labels.keys, labels.weighted(run.weight)))
-    return upper, np.rint(chain.totals(labels.keys, labels.lower))
+def _counts(chosen: ReferenceSelection, labels: AskedLabels, scored: AskedItems | None) -> Counts:
+    """Of the chosen policy, or of the first one of its chain."""
+    if chosen.by_scores:
+        test = chosen.by_scores.tests[chosen.by_scores.number]
+        verdict, size, lower, observed = test.verdict, test.chain.size, test.lower, test.upper
+    else:
+        found = chosen.tests[chosen.number]
+        verdict, size, lower, observed = found.verdict, found.chain.size, found.lower, found.upper
+    shown = max(chosen.index, 1) if size > 1 else 0
+    sources = chosen.sources_of(shown, labels.keys, scored.items if scored else None)
+    losses = labels.upper[np.arange(labels.asked), sources]
+    return Counts(
+        unlike=int(losses[~labels.alike].sum()),
+        alike=int(losses[labels.alike].sum()),
+        observed=int(observed[shown]),
+        allowed=int(verdict.allowed[shown]),
+        seen=int(lower[shown]),
+        required=required_of(verdict, chosen.index),
+    )
 
 
-def _evidence(chosen: ReferenceSelection) -> tuple[float, int, int]:
-    """Q+ of the chosen policy, the largest that passes, and the errors that had to be seen."""
-    if chosen.by_scores and chosen.scores is not None:
-        test = chosen.scores.tests[chosen.scores.number]
-        required = required_of(test.verdict, chosen.index)
-        return float(test.upper[chosen.index]), int(test.verdict.allowed[chosen.index]), required
-    found = chosen.tests[chosen.number]
-    shown = max(chosen.index, 1) if found.chain.size > 1 else 0
+def _steps(chosen: ReferenceSelection) -> list[Step]:
+    """How far the tests along the chains over slices came."""
+    return [
+        Step(
+            chain=test.chain.name,
+            passed=max(test.verdict.prefixes.values()) - 1,
+            steps=test.chain.size - 1,
+            allowed=max(test.verdict.limits.get("c_s", -1), test.verdict.limits.get("errors", -1)),
+            required=test.verdict.required,
+        )
+        for test in chosen.tests
+        if test.chain.size > 1
+    ]
+
+
+def _net_cost(
+    run: ExpertPlan,
+    chosen: ReferenceSelection,
+    labels: AskedLabels,
+    scored: AskedItems | None,
+    pilot_costs: PilotCosts | None,
+) -> float:
+    """Everything the run pays: the first model on every item, all models on pilot and asked items, the
+    annotators on the asked ones, the expert on those that she was to label or that the policy sends to her,
+    and what the policy is estimated to cost on the rest.
+    """
+    plan, asked = run.plan, labels.asked
+    prices, rest = [float(cost) for cost in plan.costs], plan.pool_size - labels.asked
+    later, expert = sum(prices[1:-1]), float(run.expert_cost)
+    sources = chosen.sources(labels.keys, scored.items if scored else None)
+    at_expert = labels.seen | (sources == plan.sources - 1 + EXPERT)
+    outside = plan.pilot * float(Fraction(rest, plan.pool_size))
+    if chosen.by_scores and scored is not None:
+        outside = float(pilot_costs.items) if pilot_costs and pilot_costs.items else outside
+        policy = chosen.by_scores.chain.only(chosen.index)
+        whole = float(chosen.by_scores.costs[chosen.by_scores.number][chosen.index])
+        models = float(policy.paid(scored.items, [*prices[:-1], 0.0])[0]) / max(asked, 1)
+        people = whole - models
+    else:
+        spent = chosen.tests[chosen.number].spent
+        models, people = float(spent.models[chosen.index]), float(spent.people[chosen.index])
+    # Nothing is paid twice: on a pilot item the policy's calls have been made already.
     return (
-        float(found.upper[shown]),
-        int(found.verdict.allowed[shown]),
-        required_of(found.verdict, chosen.index),
+        plan.pool_size * prices[0]
+        + (outside + asked) * later
+        + asked * prices[-1]
+        + expert * int(np.count_nonzero(at_expert))
+        + (rest - outside) * models
+        + rest * people
     )

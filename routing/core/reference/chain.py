@@ -18,7 +18,7 @@ from routing.core.arrays import Floats, Ints, Keys
 from routing.core.bins import Bins
 from routing.core.chain import ChainError, cut_slices
 from routing.core.every_score.build import ScoreChains, build_score_chains
-from routing.core.keys import V_MAX, Key, pack_thresholds
+from routing.core.keys import Key, pack_thresholds
 from routing.core.pilot import PilotData
 from routing.core.reference.forecast import Foretold, PeopleForecast, foretell
 from routing.core.reference.plan import ExpertPlan
@@ -157,8 +157,8 @@ def build_reference_chains(
     """
     scores, ties = np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.int64)
     if usable is not None:
-        good = np.asarray(usable, dtype=np.bool_)
-        scores, ties = np.where(good, scores, 1.0), np.where(good, ties, V_MAX)
+        # The tie-break stays its own: of many items with one key, slices would end at the same place.
+        scores = np.where(np.asarray(usable, dtype=np.bool_), scores, 1.0)
     if pilot is not None and len(pilot.u) and (problem := pilot.problem(run.plan.sources)):
         raise ChainError(problem)
     slices = cut_slices(run.plan, u=scores, v=ties)

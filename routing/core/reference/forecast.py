@@ -67,19 +67,43 @@ def foretell(
     checked = np.minimum(people.shared * person.mean() * best / best.mean(), person)
     losses = np.vstack([models, np.maximum(person, FLOOR), np.maximum(checked, FLOOR), np.zeros_like(person)])
     looks = np.minimum(best + person, 1.0)
-    return Foretold(losses, source_costs(run, slices, pilot, looks))
+    return Foretold(losses, model_costs(run, slices, pilot).with_people(run, looks).total)
 
 
-def source_costs(run: ExpertPlan, slices: Bins, pilot: PilotData | None, looks: Floats) -> Floats:
-    """Cost per item of each source in each slice, (K + 3, b), where a share ``looks`` (b,) of what goes to
-    `checked` needs the expert.
+@dataclass(frozen=True)
+class SourceCosts:
+    """Cost per item beyond the first model of some sources in each slice of the pool.
+
+    Attributes
+    ----------
+    models, people : (sources, b)
+        What is paid for later models, and for annotator and expert.
     """
+
+    models: Floats
+    people: Floats
+
+    @property
+    def total(self) -> Floats:
+        return self.models + self.people
+
+    def with_people(self, run: ExpertPlan, looks: Floats) -> SourceCosts:
+        """Of all K + 3 sources, from those of the K models, where a share ``looks`` (b,) of what goes to
+        `checked` needs the expert.
+        """
+        none, person, expert = np.zeros_like(looks), float(run.plan.costs[-1]), float(run.expert_cost)
+        best = float(run.plan.costs[-2]) if run.plan.sources > 2 else 0.0
+        return SourceCosts(
+            np.vstack([self.models, none, none + best, none]),
+            np.vstack([self.people, none + person, person + expert * looks, none + expert]),
+        )
+
+
+def model_costs(run: ExpertPlan, slices: Bins, pilot: PilotData | None) -> SourceCosts:
+    """Of the K models, each with what follows where it has no usable answer; known before any label."""
     prices = np.array([float(cost) for cost in (*run.plan.costs[:-1], run.expert_cost)])
     costs = pass_on_costs(slices, prices, pilot)
-    person, expert = float(run.plan.costs[-1]), prices[-1]
-    total = costs.models + costs.people
-    on_best = np.full(len(slices.rho), prices[-2] if len(prices) > 2 else 0.0)
-    return np.vstack([total[:-1], np.full(len(looks), person), person + on_best + expert * looks, total[-1]])
+    return SourceCosts(costs.models[:-1], costs.people[:-1])
 
 
 def _models(run: ExpertPlan, slices: Bins, pilot: PilotData | None) -> Floats:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from routing.core.exact import NumberError, plain, to_decimal
 from routing.core.messages import declare, gettext_noop, say
 from routing.core.plan import Plan, PlanError, validate
-from routing.core.reference.recheck import default_weight, recheck_levels, rechecked
+from routing.core.reference.recheck import default_weight, effort, recheck_levels, rechecked
 from routing.core.rules import every_score
 from routing.core.targets.dataset import Levels
 
@@ -17,6 +17,11 @@ CHAINS = 3
 """Chains that are tested, each at alpha divided by it."""
 HALF = Decimal("0.5")
 DIGITS = 28
+LONGEST_NAME = 200
+HEAVIEST = 10**6
+"""Largest w."""
+LARGEST_EFFORT = 2 * 10**11
+"""Of `recheck.effort`: some ten minutes on one core."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +39,15 @@ class ExpertPlan:
         r n.  1 where shared mistakes or slips of the expert are likely, or n is small.
     weight : int
         w; 0 means `default_weight`.
+    expert : str
+        Her name, as the certificate is to say it.
     """
 
     plan: Plan
     expert_cost: Decimal
     recheck_share: Decimal = HALF
     weight: int = 0
+    expert: str = "the expert"
 
     def __post_init__(self) -> None:
         for name in ("expert_cost", "recheck_share"):
@@ -98,6 +106,19 @@ def validate_expert_plan(run: ExpertPlan) -> None:
         raise PlanError("expert_cost", say("expert.cost", cost=plain(run.expert_cost)))
     if run.all_rechecked and run.weight != 1:
         raise PlanError("weight", say("expert.weight", weight=run.weight))
+    if not run.expert.strip() or len(run.expert) > LONGEST_NAME or not run.expert.isprintable():
+        raise PlanError("expert", say("expert.name", most=LONGEST_NAME))
+    if not 1 <= run.weight <= HEAVIEST:
+        raise PlanError("weight", say("expert.heavy", weight=run.weight, most=HEAVIEST))
+    work = effort(
+        pool_size=plan.pool_size,
+        asked=plan.m,
+        rechecked=run.rechecked(plan.m),
+        weight=run.weight,
+        budget=plan.budget,
+    )
+    if work > LARGEST_EFFORT:
+        raise PlanError("recheck_share", say("expert.effort", pool=plan.pool_size, m=plan.m))
     if run.rechecked(int(plan.expected_labels)) < 1:
         raise PlanError(
             "recheck_share",
@@ -117,6 +138,16 @@ SAYS = {
     "expert.cost": gettext_noop("a label by the expert costs %(cost)s: give a cost above 0"),
     "expert.weight": gettext_noop(
         "where the expert labels every asked item, each error counts once, not %(weight)s times"
+    ),
+    "expert.name": gettext_noop(
+        "say who the expert is, in one line of at most %(most)s characters: the certificate names her"
+    ),
+    "expert.heavy": gettext_noop(
+        "an error on a rechecked item counts %(weight)s times; give a whole number from 1 to %(most)s"
+    ),
+    "expert.effort": gettext_noop(
+        "with a pool of %(pool)s items and m = %(m)s, what may pass takes hours to compute; let the expert "
+        "label every asked item (r = 1), or draw fewer"
     ),
     "expert.no_recheck": gettext_noop(
         "r = %(share)s of %(labels)s asked items is less than one item: the expert would recheck nothing; "

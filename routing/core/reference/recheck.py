@@ -18,7 +18,7 @@ import numpy as np
 
 from routing.core.arrays import Floats, Ints
 from routing.core.bounds.hypergeometric import largest_count, largest_self_consistent
-from routing.core.bounds.tails import probability
+from routing.core.bounds.tails import probability, tail
 from routing.core.exact import Number, to_fraction
 from routing.core.rules.fixed_sequence import Verdict, prefix
 from routing.core.targets.dataset import SLACK, WIDE_SHARE, Levels, two_levels
@@ -123,19 +123,22 @@ def _worst(
     """The largest P(Q <= q) over all T_A + T_B = ``wrong`` <= N, for q = 0 .. ``most``; over about so many
     ``splits`` only, where that is not 0.
     """
-    alike = np.arange(wrong + 1)
-    if splits:
-        alike = np.unique(np.linspace(0, wrong, splits).astype(np.int64))
-    tails = weighted_tail(
-        pool_size=pool_size,
-        asked=asked,
-        rechecked=rechecked,
-        weight=weight,
-        unlike=wrong - alike,
-        alike=alike,
-        most=most,
-    )
-    return np.asarray(tails.max(axis=0), dtype=np.float64)
+    some = np.unique(np.linspace(0, wrong, splits).astype(np.int64)) if splits else None
+    worst = np.zeros(most + 1)
+    step = max(1, CELLS // (most + 1))
+    for start in range(0, wrong + 1 if some is None else 1, step):
+        alike = np.arange(start, min(start + step, wrong + 1)) if some is None else some
+        tails = weighted_tail(
+            pool_size=pool_size,
+            asked=asked,
+            rechecked=rechecked,
+            weight=weight,
+            unlike=wrong - alike,
+            alike=alike,
+            most=most,
+        )
+        worst = np.maximum(worst, tails.max(axis=0))
+    return worst
 
 
 @lru_cache(maxsize=4096)
@@ -220,6 +223,31 @@ def _largest_s(pool_size: int, asked: int, rechecked: int, weight: int, budget: 
     while low >= 0 and not passes(low, 0):
         low -= 1
     return low
+
+
+def effort(*, pool_size: int, asked: int, rechecked: int, weight: int, budget: int) -> int:
+    """About how many steps `recheck_levels` takes, some 10**8 of them a second; 0 where n_B = n."""
+    if rechecked >= asked:
+        return 0
+    most = min(asked, -(-asked * (budget + 1) // pool_size))  # a limit is below the mean
+    each = (most + 1) * (min(most, rechecked) + 1) * (most // weight + 1)
+    return (budget + most + 2) * (2000 * (most + 1) + each)
+
+
+def least_asked(*, pool_size: int, share: Number, budget: int, level: Fraction) -> int:
+    """The least n with which a policy without an error passes; N where there is none below.
+
+    Q = 0 is likeliest where all M wrong items are in B, as fewer look at these: P[Hyp(N, M, n_B) = 0].
+    """
+
+    def passes(asked: int) -> bool:
+        return bool(tail(pool_size, budget + 1, rechecked(share, asked), 0) <= float(level))
+
+    low, high = 0, pool_size
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if passes(middle) else (middle, high)
+    return high
 
 
 def judge_weighted(upper: Floats, lower: Floats, levels: Levels) -> Verdict:

@@ -17,7 +17,7 @@ answer passes the item to the next one, the last one to the expert.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 
 from routing.core.arrays import Bools, Floats, Ints, Keys
 from routing.core.calibration import Calibration, losses_of_answers
+from routing.core.calibration_rows import CalibrationError, CalibrationRow
 from routing.core.keys import pack
 from routing.core.losses import Loss
+from routing.core.messages import declare, gettext_noop, say
 from routing.core.pilot_losses import disagreement
 from routing.core.reference.plan import ExpertPlan
 
@@ -171,27 +173,23 @@ class AskedLabels:
         return cls(keys, upper, lower, alike, rechecked, looks, answered, labelled, places)
 
     @classmethod
-    def of_calibration(
-        cls, run: ExpertPlan, calibration: Calibration, annotators: Mapping[str, str | None]
-    ) -> AskedLabels:
-        """From the rows of a draw, whose ``label`` is the expert's, None where there is none.
-
-        Parameters
-        ----------
-        annotators
-            By item id, the label that the item's annotator gave to each asked item; None where there is none.
+    def of_calibration(cls, run: ExpertPlan, calibration: Calibration) -> AskedLabels:
+        """From the rows of a draw, whose ``label`` is the expert's and ``person`` the annotator's, None where
+        there is none.
 
         Raises
         ------
-        KeyError
-            An asked item is missing in ``annotators``.
         CalibrationError
-            A loss cannot be computed, or lies outside its range.
+            An asked row names no annotator, or a loss cannot be computed or lies outside its range.
         """
         rows = [row for row in calibration.rows if row.asked]
+        for row in rows:
+            if not row.annotator:
+                raise CalibrationError(
+                    say("row.wrong", row=row.order, item=repr(row.item_id), why=say("row.nobodys"))
+                )
         loss, models = run.plan.loss_function(), run.plan.sources - 1
-        answers = label_table([row.answers for row in rows], models)
-        human = label_table([(annotators[row.item_id],) for row in rows], 1)[:, 0]
+        answers, human = answers_of(rows, models), people_of(rows)
         losses = losses_of_answers(rows, loss, models)
         people = [replace(row, answers=(label,)) for row, label in zip(rows, human, strict=True)]
         return cls.of(
@@ -226,6 +224,16 @@ class AskedLabels:
         upper, lower = self.upper.copy(), self.lower.copy()
         upper[:, models:] = lower[:, models:] = 0.0
         return replace(self, upper=upper, lower=lower)
+
+
+def answers_of(rows: Sequence[CalibrationRow], models: int) -> Labels:
+    """What the models answered (n, K) about asked rows."""
+    return label_table([row.answers for row in rows], models)
+
+
+def people_of(rows: Sequence[CalibrationRow]) -> Labels:
+    """What the annotators said (n,) of asked rows."""
+    return label_table([(row.person,) for row in rows], 1)[:, 0]
 
 
 def label_table(rows: Sequence[Sequence[str | None]], width: int) -> Labels:
@@ -300,3 +308,9 @@ def _by(source: int, answers: Sequence[str | None], annotator: str | None, loss:
         if not equal(pair[:, 0], pair[:, 1], loss)[0]:
             return models + EXPERT, SECOND_LOOK
     return models + PERSON, ""
+
+
+SAYS = {
+    "row.nobodys": gettext_noop("it was asked about, and does not say whose item it is"),
+}
+declare(SAYS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
+from typing import NamedTuple
 
 from routing.core.exact import percent, plain
 from routing.core.messages import Message, declare, gettext_noop, say
@@ -13,7 +15,61 @@ PERSON, SETTLED, EXPERT = "person", "settled", "expert"
 REFERENCES = (PERSON, SETTLED, EXPERT)
 
 
-def expert_promises(run: ExpertPlan, expert: str, *, replaced: int = 0) -> list[Message]:
+class Step(NamedTuple):
+    """How far the tests along one chain came.
+
+    ``passed`` of its ``steps`` showed at most ``allowed`` errors, Q+, and at least ``required`` have to be
+    seen.
+    """
+
+    chain: str
+    passed: int
+    steps: int
+    allowed: int
+    required: int
+
+
+def why_nothing_of(asked: int, least: int, steps: Sequence[Step], *, saves: bool) -> Message:
+    """Why nothing is certified from ``asked`` items, or what is does not save anything (not ``saves``);
+    ``least`` are the least with which a step without an error passes.
+    """
+    if not steps or not saves:
+        return say("nothing.no_step")
+    if asked < least:
+        return say("reference.too_few", asked=asked, least=least)
+    return say("reference.errors", steps=tuple(_told(step) for step in steps))
+
+
+def _told(step: Step) -> Message:
+    told = {"chain": step.chain, "passed": step.passed, "steps": step.steps, "allowed": step.allowed}
+    if not step.required:
+        return say("reference.step", **told)
+    return say("reference.step_least", **told, required=step.required)
+
+
+def expert_says(
+    run: ExpertPlan, why_nothing: Message | None, *, unlabelled: int, replaced: int, dearer: bool
+) -> tuple[Message, ...]:
+    """What is certified, or what is not and why, in plain words.
+
+    Parameters
+    ----------
+    unlabelled
+        Items that the expert was to label and could not.
+    dearer
+        Whether the run costs more than the expert's labels of everything.
+    """
+    said = expert_promises(run, replaced=replaced)
+    if why_nothing is not None:
+        said = [say("reference.nothing", expert=run.expert, reason=why_nothing)]
+    if unlabelled:
+        said.append(say("reference.unlabelled", expert=run.expert, items=unlabelled))
+    if dearer:
+        said.append(say("reference.dearer", expert=run.expert))
+    return tuple(said)
+
+
+def expert_promises(run: ExpertPlan, *, replaced: int = 0) -> list[Message]:
     """The promise with the reference `expert`, and what it rests on.
 
     ``replaced`` are X, delivered items whose annotator left and that somebody else than the expert labelled:
@@ -23,7 +79,7 @@ def expert_promises(run: ExpertPlan, expert: str, *, replaced: int = 0) -> list[
     if replaced:
         exact = Decimal(run.plan.budget + replaced) / Decimal(run.plan.pool_size)
         share = exact.quantize(Decimal("1e-6"), rounding=ROUND_CEILING)
-    said = [say("reference.expert", expert=expert, share=percent(share), **_odds(run.plan))]
+    said = [say("reference.expert", expert=run.expert, share=percent(share), **_odds(run.plan))]
     if replaced:
         said.append(say("reference.replaced", items=replaced, share=percent(run.plan.epsilon)))
     return [*said, say("reference.expert_holds")]
@@ -56,6 +112,30 @@ def _odds(plan: Plan) -> dict[str, str]:
 
 
 SAYS = {
+    "reference.nothing": gettext_noop(
+        "Nothing could be certified, so %(expert)s labels everything: %(reason)s."
+    ),
+    "reference.too_few": gettext_noop(
+        "%(asked)s items were asked about, and with fewer than %(least)s not even a step without an error "
+        "passes"
+    ),
+    "reference.errors": gettext_noop("of the steps of the chains, tested in order, %(steps)s"),
+    "reference.step": gettext_noop(
+        "%(passed)s of the %(steps)s of '%(chain)s' showed at most the %(allowed)s errors, each by its "
+        "weight, that may be seen"
+    ),
+    "reference.step_least": gettext_noop(
+        "%(passed)s of the %(steps)s of '%(chain)s' showed at most the %(allowed)s errors, each by its "
+        "weight, that may be seen, and none of these the %(required)s that must be"
+    ),
+    "reference.unlabelled": gettext_noop(
+        "Asked items that %(expert)s could not label: %(items)s. Each counted as an error wherever somebody "
+        "else labels it."
+    ),
+    "reference.dearer": gettext_noop(
+        "%(expert)s alone is cheaper: this run is expected to cost more than having %(expert)s label every "
+        "item."
+    ),
     "reference.expert": gettext_noop(
         "At most %(share)s of the labels in the delivered data set differ from what %(expert)s would give, "
         "blind (epsilon = %(epsilon)s), with probability at least %(odds)s over the random draw (alpha = "

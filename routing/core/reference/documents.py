@@ -1,0 +1,359 @@
+"""The certificates that name their reference, version 5: an expert, or two people and a decider.
+
+With the reference `settled` it is an ordinary certificate of version 3 or 4 with ``reference`` beside it, and
+a sentence that says who is right.  With `expert` it holds, beside what all certificates do:
+
+``reference``
+    ``kind``, ``expert`` (her name), ``expert_cost``, ``recheck_share`` r, ``rechecked`` n_B, ``weight`` w,
+    ``replaced`` X, and ``roster``: its ``salt``, and ``shares`` of the work by annotator.
+``slices``
+    As of `certificate.slices_document`, with ``models_cost`` and ``people_cost``, what each model was taken
+    to cost in each, (K, b) numbers.
+``chains[]``
+    ``name``, ``level``, ``limits``, ``prefixes``; ``policies``, each with the ``move`` that makes it of the
+    one before, [slice, source] from 0 (null of the first: everything to the expert), ``unlike`` and
+    ``alike``, K_A+ and K_B+, ``observed`` Q+, ``observed_low`` K-, ``certified``, and ``cost``.
+``scores``
+    Only where the third chain is on every score: what a certificate of version 4 has about its chains.
+``result``
+    What was chosen, its counts, people's error and the sentence.
+
+Of each asked row of the draw ``label`` is the expert's, and there are ``annotator`` and ``person``, whose
+item it is and her label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from routing.core.arrays import Floats
+from routing.core.bins import Bins
+from routing.core.bounds.hypergeometric import Hypergeometric
+from routing.core.calibration import Calibration
+from routing.core.certificate import REFERENCE, Document, framed, number, slices_document
+from routing.core.certify import Outcome, guarantee
+from routing.core.documents import DECIMAL, DocumentError, read_slices
+from routing.core.every_score.documents import read_pilot_costs, read_score_chains, tests_document
+from routing.core.every_score.select import PilotCosts
+from routing.core.exact import plain
+from routing.core.keys import Key
+from routing.core.messages import sentences
+from routing.core.plan import Plan
+from routing.core.reference.certify import ReferenceCertification
+from routing.core.reference.chain import ReferenceChains, SliceChain
+from routing.core.reference.estimate import PeopleEstimate
+from routing.core.reference.forecast import SourceCosts
+from routing.core.reference.plan import ExpertPlan
+from routing.core.reference.roster import Roster
+from routing.core.reference.select import SliceTest
+from routing.core.reference.words import EXPERT, SETTLED, settled_promises
+from routing.core.rules import fixed_sequence
+from routing.core.sampling import make_salt
+
+SHARE = re.compile(r"[0-9]{1,15}/[0-9]{1,15}")
+MOST_ANNOTATORS = 1000
+"""With more, or longer fractions, adding up their shares exactly takes long."""
+DEAREST = 10.0**40
+"""No cost is above it, so that sums of costs stay finite."""
+
+
+def expert_certificate(
+    run: ExpertPlan,
+    chains: ReferenceChains,
+    calibration: Calibration,
+    certification: ReferenceCertification,
+    *,
+    roster: Roster,
+    provenance: Mapping[str, Any],
+) -> Document:
+    """The certificate of one analysis with the reference `expert`.
+
+    Parameters
+    ----------
+    provenance
+        As of `certificate_document`.
+
+    Raises
+    ------
+    ValueError
+        The entropy is missing, or the roster is not one of its run: another salt, or whose items others
+        labelled, or the expert among the annotators.
+    """
+    if fault := roster_fault(run, roster, calibration, provenance.get("entropy")):
+        raise ValueError(fault)
+    frame = framed(run.plan, calibration, provenance=provenance, version=REFERENCE)
+    # The rule of an ordinary plan says nothing here: three chains are tested, each in order.
+    frame["plan"]["rule"] = fixed_sequence.RULE.name
+    frame["draw"]["unanswered"] = certification.unanswered
+    selection = certification.selection
+    document = {
+        **frame,
+        "reference": {
+            "kind": EXPERT,
+            "expert": run.expert,
+            "expert_cost": plain(run.expert_cost),
+            "recheck_share": plain(run.recheck_share),
+            "rechecked": certification.rechecked,
+            "weight": run.weight,
+            "replaced": certification.replaced,
+            "roster": {
+                "salt": roster.salt,
+                "shares": {name: _fraction(share) for name, share in roster.shares},
+            },
+        },
+        "slices": {
+            **slices_document(chains.slices),
+            "models_cost": selection.models_costs.models.tolist(),
+            "people_cost": selection.models_costs.people.tolist(),
+        },
+        "chains": [_chain_document(test, run.level) for test in selection.tests],
+        "result": _result_document(run, certification),
+    }
+    if chains.scores is not None and selection.scores is not None:
+        pilot = certification.pilot_costs or PilotCosts(
+            0, tuple(np.zeros(chain.size) for chain in chains.scores.chains)
+        )
+        document["scores"] = tests_document(chains.scores, selection.scores.tests, pilot)
+    return document
+
+
+def roster_fault(run: ExpertPlan, roster: Roster, calibration: Calibration, entropy: object) -> str:
+    """Why the items of the draw were not given out by ``roster``; '' if they were."""
+    if len(roster.shares) > MOST_ANNOTATORS or any(
+        not SHARE.fullmatch(_fraction(share)) for _, share in roster.shares
+    ):
+        return f"a certificate holds at most {MOST_ANNOTATORS} annotators, and shares of at most 15 digits"
+    if run.expert in roster.names:
+        return f"{run.expert!r} is the expert and annotates"
+    if entropy is not None and roster.salt != make_salt(int(str(entropy))):
+        return "the salt of the roster is not that of the draw"
+    rows = [row for row in calibration.rows if row.asked]
+    for row, name in zip(rows, roster.annotators([row.item_id for row in rows]), strict=True):
+        if row.annotator != name:
+            return f"item {row.item_id!r} is {name!r}'s by the roster, not {row.annotator!r}'s"
+    return ""
+
+
+def _chain_document(test: SliceTest, level: Fraction) -> Document:
+    moves: list[list[int] | None] = [None, *([where, source] for where, source in test.chain.moves)]
+    return {
+        "name": test.chain.name,
+        "level": _fraction(level),
+        "limits": dict(test.verdict.limits),
+        "prefixes": dict(test.verdict.prefixes),
+        "policies": [
+            {
+                "move": move,
+                "unlike": number(test.unlike[j]),
+                "alike": number(test.alike[j]),
+                "observed": number(test.upper[j]),
+                "observed_low": number(test.lower[j]),
+                "certified": bool(test.verdict.eligible[j]),
+                "cost": float(test.costs[j]),
+            }
+            for j, move in enumerate(moves)
+        ],
+    }
+
+
+def _result_document(run: ExpertPlan, found: ReferenceCertification) -> Document:
+    counts = found.counts
+    return {
+        "certified": found.certified,
+        "chain": found.selection.chain if found.certified else "",
+        "policy": found.selection.index,
+        "budget": run.plan.budget,
+        "seen": found.seen,
+        "unlabelled": found.unlabelled,
+        "unlike_errors": counts.unlike,
+        "alike_errors": counts.alike,
+        "observed_errors": counts.observed,
+        "allowed_errors": counts.allowed,
+        "seen_errors": counts.seen,
+        "required_errors": counts.required,
+        "people": _people_document(found.people),
+        "expected_net_cost": found.expected_net_cost,
+        "expected_net_saving": found.expected_net_saving,
+        "smallest_n": found.smallest_n,
+        "reason": found.reason,
+        "sentence": found.sentence,
+    }
+
+
+def _people_document(people: PeopleEstimate) -> Document:
+    error = people.error
+    return {
+        "wrong": error.observed,
+        "asked": error.asked,
+        "estimate": float(error.estimate) if isfinite(error.estimate) else None,
+        "low": float(error.low),
+        "high": float(error.high),
+        "caught": people.caught,
+        "shared": people.shared,
+    }
+
+
+def settled_certificate(plan: Plan, outcome: Outcome, document: Document) -> Document:
+    """The certificate with the reference `settled`, of an ordinary one of the settled labels.
+
+    Raises
+    ------
+    ValueError
+        The promise is not about the delivered data set itself.
+    """
+    if fault := settled_fault(plan):
+        raise ValueError(fault)
+    said = outcome.said
+    if outcome.why_nothing is None:
+        said = (*settled_promises(plan), *said[len(plan.target_rule().promises(guarantee(plan))) :])
+    return {
+        **document,
+        "version": REFERENCE,
+        "reference": {"kind": SETTLED},
+        "result": {**document["result"], "sentence": sentences(said)},
+    }
+
+
+def settled_fault(plan: Plan) -> str:
+    """Why `settled` can be no reference of ``plan``; '' if it can."""
+    if plan.target == "dataset" and isinstance(plan.bound_rule(), Hypergeometric) and not plan.data_set_size:
+        return ""
+    return (
+        "two people and a decider can be the reference where the promise is about one delivered data set, "
+        "labels are right or wrong, and every item of the data set is in the pool"
+    )
+
+
+def read_kind(document: Mapping[str, Any]) -> str:
+    """Which reference a certificate names, `EXPERT` or `SETTLED`; '' of versions that name none."""
+    if document["version"] != REFERENCE:
+        return ""
+    kind = _object(document, "reference").get("kind")
+    if kind not in (EXPERT, SETTLED):
+        raise DocumentError(f"certificate: the reference {str(kind)[:60]!r} is unknown here")
+    return str(kind)
+
+
+def read_expert_plan(document: Mapping[str, Any], plan: Plan) -> tuple[ExpertPlan, int]:
+    """The plan of a certificate with an expert, and X.
+
+    Raises
+    ------
+    DocumentError
+        Something is missing or of the wrong kind.
+    """
+    reference = _object(document, "reference")
+    try:
+        cost, share = (reference[name] for name in ("expert_cost", "recheck_share"))
+        for value in (cost, share):
+            if not isinstance(value, str) or not DECIMAL.fullmatch(value):
+                raise ValueError(f"{str(value)[:60]!r} is no text of a decimal number")
+        whole = [reference[name] for name in ("weight", "replaced")]
+        if any(type(value) is not int or not 0 <= value <= plan.pool_size for value in whole):
+            raise ValueError("'weight' and 'replaced' are no whole numbers from 0 to the size of the pool")
+        if whole[0] < 1:
+            raise ValueError("'weight' is below 1")
+        name = reference["expert"]
+        if not isinstance(name, str):
+            raise ValueError("'expert' is no text")
+        return ExpertPlan(plan, cost, share, whole[0], name), whole[1]
+    except (KeyError, ValueError) as error:
+        raise DocumentError(f"certificate: reference: {type(error).__name__}: {error}") from None
+
+
+def read_roster(document: Mapping[str, Any]) -> Roster:
+    """The roster of such a certificate; errors as of `read_expert_plan`."""
+    roster = _object(_object(document, "reference"), "roster")
+    salt, shares = roster.get("salt"), _object(roster, "shares")
+    if not isinstance(salt, str) or len(salt) > 1000 or len(shares) > MOST_ANNOTATORS:
+        raise DocumentError(f"certificate: the roster has no salt, or more than {MOST_ANNOTATORS} annotators")
+    exact = {}
+    for name, share in shares.items():
+        if not isinstance(share, str) or not SHARE.fullmatch(share) or not int(share.split("/")[1]):
+            raise DocumentError(f"certificate: {str(share)[:60]!r} is no share of the work")
+        exact[name] = Fraction(share)
+        if _fraction(exact[name]) != share:
+            raise DocumentError(f"certificate: the share {share!r} is not in lowest terms")
+    if not exact or min(exact.values()) <= 0 or sum(exact.values(), Fraction(0)) != 1:
+        raise DocumentError("certificate: the shares of the work are not above 0 and together 1")
+    try:
+        "".join([salt, *exact]).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can name, is no text
+        raise DocumentError("certificate: a name of the roster is no text") from None
+    return Roster(salt, tuple(sorted(exact.items())))
+
+
+def read_reference_chains(document: Mapping[str, Any], plan: Plan) -> ReferenceChains:
+    """The chains of such a certificate, enough to test them along; errors as of `read_expert_plan`."""
+    slices = read_slices(_object(document, "slices"))
+    if sum(slices.sizes.tolist()) != plan.pool_size:
+        raise DocumentError("certificate: slices: they do not hold as many items as the pool")
+    if not np.all((slices.rho > 0) & (slices.rho < 1)):
+        raise DocumentError("certificate: slices: a rank is not between 0 and 1")
+    chains = document.get("chains")
+    if not isinstance(chains, list):
+        raise DocumentError("certificate: 'chains' is no list")
+    scores = read_score_chains(_object(document, "scores")) if "scores" in document else None
+    found = tuple(_read_chain(chain, slices.ends, plan.sources - 1) for chain in chains)
+    return ReferenceChains(Bins(slices.ends, slices.sizes, slices.rho, np.empty(0)), found, scores)
+
+
+def _read_chain(chain: object, ends: tuple[Key, ...], models: int) -> SliceChain:
+    try:
+        if not isinstance(chain, dict) or not isinstance(chain["name"], str):
+            raise TypeError("no object with a name")
+        moves = [policy["move"] for policy in chain["policies"]]
+        if not moves or moves[0] is not None:
+            raise ValueError("the first of its policies is not everything at the expert")
+        for move in moves[1:]:
+            if not isinstance(move, list) or len(move) != 2 or any(type(part) is not int for part in move):
+                raise ValueError(f"{str(move)[:60]} is no move of a slice to a source")
+        return SliceChain(chain["name"], ends, tuple((where, to) for where, to in moves[1:]), models)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DocumentError(f"certificate: a chain cannot be read: {type(error).__name__}: {error}") from None
+
+
+def read_models_costs(document: Mapping[str, Any], plan: Plan) -> SourceCosts:
+    """What the models were taken to cost in each slice; errors as of `read_expert_plan`."""
+    slices = _object(document, "slices")
+    width = len(slices["ends"])
+    models, people = (
+        _cost_table(slices.get(name), plan.sources - 1, width) for name in ("models_cost", "people_cost")
+    )
+    return SourceCosts(models, people)
+
+
+def _cost_table(rows: object, models: int, slices: int) -> Floats:
+    if (
+        not isinstance(rows, list)
+        or len(rows) != models
+        or not all(isinstance(row, list) and len(row) == slices and _are_costs(row) for row in rows)
+    ):
+        raise DocumentError("certificate: slices: what models cost is no cost of each model in each slice")
+    return np.array(rows, dtype=np.float64).reshape(models, slices)
+
+
+def _are_costs(values: Sequence[object]) -> bool:
+    return all(type(value) in (int, float) and 0 <= value <= DEAREST for value in values)  # type: ignore[operator]
+
+
+def read_score_costs(document: Mapping[str, Any]) -> PilotCosts | None:
+    """What policies on every score cost on the pilot; None where no chain is on every score."""
+    return read_pilot_costs(_object(document, "scores")) if "scores" in document else None
+
+
+def _object(document: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = document.get(key)
+    if not isinstance(value, dict):
+        raise DocumentError(f"certificate: {key!r} is missing or no object")
+    return value
+
+
+def _fraction(value: Fraction) -> str:
+    return f"{value.numerator}/{value.denominator}"
