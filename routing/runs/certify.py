@@ -49,6 +49,7 @@ from routing.runs.load_calibration import load_calibration
 from routing.runs.other_rule_comparison import compare_with_other_rule
 from routing.runs.plan import plan_of
 from routing.runs.score_diagnostics import ScoreAnalysis, score_diagnostics
+from routing.runs.two_people import FIGURE, two_people_of
 
 logger = logging.getLogger(__name__)
 
@@ -247,6 +248,11 @@ def _shown_of(run: Run, found: _AnalysisResult) -> tuple[dict[str, Any], dict[st
             shown["comparisons"].insert(0, beside)
     except Exception:
         logger.exception("The figures of run %s could not be computed", run.pk)
+    if run.overlap > 1:
+        try:
+            shown[FIGURE] = two_people_of(run, plan_of(run))
+        except Exception:
+            logger.exception("How often two people differ in run %s could not be computed", run.pk)
     try:
         return shown, messages_of(found.certification, shown)
     except Exception:
