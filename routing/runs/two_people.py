@@ -102,7 +102,7 @@ def sentences_of(run: Run, figures: Mapping[str, Any]) -> list[str]:
             "high": percent(_outwards(figure["high"], math.ceil)),
         },
         _(
-            "A single label is wrong against what most of our people would say on at most that share; "
+            "A single label differs from what most of our people would say on at most that share; "
             "mistakes that most people make alike are not seen."
         ),
         _(

@@ -168,7 +168,7 @@ def test_it_is_told_in_one_way_on_pages_in_the_api_and_on_the_card(after: Story,
     low = f"{floor(figure['low'] * 1000 + 1e-9) / 10:g}\N{NO-BREAK SPACE}%"
     high = f"{ceil(figure['high'] * 1000 - 1e-9) / 10:g}\N{NO-BREAK SPACE}%"
     words = (
-        f"{DIFFER}{share} ({low} to {high}) of the items. A single label is wrong against what most of our "
+        f"{DIFFER}{share} ({low} to {high}) of the items. A single label differs from what most of our "
         "people would say on at most that share; mistakes that most people make alike are not seen. "
         "Counted on items of the calibration set, drawn at random, that two people labelled without "
         f"seeing each other's answer: they differ on 2 of {len(after.several) - 1}. The range is exact, with "
@@ -251,6 +251,24 @@ def test_each_item_that_several_people_were_asked_about_is_read_once(after: Stor
     truth = after.world.truth
     first = truth[after.several[0]]
     assert sorted(items[0].answers) == sorted((str(first), other(first)))
+
+
+def test_where_probabilities_of_asking_vary_a_fair_sample_counts() -> None:
+    def ask(index: int, row: dict[str, str]) -> None:
+        row["ask"] = "0.25" if index % 2 else "1"
+
+    world = make_world(160, error=(lambda u: 0.9 * u,), costs=("1",), change=ask)
+    update_project(project=world.project, user=world.manager, overlap=2)
+    run = world.start(p=None, p_column="ask", target="pool", bound="hoeffding", m=90)
+    world.do("prepare_run")
+    world.label()
+    run.refresh_from_db()
+    figure = analyse_it(Story(world, run)).certificate.figures["two_people"]
+    items = shared_items(run)
+    seldom = [item for item in items if item.probability == Decimal("0.25")]
+    assert len(items) == run.draw.n
+    assert len(seldom) < figure["items"] < len(items)
+    assert (figure["differ"], figure["unknown"]) == (0, 0)
 
 
 def test_without_overlap_one_sentence_says_how_to_learn_it(client_of) -> None:
