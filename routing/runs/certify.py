@@ -24,7 +24,7 @@ from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.models import Job, Label, Settlement, User, WorkItem
-from annotation.stages import Stage
+from annotation.words import Words
 from routing.common.states import ANALYSED, State, move
 from routing.core.bins import Bins
 from routing.core.calibration import Calibration
@@ -149,7 +149,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     if run.state != State.ANALYSING:
         return {"state": run.state}
     run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
-    context.progress(stage=Stage(gettext_noop("Certificate")))
+    context.progress(stage=Words(gettext_noop("Certificate")))
     found = (_analyse_by_every_score if every_score_runs.uses_every_score(run) else _analyse_by_first_score)(
         context, run, run_sources
     )
