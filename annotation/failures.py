@@ -92,6 +92,11 @@ def _filled_in(value: Any) -> Any:
     return words.rstrip(".") if value.get("clause") else words
 
 
+def part_in_words(part: Part, english: str) -> str:
+    """What was stored as a part, in the language of the reader; `english` where nothing but that was."""
+    return str(_filled_in(part)) if part and english else english
+
+
 _failures: dict[str, Failure] = {}
 _further: list[Callable[[], object]] = []
 
