@@ -11,6 +11,8 @@ LABEL_STUDIO_VERSION := 1.23.2
 PYTEST := $(BIN)/python -m pytest
 # As many processes as there are cores; PYTEST_ARGS="-n 0" takes one.
 PARALLEL := -n auto --maxprocesses=8 --dist=worksteal
+# Tests with browsers, servers and killed workers wait for these for a part of their time: one more than there are cores.
+WAITING = -n $$($(BIN)/python -c "import os; print(min(8, os.cpu_count() + 1))") --dist=worksteal
 # What has commands of its own, `make test-browser` and `make test-services`.
 WITH_SERVERS := tests/browser tests/client tests/services
 WITHOUT_SERVERS := $(WITH_SERVERS:%=--ignore=%)
@@ -141,13 +143,13 @@ test: setup ## Run the tests; those with browsers and servers have commands of t
 	@$(PYTEST) $(PARALLEL) $(WITHOUT_SERVERS) $(PYTEST_ARGS)
 
 test-slow: setup ## Run the long simulations and load tests
-	@$(PYTEST) $(PARALLEL) -m slow $(PYTEST_ARGS)
+	@$(PYTEST) $(WAITING) -m slow $(PYTEST_ARGS)
 
 test-browser: setup ## Run the browser tests; a missing Chromium is a failure
-	@HYPAC_TEST_REQUIRE=browser $(PYTEST) $(PARALLEL) tests/browser $(PYTEST_ARGS)
+	@HYPAC_TEST_REQUIRE=browser $(PYTEST) $(WAITING) tests/browser $(PYTEST_ARGS)
 
 test-services: setup ## Run the tests with servers, then those about the database on a PostgreSQL of its own
-	@HYPAC_TEST_REQUIRE=postgres,redis $(PYTEST) $(PARALLEL) tests/client tests/services $(PYTEST_ARGS)
+	@HYPAC_TEST_REQUIRE=postgres,redis $(PYTEST) $(WAITING) tests/client tests/services $(PYTEST_ARGS)
 	@$(MAKE) --no-print-directory test-postgres
 
 test-postgres: setup ## Run the tests about the database on a PostgreSQL of its own

@@ -11,11 +11,13 @@ from typing import Any
 
 from django.utils.translation import gettext as _, gettext_noop, override
 
+from annotation import words as stored_words
 from annotation.errors import HypacError, JobFailedError
 
 Params = Mapping[str, Any]
 Part = dict[str, Any]
-"""What one failure says, as a parameter of another: made by `told`, `Failure.part` or `term`."""
+"""What one failure says, as a parameter of another: made by `told`, `Failure.part` or `term`; or what
+`Words.params` stores."""
 
 # The parameter that names the line, item or field of an error that has one.
 WHERE = "where"
@@ -26,7 +28,9 @@ NO_ERROR: dict[str, Any] = {"error": "", "error_code": "", "error_params": {}}
 
 def columns_of(error: HypacError) -> dict[str, Any]:
     """What a job that failed keeps of it."""
-    params = {**error.params, WHERE: error.where} if error.code and error.where else error.params
+    params: Params = error.params
+    if error.code and error.where:
+        params = {**params, WHERE: stored_words.params_of(error.where) or error.where}
     words = in_english(error.code, params) or str(error)
     return {"error": words, "error_code": error.code, "error_params": params}
 
@@ -78,12 +82,19 @@ def _filled_in(value: Any) -> Any:
     """A parameter in the language of the reader. A part that this version cannot tell stays in English."""
     if not isinstance(value, Mapping):
         return value
+    if "template" in value:
+        return stored_words.in_words(value, "")
     if "term" in value:
         return _(value["term"])
     if "failure" not in value:
         return value
     words = in_words(value["failure"], value["params"]) or value["words"]
     return words.rstrip(".") if value.get("clause") else words
+
+
+def part_in_words(part: Part, english: str) -> str:
+    """What was stored as a part, in the language of the reader; `english` where nothing but that was."""
+    return str(_filled_in(part)) if part and english else english
 
 
 _failures: dict[str, Failure] = {}
@@ -117,7 +128,7 @@ def in_words(code: str, params: Params) -> str:
         words = _failures[code].sentence(params)
     except KeyError:
         return ""
-    return f"{params[WHERE]}: {words}" if WHERE in params else words
+    return f"{_filled_in(params[WHERE])}: {words}" if WHERE in params else words
 
 
 def in_english(code: str, params: Params) -> str:

@@ -73,6 +73,11 @@ class RoutingPort(Protocol):
     def next_step(self, *, access: Access) -> tuple[str, str] | None:
         """What is to be done next in the project, as (words, address)."""
 
+    def two_people(self, *, access: Access) -> tuple[Sequence[str], str, str] | None:
+        """On which share of all items two people would differ, and not only of those with two answers, as
+        (sentences, title of the page that they are from, its address); nothing of batches that are hidden.
+        """
+
 
 class NoRouting:
     """Nothing is heard, nothing stands against anything, nothing is hidden."""
@@ -126,6 +131,9 @@ class NoRouting:
         return None
 
     def next_step(self, *, access: Access) -> tuple[str, str] | None:
+        return None
+
+    def two_people(self, *, access: Access) -> tuple[Sequence[str], str, str] | None:
         return None
 
 

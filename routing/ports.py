@@ -29,6 +29,7 @@ from routing.runs.certify import mark_invalid
 from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.plan_options import needs_of
+from routing.runs.two_people import newest_run, sentences_of
 from routing.sources.hidden_columns import columns_hidden_now, hidden_columns
 from routing.sources.prompt_versions import source_asked_otherwise
 from routing.visibility import hidden_batches, in_open_calibration
@@ -220,6 +221,14 @@ class Routing:
     def next_step(self, *, access: Access) -> tuple[str, str] | None:
         step = next_step_of(read_facts(access))
         return step.text, reverse("overview", args=[access.project.slug])
+
+    def two_people(self, *, access: Access) -> tuple[Sequence[str], str, str] | None:
+        run = newest_run(access.project)
+        if run is None or not access.allows("runs.view"):
+            return None
+        title = _("Run %(number)s") % {"number": run.number}
+        address = reverse("run", args=[access.project.slug, run.number])
+        return sentences_of(run, run.certificate.figures), title, address
 
 
 def _has_several(work_item: WorkItem) -> bool:

@@ -25,6 +25,7 @@ from annotation.imports.limits import (
     ImportLimitError,
     most_stored,
 )
+from annotation.words import Words
 
 # Bytes that are read between two looks at the clock.
 BLOCK = 64 * 1024
@@ -225,8 +226,8 @@ def _request_seconds() -> float:
 
 def _problem_of_names(row: Row) -> Problem | None:
     if len(row.columns) > MAX_COLUMNS:
-        words = _("There are %(count)s columns; at most %(max_columns)s are read.")
-        return Problem(row.where, words % {"count": f"{len(row.columns):,}", "max_columns": MAX_COLUMNS})
+        words = gettext_noop("There are %(count)s columns; at most %(max_columns)s are read.")
+        return Problem(row.where, Words(words, count=len(row.columns), max_columns=MAX_COLUMNS))
     if longest := next((name for name in row.columns if len(name) > MAX_NAME_CHARACTERS), ""):
         return Problem(row.where, name_too_long(longest))
     return None

@@ -14,6 +14,7 @@ from annotation.imports.limits import SAMPLE_CHARACTERS
 from annotation.imports.reading import reading
 from annotation.imports.rows import Candidate, RowMessage, candidate_of, known_to, sort_out
 from annotation.models import Item, StoredFile
+from annotation.words import for_reader
 
 # A file up to so many bytes is read to its end, or so many rows, which may be short; of a larger one, and of
 # images, only the first rows.
@@ -81,7 +82,7 @@ def _add(check: Check, stored_file: StoredFile, mapping: ColumnMapping, records:
         unusable = sorted([*found.problems, *(entry for entry in made if isinstance(entry, RowMessage))])
         check.unusable += len(unusable)
         room = max(SHOWN_PROBLEMS - len(check.problems), 0)
-        check.problems += [(entry.where, entry.message) for entry in unusable[:room]]
+        check.problems += [(for_reader(entry.where), for_reader(entry.message)) for entry in unusable[:room]]
         if check.first is None and candidates:
             first = candidates[0]
             check.first = Item(project=project, text=first.text, fields=first.fields)

@@ -6,9 +6,18 @@ from django.utils.translation import gettext as _
 
 from annotation import failures
 from annotation.errors import InputError
+from annotation.words import Words
 
 # Formats differ in what can be wrong with a file, and no program goes by that: it is a parameter, too.
 REFUSED = failures.register("import_refused", lambda params: _(params["words"]) % params)
+
+
+def said_by(error: Exception) -> str:
+    """What an error says, to be stored."""
+    if not isinstance(error, InputError) or error.code != REFUSED.code:
+        return error.message if isinstance(error, InputError) else str(error)
+    named = {name: value for name, value in error.params.items() if name != "words"}
+    return Words(error.params["words"], **named)
 
 
 def fault(

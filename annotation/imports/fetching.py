@@ -19,7 +19,7 @@ from annotation.jobs.context import JobContext
 from annotation.models import Connection, Job, Project, StoredFile, User
 from annotation.outside.buckets import Bucket, Found
 from annotation.outside.connections import bucket_of
-from annotation.stages import Stage
+from annotation.words import Words
 
 KIND = "fetch"
 IN_MEMORY = 8 * 1024**2
@@ -163,7 +163,7 @@ def _object(context: JobContext, bucket: Bucket, key: str, out: IO[bytes]) -> No
     if found is None:
         raise NO_OBJECT.error(raised_as=InputError, where="key", key=key)
     _check_size(found.size)
-    context.progress(total=found.size, stage=Stage(gettext_noop("Reading from the store")))
+    context.progress(total=found.size, stage=Words(gettext_noop("Reading from the store")))
     done = _copy(context, bucket, found, out)
     if done != found.size:
         raise OTHER_SIZE.error()
@@ -183,7 +183,7 @@ def _archive(context: JobContext, bucket: Bucket, prefix: str, out: IO[bytes]) -
     if len(objects) > MAX_OBJECTS:
         most = f"{MAX_OBJECTS:,}"
         raise TOO_MANY_OBJECTS.error(raised_as=InputError, where="key", most=most, key=prefix)
-    context.progress(total=size, stage=Stage(gettext_noop("Reading from the store")))
+    context.progress(total=size, stage=Words(gettext_noop("Reading from the store")))
     done = 0
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for found in objects:

@@ -30,7 +30,7 @@ from annotation.imports.rows import (
 )
 from annotation.jobs.context import JobContext
 from annotation.models import Item, Job, Project, StoredFile
-from annotation.stages import Stage
+from annotation.words import Words
 
 CHUNK_ROWS = 5000
 CHUNK_CHARACTERS = 4_000_000
@@ -106,9 +106,9 @@ def run_import(context: JobContext) -> dict[str, Any]:
     done, total = context.job.done, context.job.total
     with reading(stored, spent=counts.spent) as opened:
         if total is None:  # else an earlier attempt has read it to its end
-            context.progress(stage=Stage(gettext_noop("Checking the file")))
+            context.progress(stage=Words(gettext_noop("Checking the file")))
             total = opened.count(importer)
-        context.progress(total=total, stage=Stage(gettext_noop("Adding items")))
+        context.progress(total=total, stage=Words(gettext_noop("Adding items")))
         records = opened.records(importer, skip=done)
         for chunk in _chunks(records, stored.project, mapping, start=done):
             counts.spent = opened.spent

@@ -16,7 +16,7 @@ from django.contrib.auth.hashers import make_password
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation.common.bulk import copy_rows
 from annotation.common.value_reader import Value, reader_of
@@ -25,6 +25,7 @@ from annotation.jobs.places import within
 from annotation.labelling import queue
 from annotation.labelling.validation import usable_lead_time
 from annotation.models import Item, Job, Label, Project, Settlement, User, WorkBatch, WorkItem
+from annotation.words import Words
 
 MAX_NAME = User._meta.get_field("username").max_length or 150
 UNKNOWN = "unknown"
@@ -87,9 +88,11 @@ class LabelKeeper:
                     given = given._replace(annotator=f"{UNKNOWN} {nameless}" if nameless > 1 else "")
                 value, reason = self._value(given)
                 if value is None:
-                    words = _("%(where)s, label %(number)d") % {"where": row.where, "number": number}
-                    where = within(row.where, words)
-                    problems.append((where, _("This label is not kept: %(reason)s.") % {"reason": reason}))
+                    where = within(
+                        row.where, gettext_noop("%(where)s, label %(number)s"), where=row.where, number=number
+                    )
+                    words = Words(gettext_noop("This label is not kept: %(reason)s."), reason=reason)
+                    problems.append((where, words))
                     continue
                 usable.append((row.position, given, value))
         by_person: dict[int, dict[int, _Answer]] = {}
@@ -110,12 +113,17 @@ class LabelKeeper:
         if given.problem:
             return None, given.problem
         if given.value == [] and not self._read.kind.several:
-            return None, _("it is empty")
+            return None, Words(gettext_noop("it is empty"))
         value, _reason = self._read(given.value)
         if value is not None:
             return value, ""
         has_choices = self._read.kind.has_choices
-        return None, _("it is no label of the project") if has_choices else _("it cannot be read")
+        words = (
+            gettext_noop("it is no label of the project")
+            if has_choices
+            else gettext_noop("it cannot be read")
+        )
+        return None, Words(words)
 
     def _store(self, answers: dict[int, list[_Answer]]) -> None:
         """By position of the item."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_noop
 
 from annotation import failures
 from annotation.common.files import Content
@@ -17,6 +17,7 @@ from annotation.imports.formats.base import GivenLabel, Image, Problem, Record
 from annotation.imports.limits import MAX_COLUMNS
 from annotation.jobs.places import within
 from annotation.models import Item, Job, JobProblem, Project
+from annotation.words import Words
 
 # --- What makes two items the same, and what several columns look like as one text --------------------------
 
@@ -107,15 +108,17 @@ def candidate_of(
             return at_column(column, _missing())
         external_id = row.columns[column].strip()
         if not external_id:
-            return at_column(column, _("It is empty, so the item has no id. Fill it in."))
+            return at_column(column, Words(gettext_noop("It is empty, so the item has no id. Fill it in.")))
     if len(external_id) > MAX_ID:
-        words = _(
-            "“%(value)s” has %(length)d characters; an item's id has at most %(most)d. Shorten it, or choose "
+        words = gettext_noop(
+            "“%(value)s” has %(length)s characters; an item's id has at most %(most)s. Shorten it, or choose "
             "another column."
-        ) % {"value": _shown(external_id), "length": len(external_id), "most": MAX_ID}
-        return at_column(column, words)
+        )
+        return at_column(
+            column, Words(words, value=_shown(external_id), length=len(external_id), most=MAX_ID)
+        )
     if "\0" in external_id:
-        return at_column(column, _("The item's id contains a NUL character. Take it out."))
+        return at_column(column, Words(gettext_noop("The item's id contains a NUL character. Take it out.")))
     if row.image is not None:
         image = keep(row.image) if keep else None
         digest = image.sha256 if image else hashlib.sha256(row.image.content).hexdigest()
@@ -132,7 +135,9 @@ def candidate_of(
     if mapping.field_columns:
         fields = [(name, row.columns.get(name, "")) for name in mapping.field_columns]
         if not any(value.strip() for _name, value in fields):
-            return at_column("", _("All columns that people see are empty: there is nothing to label."))
+            return at_column(
+                "", Words(gettext_noop("All columns that people see are empty: there is nothing to label."))
+            )
         text, digest = fields_text(fields), fields_hash(fields)
         return Candidate(number, row.where, external_id, row.columns, digest, text, fields, typed=row.typed)
     column = mapping.text_column
@@ -140,7 +145,10 @@ def candidate_of(
         return at_column(column, _missing())
     text = row.columns[column]
     if not text.strip():
-        return at_column(column, _("It is empty: there is nothing to label. Fill it in, or drop the row."))
+        return at_column(
+            column,
+            Words(gettext_noop("It is empty: there is nothing to label. Fill it in, or drop the row.")),
+        )
     return Candidate(number, row.where, external_id, row.columns, text_hash(text), text, typed=row.typed)
 
 
@@ -167,40 +175,42 @@ def sort_out(
                 found.already_there += 1
             else:
                 where = _at(candidate.where, mapping.id_column)
-                words = _clash(candidate.external_id, places.get(candidate.external_id, ""))
-                found.problems.append(RowMessage(candidate.number, where, words))
+                message = _clash(candidate.external_id, places.get(candidate.external_id, ""))
+                found.problems.append(RowMessage(candidate.number, where, message))
             continue
         if not columns.keys() >= candidate.columns.keys():
             if len(columns | dict.fromkeys(candidate.columns)) > MAX_COLUMNS:
-                words = _(
-                    "With this row's columns the project would have more than %(most)d columns. Drop some."
-                ) % {"most": MAX_COLUMNS}
-                found.problems.append(RowMessage(candidate.number, candidate.where, words))
+                words = gettext_noop(
+                    "With this row's columns the project would have more than %(most)s columns. Drop some."
+                )
+                message = Words(words, most=MAX_COLUMNS)
+                found.problems.append(RowMessage(candidate.number, candidate.where, message))
                 continue
             columns |= dict.fromkeys(candidate.columns)
         known[candidate.external_id] = candidate.content_hash
         places[candidate.external_id] = candidate.where
         twin = twins.setdefault(candidate.content_hash, candidate.external_id)
         if twin != candidate.external_id:
-            words = _("Added, but it has the same content as the item “%(name)s”.") % {"name": _shown(twin)}
-            found.notes.append(RowMessage(candidate.number, candidate.where, words))
+            words = gettext_noop("Added, but it has the same content as the item “%(name)s”.")
+            message = Words(words, name=_shown(twin))
+            found.notes.append(RowMessage(candidate.number, candidate.where, message))
         found.new.append(candidate)
     return found
 
 
-def _clash(external_id: str, place: str) -> str:
+def _clash(external_id: str, place: str) -> Words:
     """`place` is where the same id is in the file, "" for an item that was there before."""
     if place:
-        words = _(
+        words = gettext_noop(
             "“%(name)s” is the id of %(place)s of this file, too, which has other content. Give one of them "
             "another id."
         )
-        return words % {"name": _shown(external_id), "place": place}
-    words = _(
+        return Words(words, name=_shown(external_id), place=place)
+    words = gettext_noop(
         "There is an item “%(name)s” with other content already. Items do not change: give this one another "
         "id."
     )
-    return words % {"name": _shown(external_id)}
+    return Words(words, name=_shown(external_id))
 
 
 def known_to(project: Project, candidates: list[Candidate]) -> tuple[dict[str, str], dict[str, str]]:
@@ -237,16 +247,16 @@ def _looked_up(project: Project, values: list[str], column: str, where: str) -> 
         return {value: kept for value, kept in cursor.fetchall() if kept is not None}
 
 
-def _missing() -> str:
-    return _("This row has no such column. Add it, or drop the row.")
+def _missing() -> Words:
+    return Words(gettext_noop("This row has no such column. Add it, or drop the row."))
 
 
 def _at(where: str, column: str) -> str:
     """Where something is: the line, and of a table the column."""
     if not column:
         return where
-    words = _("%(line)s, column “%(column)s”") % {"line": where, "column": _shown(column)}
-    return within(where, words, _shown(column))
+    words = gettext_noop("%(line)s, column “%(column)s”")
+    return within(where, words, of_column=_shown(column), line=where, column=_shown(column))
 
 
 def _shown(value: str) -> str:
@@ -265,5 +275,7 @@ def none_usable(code: str, words: str) -> Failure:
     return failures.register(code, sentence)
 
 
-def first_problem(job: Job) -> str:
-    return str(JobProblem.objects.filter(job=job).first() or "")
+def first_problem(job: Job) -> failures.Part | str:
+    """As a parameter of that failure; "" where there is none."""
+    problem = JobProblem.objects.filter(job=job).first()
+    return problem.part if problem else ""

@@ -15,7 +15,7 @@ from annotation.imports.labels import remove_empty_batch, remove_with_items, was
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.models import Item, Job, JobProblem, Project, User
-from annotation.stages import Stage
+from annotation.words import Words
 
 UNDO = "import_undo"
 CHUNK = 5_000
@@ -78,7 +78,7 @@ def undo_import(context: JobContext) -> dict[str, Any]:
     counts = Counts.of(job.result)
     removed = context.job.done
     columns_go = len(counts.positions) == 1 and not _came_later(job.project, counts)
-    context.progress(stage=Stage(gettext_noop("Removing items")))
+    context.progress(stage=Words(gettext_noop("Removing items")))
     while counts.positions:
         first, last = counts.positions[-1]
         start = max(first, last - CHUNK + 1)

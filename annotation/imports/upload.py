@@ -33,6 +33,7 @@ from annotation.imports.reading import Reading, reading
 from annotation.jobs import jobs
 from annotation.models import Job, Project, StoredFile, User
 from annotation.ports import routing_port
+from annotation.words import for_reader
 
 # So many entries of an archive are opened in search of a first image.
 IMAGE_SEARCH = 1_000
@@ -143,7 +144,7 @@ def _first_rows(importer: Importer, opened: Reading, rows: int) -> _Sample:
     characters = 0
     for record in islice(records, rows if importer.holds_images else max(rows, SAMPLE)):
         if isinstance(record, Problem):
-            problems.append((record.where, record.message))
+            problems.append((for_reader(record.where), for_reader(record.message)))
         else:
             sample.append(record.columns)
             places.append(record.where)

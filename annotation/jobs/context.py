@@ -23,10 +23,11 @@ from annotation import failures
 from annotation.errors import HypacError
 from annotation.jobs.places import line_and_column
 from annotation.models import Job, JobProblem
-from annotation.stages import Stage
+from annotation.words import Words, params_of
 
 log = logging.getLogger(__name__)
 
+MAX_STAGE = 100  # characters
 MAX_PROBLEMS = 10_000
 # Workers are notified again of a queued job that nobody took for so long.
 NOTIFY_AGAIN_SECONDS = 15
@@ -111,7 +112,7 @@ class JobContext:
 
     @contextmanager
     def chunk(
-        self, *, done: int | None = None, total: int | None = None, stage: Stage | None = None
+        self, *, done: int | None = None, total: int | None = None, stage: Words | None = None
     ) -> Iterator[None]:
         """One transaction for a chunk of results and the progress that it makes.
 
@@ -131,7 +132,7 @@ class JobContext:
         self.progressed = self.progressed or got_on
 
     def progress(
-        self, *, done: int | None = None, total: int | None = None, stage: Stage | None = None
+        self, *, done: int | None = None, total: int | None = None, stage: Words | None = None
     ) -> None:
         """Say how far it is, of work that is not stored yet.
 
@@ -160,11 +161,19 @@ class JobContext:
 
     def _problem(self, where: str, message: str) -> JobProblem:
         line, column = line_and_column(where)
-        return JobProblem(job=self.job, where=where[:300], line=line, column=column, message=message)
+        return JobProblem(
+            job=self.job,
+            where=where[:300],
+            where_params=params_of(where),
+            line=line,
+            column=column,
+            message=message,
+            message_params=params_of(message),
+        )
 
 
-def _columns(stage: Stage | None) -> dict[str, Any]:
-    return {} if stage is None else stage.columns
+def _columns(stage: Words | None) -> dict[str, Any]:
+    return {} if stage is None else {"stage": stage[:MAX_STAGE], "stage_params": stage.params}
 
 
 def claimed_by(job_id: int, token: str) -> QuerySet[Job]:

@@ -3,9 +3,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from annotation import failures
+from annotation import failures, words
 from annotation.models.projects import Project
-from annotation.stages import Stage
 
 
 class Job(models.Model):
@@ -85,7 +84,7 @@ class Job(models.Model):
     @property
     def stage_in_words(self) -> str:
         """What it is doing, in the language of the reader; "" if it says nothing."""
-        return Stage(**self.stage_params).in_words() if self.stage_params else self.stage
+        return words.in_words(self.stage_params, self.stage)
 
 
 class JobProblem(models.Model):
@@ -95,7 +94,11 @@ class JobProblem(models.Model):
     where = models.CharField(max_length=300, help_text="Line, file or item.")
     line = models.PositiveBigIntegerField(null=True, blank=True, help_text="Of a file of lines.")
     column = models.CharField(max_length=100, blank=True, default="", help_text="Of a table.")
-    message = models.TextField()
+    message = models.TextField(help_text="In English.")
+    message_params = models.JSONField(
+        default=dict, db_default={}, blank=True, help_text="What to say so in other languages."
+    )
+    where_params = models.JSONField(default=dict, db_default={}, blank=True, help_text="The same of `where`.")
 
     class Meta:
         ordering = ["id"]
@@ -103,3 +106,18 @@ class JobProblem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}"
+
+    @property
+    def message_in_words(self) -> str:
+        """In the language of the reader."""
+        return words.in_words(self.message_params, self.message)
+
+    @property
+    def part(self) -> failures.Part:
+        """Place and message as a parameter of a failure."""
+        named = {"where": self.where_params or self.where, "message": self.message_params or self.message}
+        return {"template": "%(where)s: %(message)s", "named": named}
+
+    @property
+    def where_in_words(self) -> str:
+        return words.in_words(self.where_params, self.where)

@@ -3,6 +3,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from annotation import failures
 from annotation.models.projects import Project
 
 
@@ -22,7 +23,10 @@ class Webhook(models.Model):
     old_secret_until = models.DateTimeField(null=True, blank=True)
     is_active = models.BooleanField(default=True)
     off_reason = models.CharField(
-        max_length=300, blank=True, help_text="Why it was switched off by itself, in words."
+        max_length=300, blank=True, help_text="Why it was switched off by itself, in English."
+    )
+    off_reason_part = models.JSONField(
+        default=dict, db_default={}, blank=True, help_text="What to say so in other languages."
     )
     failing_since = models.DateTimeField(
         null=True, blank=True, help_text="Since then no message has been taken, and one was refused."
@@ -38,6 +42,11 @@ class Webhook(models.Model):
 
     def __str__(self) -> str:
         return self.url
+
+    @property
+    def off_reason_in_words(self) -> str:
+        """In the language of the reader."""
+        return failures.part_in_words(self.off_reason_part, self.off_reason)
 
 
 class WebhookDelivery(models.Model):
@@ -62,7 +71,10 @@ class WebhookDelivery(models.Model):
     )
     status = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Of the last answer.")
     error = models.CharField(
-        max_length=300, blank=True, help_text="Of the last attempt; never what was sent back."
+        max_length=300, blank=True, help_text="Of the last attempt; never what was sent back. In English."
+    )
+    error_part = models.JSONField(
+        default=dict, db_default={}, blank=True, help_text="What to say so in other languages."
     )
     duration_ms = models.PositiveIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -93,6 +105,11 @@ class WebhookDelivery(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event} ({self.state})"
+
+    @property
+    def error_in_words(self) -> str:
+        """In the language of the reader; "" where there is none."""
+        return failures.part_in_words(self.error_part, self.error)
 
 
 class Connection(models.Model):

@@ -19,6 +19,7 @@ from annotation.labelling.label_queries import in_words
 from annotation.labelling.labels_of_record import disagreements
 from annotation.labelling.page import value_of
 from annotation.models import Choice, Comment, Label, WorkItem
+from annotation.ports import routing_port
 from annotation.review import queries as selectors
 from annotation.review.agreement_queries import MAX_PEOPLE, agreement
 from annotation.review.decide import NoDisputeError, decide_dispute
@@ -132,6 +133,7 @@ def agreement_page(request: ProjectRequest) -> HttpResponseBase:
         "asks_several": selectors.asks_several(project),
         "task_type": TASK_TYPES[project.task_type],
         "most_people": MAX_PEOPLE,
+        "two_people": routing_port().two_people(access=request.access),
     }
     if request.access.allows("review"):
         context |= _counts(request)

@@ -110,6 +110,23 @@ class CertificateBody(serializers.Serializer[Any]):
     unanswered = serializers.IntegerField(allow_null=True)
 
 
+class TwoPeopleBody(serializers.Serializer[Any]):
+    """On which share of the run's items two people differ, from items of the calibration set that were put to
+    several; null where nothing is known.
+    """
+
+    items = serializers.IntegerField(
+        help_text="Items of the calibration set that were put to several people."
+    )
+    differ = serializers.IntegerField(help_text="Items on which two of them differ.")
+    unknown = serializers.IntegerField(
+        help_text="Items without two answers: the range holds whatever they would have been."
+    )
+    estimate = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True, help_text="Exact, with 95 % confidence, as `high`.")
+    high = serializers.FloatField(allow_null=True)
+
+
 class LabelsBySource(serializers.Serializer[Any]):
     position = serializers.IntegerField()
     source = serializers.CharField()  # type: ignore[assignment]
@@ -132,6 +149,9 @@ class RunDetails(RunBody):
     routing_saving = decimal_number(required=False, allow_null=True)
     net_saving = decimal_number(required=False, allow_null=True)
     savings_final = serializers.BooleanField(required=False)
+    two_people = TwoPeopleBody(
+        required=False, allow_null=True, help_text="Null where one person was asked about each item."
+    )
     figures = serializers.DictField(required=False)
 
 

@@ -14,6 +14,7 @@ from routing.core.correctness import meaning_of_right
 from routing.delivery.formats.base import Writer
 from routing.labels.page import Page
 from routing.models import Delivery, Run
+from routing.runs.two_people import sentences_of
 
 
 @dataclass
@@ -84,6 +85,8 @@ def card(
         "",
         meaning_of_right(certified=result["certified"], version=document["version"]),
         "",
+        _two_people(run),
+        "",
         f"- Certificate: {run.certificate.sha256}",
         f"- Rows: {counts.rows}",
         f"- Without a label: {counts.blanks}",
@@ -104,6 +107,11 @@ def card(
         "`certificate.json` and `draw.jsonl`. A downloaded file has run and delivery before its name.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _two_people(run: Run) -> str:
+    with override("en"):  # the same bytes, whoever asks for them
+        return " ".join(sentences_of(run, run.certificate.figures))
 
 
 def _part(run: Run, counts: Counts, since: Delivery | None, filters: Mapping[str, str]) -> list[str]:

@@ -19,7 +19,7 @@ from annotation.errors import ConflictError, InputError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.models import Job, StoredFile, User
-from annotation.stages import Stage
+from annotation.words import Words
 from routing.common.states import ROUTED
 from routing.delivery.card import Counts, card
 from routing.delivery.formats import DEFAULT_FORMATS, FORMATS
@@ -88,7 +88,7 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
     part = part_of(run, user=context.job.created_by, params=context.params)
     with ExitStack() as stack:
         made = _write(context, run, part, stack)
-        context.progress(stage=Stage(gettext_noop("Files")))
+        context.progress(stage=Words(gettext_noop("Files")))
         stored = [(file, put_content(project=run.project, content=file.content)) for file in made.files]
         given = put_content(project=run.project, content=made.given)
     with context.chunk(done=made.counts.items):
@@ -169,7 +169,7 @@ def _write(context: JobContext, run: Run, part: Part, stack: ExitStack) -> _Made
             for writer in writers if page else ():
                 writer.write(page)
             counts.add(page)
-            context.progress(done=counts.items, stage=Stage(gettext_noop("Rows")))
+            context.progress(done=counts.items, stage=Words(gettext_noop("Rows")))
     counts.gone = picked.gone
     for writer in writers:
         writer.close()

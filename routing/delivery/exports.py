@@ -15,7 +15,7 @@ from annotation.jobs.context import JobContext
 from annotation.models import Connection, Job, User
 from annotation.outside.buckets import Bucket, checked_key
 from annotation.outside.connections import bucket_of, folder
-from annotation.stages import Stage
+from annotation.words import Words
 from routing.models import Delivery, DeliveryFile
 
 KIND = "export_delivery"
@@ -97,7 +97,7 @@ def run_export(context: JobContext) -> dict[str, Any]:
         sums_there = _is_there(bucket, sums_key, sha256=sums_hash, size=len(sums), overwrite=overwrite)
         for number, entry in enumerate(files, 1):
             key, file = params["prefix"] + entry.name, entry.file
-            context.progress(stage=Stage.of(entry.name))
+            context.progress(stage=Words.name(entry.name))
             if _is_there(bucket, key, sha256=file.sha256, size=file.size, overwrite=overwrite):
                 there += 1
             else:
@@ -148,9 +148,7 @@ def _is_there(bucket: Bucket, key: str, *, sha256: str, size: int, overwrite: bo
 def _send(context: JobContext, bucket: Bucket, key: str, entry: DeliveryFile, *, overwrite: bool) -> None:
     def report_progress(done: int) -> None:
         context.progress(
-            stage=Stage(
-                "%(done)s / %(size)s: %(file)s", {"done": done, "size": entry.file.size, "file": entry.name}
-            )
+            stage=Words("%(done)s / %(size)s: %(file)s", done=done, size=entry.file.size, file=entry.name)
         )
 
     with open_file(entry.file) as content:

@@ -29,6 +29,7 @@ from routing.runs.queries import Threshold, run_report
 from routing.runs.route import route
 from routing.runs.spending import model_money
 from routing.runs.start import start_run
+from routing.runs.two_people import FIGURE
 from routing.runs.usable_answers import accept_unusable
 
 
@@ -122,6 +123,7 @@ class RunDetail(RunView):
                 "routing_saving": report.routing_saving,
                 "net_saving": report.net_saving,
                 "savings_final": report.savings.final,
+                "two_people": report.certificate.figures.get(FIGURE),
                 "figures": report.certificate.figures,
             }
         return Response(body)

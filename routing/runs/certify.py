@@ -24,7 +24,7 @@ from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.models import Job, Label, Settlement, User, WorkItem
-from annotation.stages import Stage
+from annotation.words import Words
 from routing.common.states import ANALYSED, State, move
 from routing.core.bins import Bins
 from routing.core.calibration import Calibration
@@ -49,6 +49,7 @@ from routing.runs.load_calibration import load_calibration
 from routing.runs.other_rule_comparison import compare_with_other_rule
 from routing.runs.plan import plan_of
 from routing.runs.score_diagnostics import ScoreAnalysis, score_diagnostics
+from routing.runs.two_people import FIGURE, two_people_of
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     if run.state != State.ANALYSING:
         return {"state": run.state}
     run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
-    context.progress(stage=Stage(gettext_noop("Certificate")))
+    context.progress(stage=Words(gettext_noop("Certificate")))
     found = (_analyse_by_every_score if every_score_runs.uses_every_score(run) else _analyse_by_first_score)(
         context, run, run_sources
     )
@@ -247,6 +248,11 @@ def _shown_of(run: Run, found: _AnalysisResult) -> tuple[dict[str, Any], dict[st
             shown["comparisons"].insert(0, beside)
     except Exception:
         logger.exception("The figures of run %s could not be computed", run.pk)
+    if run.overlap > 1:
+        try:
+            shown[FIGURE] = two_people_of(run, plan_of(run))
+        except Exception:
+            logger.exception("How often two people differ in run %s could not be computed", run.pk)
     try:
         return shown, messages_of(found.certification, shown)
     except Exception:

@@ -14,7 +14,7 @@ from annotation.common.ranges import of_items
 from annotation.errors import HypacError
 from annotation.jobs.context import JobContext
 from annotation.models import Item
-from annotation.stages import Stage
+from annotation.words import Words
 from routing.core.arrays import Bools, Floats, Ints
 from routing.core.certificate import slices_document
 from routing.core.chain import Chain, PilotData, Policy, build_chains, cut_slices
@@ -55,7 +55,7 @@ def fix_chains(context: JobContext, run: Run, run_sources: Sequence[RunSource]) 
     run.refresh_from_db()
     if run.chains is not None:
         return
-    context.progress(stage=Stage(gettext_noop("Chains of policies")))
+    context.progress(stage=Words(gettext_noop("Chains of policies")))
     plan, inputs = plan_of(run), ChainInputs.of(run, run_sources)
     fixed: dict[str, Any]
     try:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from annotation import failures
 from annotation.errors import ConflictError, HypacError
 from annotation.jobs.context import JobContext
-from annotation.stages import Stage
+from annotation.words import Words
 from routing.common.sql import TieBreak, analyse_tables, insert_select
 from routing.core import sampling
 from routing.models import Draw, DrawItem, Measurement, PilotItem, PoolItem, Run
@@ -85,7 +85,7 @@ def freeze_missing_pool_and_draw(context: JobContext, run: Run) -> None:
     """Pool, pilot and draw, where the request that started the run left them to this job."""
     if Draw.objects.filter(run=run).exists():
         return
-    with context.chunk(stage=Stage(gettext_noop("Pool and draw"))):
+    with context.chunk(stage=Words(gettext_noop("Pool and draw"))):
         freeze_pool_and_draw(run, pilot=context.params["pilot"], last=context.params["last"])
     analyse_tables(PoolItem)
 

@@ -17,7 +17,7 @@ from annotation.common.bulk import copy_rows
 from annotation.common.ranges import of_items
 from annotation.jobs.context import JobContext
 from annotation.labelling.labels_of_record import has_record
-from annotation.stages import Stage
+from annotation.words import Words
 from routing.core.every_score.build import ScoreChains
 from routing.core.every_score.chain import CASCADE, ScoreChain
 from routing.core.every_score.documents import read_score_chains
@@ -175,7 +175,7 @@ class Routing:
                 continue  # it has answered the whole pool
             run_source = self.run_sources[place]
             context.progress(
-                stage=Stage(gettext_noop("%(source)s: which items"), {"source": run_source.source.name})
+                stage=Words(gettext_noop("%(source)s: which items"), source=run_source.source.name)
             )
             done += predict_band(context, run_source, NamedItems(self._called(place)), done)
 
@@ -188,7 +188,7 @@ class Routing:
             positions = (self.policy.delivers(part.scored(self))[0] + 1).tolist()
             # In the order in which the index of the routes has them, so that it grows at its end.
             rows = sorted(zip(part.ids, positions, strict=True))
-            with context.chunk(stage=Stage(gettext_noop("Routes"))):
+            with context.chunk(stage=Words(gettext_noop("Routes"))):
                 copy_rows(Route, ("run", "item", "position"), [(self.run.pk, *row) for row in rows])
 
     def _called(self, place: int) -> NDArray[np.int64]:

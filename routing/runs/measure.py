@@ -19,7 +19,7 @@ from annotation.errors import ConflictError, InputError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.models import Project, User
-from annotation.stages import Stage
+from annotation.words import Words
 from routing.core import sampling
 from routing.core.choices import DEFAULT_TARGET
 from routing.core.exact import plain
@@ -179,7 +179,7 @@ def run_measurement(context: JobContext) -> dict[str, object]:
     """The job "measure"."""
     measurement = Measurement.objects.select_related("project").get(pk=context.params["measurement"])
     if not measurement.pool_hash:
-        with context.chunk(stage=Stage(gettext_noop("Pilot"))):
+        with context.chunk(stage=Words(gettext_noop("Pilot"))):
             _draw(measurement)
     asked = list(measurement.sources.select_related("source", "measurement__project").order_by("position"))
     items = PendingItems([MeasuredItem.objects.filter(measurement=measurement)])
@@ -192,7 +192,7 @@ def run_measurement(context: JobContext) -> dict[str, object]:
             frozen_source=one,
             items=items,
             stage=Spend.Stage.PILOT,
-            says=Stage.of(one.source.name),
+            says=Words.name(one.source.name),
             done=done,
         )
     with context.chunk():

@@ -22,7 +22,7 @@ from annotation.common.ranges import of_items
 from annotation.common.value_reader import reader_of
 from annotation.jobs.context import JobContext, JobPausedError
 from annotation.models import Item
-from annotation.stages import Stage
+from annotation.words import Words
 from routing.common.sql import analyse_tables
 from routing.models import FrozenSource, ItemScore, Prediction, Spend
 from routing.runs.budget import BudgetError, BudgetReservation, mark_abandoned_as_lost, owner_column
@@ -105,9 +105,9 @@ NOT_ASKED = failures.register(
 )
 
 
-def on_calibration_set(name: str) -> Stage:
+def on_calibration_set(name: str) -> Words:
     """What a job says while a later model answers for items that people are asked about."""
-    return Stage(gettext_noop("%(source)s on the calibration set"), {"source": name})
+    return Words(gettext_noop("%(source)s on the calibration set"), source=name)
 
 
 def predict_band(
@@ -121,7 +121,7 @@ def predict_band(
         frozen_source=run_source,
         items=items,
         stage=Spend.Stage.ROUTED.value,
-        says=Stage(gettext_noop("%(source)s on its band"), {"source": run_source.source.name}),
+        says=Words(gettext_noop("%(source)s on its band"), source=run_source.source.name),
         done=done,
     )
 
@@ -132,7 +132,7 @@ def predict_missing(
     frozen_source: FrozenSource,
     items: PendingItems | NamedItems,
     stage: str,
-    says: Stage,
+    says: Words,
     done: int,
 ) -> int:
     """Predict for those of `items` that have no answer under the frozen fingerprint; returns how many items

@@ -22,6 +22,7 @@ from routing.runs.label_counts import SourceCount, count_unlabelled, labels_by_s
 from routing.runs.ledger import LedgerEntry, ledger
 from routing.runs.plan_in_words import plan_in_words
 from routing.runs.spending import Paid, Savings, paid_by, savings
+from routing.runs.two_people import sentences_of
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,8 @@ class RunReport:
     sentence_in_words: str = ""
     reason_in_words: str = ""
     beside: str = ""
+    # How often two people differ, in the language of the reader, sentence by sentence.
+    two_people: list[str] = field(default_factory=list)
     thresholds: list[Threshold] = field(default_factory=list)
     own_scores: bool = False
     allowed_errors: int | None = None
@@ -230,6 +233,7 @@ def run_report(run: Run) -> RunReport:
         sentence_in_words=stored_in_words(messages.get("sentence", []), result["sentence"]),
         reason_in_words=stored_in_words(messages.get("reason", []), result["reason"]),
         beside=meaning_of_right(certified=result["certified"], version=document["version"]),
+        two_people=sentences_of(run, figures),
         thresholds=_kept(names, certificate.shape, certificate.model_positions, certificate.thresholds),
         own_scores=certificate.shape != FIRST_SCORE,
         allowed_errors=result["allowed_errors"],

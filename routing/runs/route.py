@@ -18,7 +18,7 @@ from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.labelling.labels_of_record import has_record
 from annotation.models import Job, User, WorkItem
-from annotation.stages import Stage
+from annotation.words import Words
 from routing.common.sql import analyse_tables, insert_select
 from routing.common.states import BUSY, State, move, was_cancelled
 from routing.core import sampling
@@ -117,7 +117,7 @@ def _store_routes(context: JobContext, run: Run, first: RunSource, thresholds: T
     below = partial(takes, first) if uses_every_score(run) else at_or_below
     if Route.objects.filter(run=run).exists():
         return
-    with context.chunk(stage=Stage(gettext_noop("Routes")), done=0):
+    with context.chunk(stage=Words(gettext_noop("Routes")), done=0):
         earlier = Q(pk__in=[])
         for position, taken in enumerate((*map(below, thresholds), Q()), start=1):
             # A source has those that no cheaper one takes. In the order in which the index of the routes has
@@ -153,9 +153,9 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
     given_up = WorkItem.objects.filter(
         batch=run.calibration_batch, state=WorkItem.State.UNLABELABLE, item=OuterRef("item")
     )
-    context.progress(stage=Stage(gettext_noop("Counting")))
+    context.progress(stage=Words(gettext_noop("Counting")))
     tally = tally_of(run, run_sources)
-    with context.chunk(stage=Stage(gettext_noop("Work for people"))):
+    with context.chunk(stage=Words(gettext_noop("Work for people"))):
         parts = _coming(run, run_sources, len(run_sources) + 1)
         queries = [part.filter(~Exists(given_up)).order_by().values_list("item", flat=True) for part in parts]
         ids = (item for query in queries for item in query.iterator(chunk_size=10_000))

@@ -13,7 +13,7 @@ from annotation.errors import InputError
 from annotation.jobs.context import JobContext
 from annotation.labelling.labels_of_record import batches_with_overlap, record_values
 from annotation.models import Label, Project
-from annotation.stages import Stage
+from annotation.words import Words
 from routing.core.losses import Loss, losses_of
 from routing.core.registry import UnknownNameError
 from routing.core.scores import SCORES, Example, ScoreError, fields_read, fit_score, make_score, score_key
@@ -155,9 +155,7 @@ def score_missing(context: JobContext, *, run_source: RunSource, score: ChosenSc
         return
     reader = reader_of(run_source.run.project)
     while rows:
-        with context.chunk(
-            stage=Stage(gettext_noop("Scores of %(source)s"), {"source": run_source.source.name})
-        ):
+        with context.chunk(stage=Words(gettext_noop("Scores of %(source)s"), source=run_source.source.name)):
             store_scores(rows, score, reader)
         rows = list(missing.filter(pk__gt=rows[-1].pk)[:CHUNK])
 
@@ -189,5 +187,5 @@ def copy_scores_to_pool(context: JobContext, run: Run, first: RunSource) -> None
     )
     for start in range(0, run.pool_size, KEYS_CHUNK):
         part = run.pool_items.filter(position__gte=start, position__lt=start + KEYS_CHUNK, u__isnull=True)
-        with context.chunk(stage=Stage(gettext_noop("Order of the items"))):
+        with context.chunk(stage=Words(gettext_noop("Order of the items"))):
             part.update(u=Subquery(score.values("value")[:1]))

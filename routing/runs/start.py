@@ -18,7 +18,7 @@ from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
 from annotation.models import Project, User
-from annotation.stages import Stage
+from annotation.words import Words
 from routing.common.states import UNDER_WAY, State, move, was_cancelled
 from routing.core import sampling
 from routing.core.exact import plain
@@ -275,14 +275,14 @@ def prepare_run(context: JobContext) -> dict[str, object]:
     return {"state": run.state}
 
 
-def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, PendingItems, str, Stage]]:
+def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, PendingItems, str, Words]]:
     """Who answers for what: the first source for the pool, the others for the pilot and for what people are
     asked, unless the chains have to say first which of them is needed there.
     """
     first, *later = run_sources
     pool = PendingItems([PoolItem.objects.filter(run=run)])
     pilot = PendingItems([PilotItem.objects.filter(run=run)])
-    groups = [(first, pool, Spend.Stage.POOL, Stage.of(first.source.name))]
+    groups = [(first, pool, Spend.Stage.POOL, Words.name(first.source.name))]
     for run_source in later:
         name = run_source.source.name
         groups.append(
@@ -290,7 +290,7 @@ def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, Pen
                 run_source,
                 pilot,
                 Spend.Stage.PILOT,
-                Stage(gettext_noop("%(source)s on the pilot"), {"source": name}),
+                Words(gettext_noop("%(source)s on the pilot"), source=name),
             )
         )
         if not every_score_runs.uses_every_score(run):
@@ -322,7 +322,7 @@ def _ask_beforehand(context: JobContext, run: Run, run_sources: list[RunSource],
 def _ask_people(context: JobContext, run: Run) -> None:
     """Make the calibration batch: blind, in random order, before all other work."""
     asked = DrawItem.objects.filter(draw__run=run, asked=True).order_by("item_id")
-    with context.chunk(stage=Stage(gettext_noop("Calibration set"))):
+    with context.chunk(stage=Words(gettext_noop("Calibration set"))):
         batch = queue.create_batch(
             project=run.project,
             item_ids=list(asked.values_list("item_id", flat=True)),

@@ -1,6 +1,6 @@
 """The pages of a run: how far it is, after the analysis what is certified, and the certificate to print."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -212,15 +212,18 @@ def run_certificate_page(request: ProjectRequest, number: int) -> HttpResponseBa
             "run": run,
             "report": report,
             "certificate": report.certificate,
-            "limits": limits_of(run),
+            "limits": limits_of(run, report.two_people),
             "breaks": what_breaks_it(),
             "own_code": imported_paths(run.loss, run.loss_params),
         },
     )
 
 
-def limits_of(run: Run) -> list[str]:
-    """What nobody is promised by a certificate of this run."""
+def limits_of(run: Run, two_people: Sequence[str] = ()) -> list[str]:
+    """What nobody is promised by a certificate of this run.
+
+    `two_people` says what is known of how often people differ.
+    """
     target = {
         Run.Target.DATASET: _("It says nothing of items that were added after the run had been started."),
         Run.Target.POOL: _("It says nothing of items that were added after the run had been started."),
@@ -230,6 +233,7 @@ def limits_of(run: Run) -> list[str]:
     }[Run.Target(run.target)]
     return [
         translated(MEANING),
+        *([" ".join(two_people)] if two_people else []),
         _("It may be wrong by bad luck of the draw, but at most with probability %(alpha)s (alpha).")
         % {"alpha": percent(run.alpha, 4)},
         _(

@@ -22,13 +22,14 @@ from annotation.common.ranges import of_items
 from annotation.common.value_reader import reader_of
 from annotation.errors import ConflictError, InputError
 from annotation.imports.allowance import Allowance
+from annotation.imports.faults import said_by
 from annotation.imports.formats.lines import text_lines
 from annotation.imports.rows import first_problem, none_usable
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
-from annotation.jobs.places import Place, within
+from annotation.jobs.places import place_of_line, within
 from annotation.models import Item, Job, Project, StoredFile, User
-from annotation.stages import Stage
+from annotation.words import Words
 from routing.models import PoolItem, Prediction, Run, RunSource, SentAnswer, Source, SourceRevision
 from routing.sources import storable
 from routing.sources.backend_for import context_of, task_spec
@@ -137,10 +138,10 @@ def take_answers(context: JobContext) -> dict[str, Any]:
     done, total = context.job.done, context.job.total
     with open_file(stored) as file:
         if total is None:
-            context.progress(stage=Stage(gettext_noop("Checking the file")))
+            context.progress(stage=Words(gettext_noop("Checking the file")))
             total = sum(1 for _line in Allowance(stored.size).lines(text_lines(file, stored.original_name)))
             file.seek(0)
-        context.progress(total=total, stage=Stage(gettext_noop("Storing predictions")))
+        context.progress(total=total, stage=Words(gettext_noop("Storing predictions")))
         reading = _Reading(context, revision)
         lines = islice(Allowance(stored.size).lines(text_lines(file, stored.original_name)), done, None)
         while chunk := list(islice(lines, CHUNK)):
@@ -168,14 +169,18 @@ class _Reading:
         self._compares = output_is_open(project)
 
     def read(self, number: int, text: str) -> tuple[int, Line | LineProblem]:
-        where = _place(number)
+        where = place_of_line(number)
         if len(text) > self._longest:
-            return number, (where, _("It has more than %(most)s characters.") % {"most": self._longest})
+            return number, (
+                where,
+                Words(gettext_noop("It has more than %(most)s characters."), most=self._longest),
+            )
         try:
             line = read_line(text, self._format, self._spec, self._reader)
         except InputError as error:
-            field = within(where, _("%(line)s, field “%(field)s”") % {"line": where, "field": error.where})
-            return number, (field if error.where else where, error.message)
+            words = gettext_noop("%(line)s, field “%(field)s”")
+            field = within(where, words, line=where, field=error.where)
+            return number, (field if error.where else where, said_by(error))
         # As the database gives it back, so that the same line is known again.
         answer = json.loads(json.dumps(storable.document(line.answer)))
         return number, Line(storable.text(line.external_id, 300), answer)
@@ -199,7 +204,7 @@ class _Reading:
             tells = self._compares or item in new
             problem = self._refusal(line, item, known, closed, tells=tells)
             if problem or item is None:
-                problems.append((number, (_place(number), problem)))
+                problems.append((number, (place_of_line(number), problem)))
                 continue
             if item in known:
                 counts.already_there += 1
@@ -252,33 +257,37 @@ class _Reading:
         label, and is not to learn which are asked about.
         """
         if item is None:
-            return _("The project has no item “%(name)s”.") % {"name": line.external_id[:60]}
-        name = {"name": line.external_id[:60]}
+            return Words(gettext_noop("The project has no item “%(name)s”."), name=line.external_id[:60])
+        name = line.external_id[:60]
         if item in known:
             if not tells or known[item] == line.answer:
                 return ""
-            return (
-                _(
+            return Words(
+                gettext_noop(
                     "Another answer for the item “%(name)s” was sent under this revision. Answers do not "
                     "change: name a new revision in the source, and send all of them."
-                )
-                % name
+                ),
+                name=name,
             )
         if item in closed:
-            return (
-                _(
+            return Words(
+                gettext_noop(
                     "A run rests on this revision, which had no answer for the item “%(name)s” when the run "
                     "began. Name a new revision in the source for the next run, and send all answers under "
                     "it."
-                )
-                % name
+                ),
+                name=name,
             )
         served = line.answer.get("served_model", "")
         if served and self._revision.served_model and served != self._revision.served_model:
-            return _(
-                "Another model (%(model)s) gave the answer for the item “%(name)s” than those before. Send "
-                "it under a revision of its own."
-            ) % {**name, "model": served}
+            return Words(
+                gettext_noop(
+                    "Another model (%(model)s) gave the answer for the item “%(name)s” than those before. "
+                    "Send it under a revision of its own."
+                ),
+                name=name,
+                model=served,
+            )
         if served and not self._revision.served_model:
             self._revision.served_model = served
         return ""
@@ -299,10 +308,6 @@ def refuse_while_sending(project: Project) -> None:
         raise ConflictError(
             _("Predictions are being taken in. Wait until that is done, so that the run has all of them.")
         )
-
-
-def _place(number: int) -> Place:
-    return Place(_("line %(number)s") % {"number": number}, number)
 
 
 @dataclass(frozen=True)

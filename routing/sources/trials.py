@@ -21,8 +21,8 @@ from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling.label_queries import in_words
 from annotation.models import Item, Job, Label, Project, User
-from annotation.stages import Stage
 from annotation.task_types import TASK_TYPES
+from annotation.words import Words
 from routing.common.states import OPEN
 from routing.core.scores import make_score
 from routing.models import PoolItem, RunSource, Source, SourceTry
@@ -91,7 +91,7 @@ def try_source(context: JobContext) -> dict[str, Any]:
     prompt, asked_as = prompt_in_force(source), way_of_asking(source)
     backend, reader, charge = backend_of(source), reader_of(source.project), charge_of(source)
     rows, reasons = [], []
-    context.progress(done=0, total=len(items), stage=Stage(gettext_noop("Asking the model")))
+    context.progress(done=0, total=len(items), stage=Words(gettext_noop("Asking the model")))
     for group in backend.predict(iter(items)):
         for item, answer in group:
             asked = {"prompt": prompt.number, "asked_as": asked_as, "asked": _asked(source, prompt, item)}

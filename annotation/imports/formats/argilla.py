@@ -13,7 +13,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.utils.translation import gettext as _, gettext_noop
 
-from annotation.imports.faults import fault
+from annotation.imports.faults import fault, said_by
 from annotation.imports.formats.archives import content_of, open_archive
 from annotation.imports.formats.base import (
     Entries,
@@ -27,6 +27,8 @@ from annotation.imports.formats.base import (
 from annotation.imports.formats.json_list import numbered_entries
 from annotation.imports.formats.jsonl import cells_of, decoded
 from annotation.imports.formats.reserved import AGENT, RESPONSES, SCORE, STATUS, SUGGESTION, USERS
+from annotation.jobs.places import place_of_record
+from annotation.words import Words
 
 TOOL = "Argilla"
 RECORDS = "records.json"
@@ -54,13 +56,15 @@ class Argilla(ReadThrough):
 
         def record(entry: tuple[int, int, str]) -> Record:
             number, _line, text = entry
-            where = f"record {number}"
+            where = place_of_record(number)
             try:
                 found = decoded(text)
                 cells = flat(found)
                 columns, typed = cells_of(cells)
             except ValueError as error:
-                return Problem(where, _("This record cannot be used: %(error)s") % {"error": error})
+                return Problem(
+                    where, Words(gettext_noop("This record cannot be used: %(error)s"), error=said_by(error))
+                )
             row = row_or_problem(where, f"{file_name}:{number}", columns, longest, typed)
             return labelled(row, cells) if isinstance(row, Row) else row
 

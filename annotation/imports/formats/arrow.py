@@ -17,6 +17,8 @@ from annotation.imports.formats.base import Problem, Record, row_or_problem
 from annotation.imports.formats.jsonl import text_of
 from annotation.imports.formats.text import longest_row
 from annotation.imports.limits import CELL, MAX_DEPTH, MOST_BYTES, MOST_VALUES
+from annotation.jobs.places import place_of_row
+from annotation.words import Words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,11 +73,13 @@ def records_of(
     a data set describes it; `place` stands before the row's number for people, `name` in items' ids.
     """
     for number, cells in enumerate(_rows(batch, features), first):
-        where = f"{place}row {number}"
+        where = place_of_row(number, place)
         if cells is None:
-            yield Problem(where, _("This row is too long. Raise HYPAC_MAX_CELL_CHARACTERS."))
+            yield Problem(
+                where, Words(gettext_noop("This row is too long. Raise HYPAC_MAX_CELL_CHARACTERS."))
+            )
         elif isinstance(cells, str):
-            yield Problem(where, _("This row cannot be used: %(error)s") % {"error": cells})
+            yield Problem(where, Words(gettext_noop("This row cannot be used: %(error)s"), error=cells))
         else:
             yield row_or_problem(where, f"{name}:{number}", cells.columns, longest, cells.typed)
 

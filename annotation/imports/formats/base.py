@@ -7,10 +7,11 @@ from itertools import islice
 from typing import IO, Any, NamedTuple, Protocol
 
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
 from annotation.imports.faults import fault
 from annotation.imports.limits import MAX_COLUMNS, MAX_NAME_CHARACTERS
+from annotation.words import Words
 
 
 @dataclass(frozen=True)
@@ -213,8 +214,8 @@ NAME_TOO_LONG = gettext_noop(
 )
 
 
-def name_too_long(name: str) -> str:
-    return _(NAME_TOO_LONG) % {"name": name[:60], "most": f"{MAX_NAME_CHARACTERS:,}"}
+def name_too_long(name: str) -> Words:
+    return Words(NAME_TOO_LONG, name=name[:60], most=MAX_NAME_CHARACTERS)
 
 
 def row_or_problem(
@@ -229,21 +230,22 @@ def row_or_problem(
     return Row(where, name, columns, typed=typed) if typed else Row(where, name, columns)
 
 
-def _cell_problem(columns: Mapping[str, str], longest: int) -> str:
+def _cell_problem(columns: Mapping[str, str], longest: int) -> Words:
     """Why these cells cannot be stored."""
     for name, value in columns.items():
         if len(value) > longest:
-            return _(
-                "The column %(name)r has %(count)s characters; at most "
-                "%(hypac_max_cell_characters)s are read (HYPAC_MAX_CELL_CHARACTERS)."
-            ) % {
-                "name": name,
-                "count": f"{len(value):,}",
-                "hypac_max_cell_characters": f"{longest:,}",
-            }
+            return Words(
+                gettext_noop(
+                    "The column %(name)r has %(count)s characters; at most "
+                    "%(hypac_max_cell_characters)s are read (HYPAC_MAX_CELL_CHARACTERS)."
+                ),
+                name=name,
+                count=len(value),
+                hypac_max_cell_characters=longest,
+            )
         if "\0" in value:
             break
-    return _("The column %(name)r contains a NUL character.") % {"name": name}
+    return Words(gettext_noop("The column %(name)r contains a NUL character."), name=name)
 
 
 def check_row_count(rows: int, where: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from django.conf import settings
-from django.utils.translation import gettext_noop, ngettext
+from django.utils.translation import gettext_noop
 
 from annotation.imports.faults import fault
 from annotation.imports.formats.base import (
@@ -21,6 +21,7 @@ from annotation.imports.formats.base import (
 from annotation.imports.formats.text import TextLines, outside_quotes
 from annotation.imports.limits import CELL
 from annotation.jobs.places import place_of_line
+from annotation.words import Words
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Delimited(ReadThrough):
             _line, header = next(rows)
         except StopIteration:
             raise fault(gettext_noop("The file is empty."), where=file_name) from None
-        check_columns(header, "line 1")
+        check_columns(header, place_of_line(1))
         width = len(header)
         longest = settings.HYPAC_MAX_CELL_CHARACTERS
 
@@ -89,7 +90,7 @@ class Delimited(ReadThrough):
                         "and is read up to line %(lines)s. Close the quotation mark in line %(start)s, and "
                         "double each one inside of a cell; or export or upload the file again, whole."
                     ),
-                    where=f"line {start}",
+                    where=place_of_line(start),
                     error=error,
                     lines=lines.number,
                     start=start,
@@ -97,19 +98,19 @@ class Delimited(ReadThrough):
             if cells:
                 rows += 1
                 if rows > most:
-                    check_row_count(rows, f"line {start}")
+                    check_row_count(rows, place_of_line(start))
                 yield start, cells
             start = lines.number + 1
             lines.new_row()
 
 
+ONE_CELL = gettext_noop("This row has %(count)s cell, but the header names %(columns)s columns.")
+CELLS = gettext_noop("This row has %(count)s cells, but the header names %(columns)s columns.")
+
+
 def _uneven(where: str, cells: int, columns: int) -> Problem:
-    words = ngettext(
-        "This row has %(count)s cell, but the header names %(columns)s columns.",
-        "This row has %(count)s cells, but the header names %(columns)s columns.",
-        cells,
-    )
-    return Problem(where, words % {"count": cells, "columns": columns})
+    words = ONE_CELL if cells == 1 else CELLS
+    return Problem(where, Words(words, count=cells, columns=columns))
 
 
 def _again(first: str, rest: Iterator[str]) -> Iterator[str]:

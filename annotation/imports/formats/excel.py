@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.allowance import Deadline
@@ -36,6 +36,8 @@ from annotation.imports.formats.base import (
 )
 from annotation.imports.formats.text import longest_row
 from annotation.imports.limits import CELL, WORKBOOK_MEGABYTES, WORKBOOK_SECONDS
+from annotation.jobs.places import place_of_row
+from annotation.words import Words
 
 NAME = "excel"
 READER = Path(__file__).with_name("excel_reader.py")
@@ -79,9 +81,11 @@ class Excel(Format):
             _number, header = next(rows)
             names = [_text(cell) for cell in header]
             for number, cells in islice(rows, skip, None):
-                where = f"row {number}"
+                where = place_of_row(number)
                 if cells is None:
-                    yield Problem(where, _("This row is too long. Raise HYPAC_MAX_CELL_CHARACTERS."))
+                    yield Problem(
+                        where, Words(gettext_noop("This row is too long. Raise HYPAC_MAX_CELL_CHARACTERS."))
+                    )
                     continue
                 columns = {name: _text(cell) for name, cell in zip(names, cells, strict=True)}
                 typed = {
@@ -104,7 +108,7 @@ class Excel(Format):
             if header == "end":
                 raise fault(gettext_noop("The sheet is empty."), where=where)
             names = [_text(cell) for cell in header[1]]
-            place = f"{where}, row {header[0]}"
+            place = place_of_row(header[0], f"{where}, ")
             check_columns(names, place)
             if max(map(len, names)) > settings.HYPAC_MAX_CELL_CHARACTERS:
                 raise fault(HEADER_TOO_LONG, where=place)
@@ -116,7 +120,7 @@ class Excel(Format):
                         raise fault(gettext_noop("The sheet has a header but no rows."), where=where)
                     return
                 if count >= most:
-                    check_row_count(count + 1, f"row {row[0]}")
+                    check_row_count(count + 1, place_of_row(row[0]))
                 yield row
 
     def _said(self, file: IO[bytes], file_name: str) -> Generator[Any, None, None]:
@@ -204,7 +208,7 @@ def _refusal(said: dict[str, str], sheet: str, file_name: str) -> InputError:
     if said["error"] == "sheet":
         return fault(gettext_noop("There is no sheet that can be seen in this workbook."), where=file_name)
     if said["error"] == "header":
-        return fault(HEADER_TOO_LONG, where=f"row {said['text']}")
+        return fault(HEADER_TOO_LONG, where=place_of_row(said["text"]))
     words = gettext_noop("The workbook is damaged and cannot be read (%(error)s).")
     return fault(words, where=file_name, error=said["text"])
 

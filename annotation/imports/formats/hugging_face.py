@@ -16,11 +16,11 @@ from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
 from annotation.imports.allowance import check_time
-from annotation.imports.faults import fault
+from annotation.imports.faults import fault, said_by
 from annotation.imports.formats.archives import content_of, open_archive
 from annotation.imports.formats.argilla import labelled
 from annotation.imports.formats.arrow import Features, check_types, features_of, measured, records_of
@@ -35,6 +35,7 @@ from annotation.imports.limits import (
     MOST_PACKED_BATCH,
     MOST_RATIO_OF_BATCH,
 )
+from annotation.words import Words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -372,12 +373,12 @@ def _with_image(record: Record, cell: Any) -> Record:
     content = value.get("bytes") if isinstance(value, dict) else None
     path = str(value.get("path") or "") if isinstance(value, dict) else ""
     if not content:
-        words = _("The image is not in the data set (%(path)s). Save it with its images embedded.")
-        return Problem(record.where, words % {"path": path or "-"})
+        words = gettext_noop("The image is not in the data set (%(path)s). Save it with its images embedded.")
+        return Problem(record.where, Words(words, path=path or "-"))
     try:
         image = checked_image(content[: settings.HYPAC_MAX_IMAGE_BYTES + 1])
     except InputError as error:
-        return Problem(record.where, error.message)
+        return Problem(record.where, said_by(error))
     name = PurePosixPath(path.replace("\\", "/")).name
     columns = {**record.columns, "file_name": name} if name and "file_name" not in record.columns else None
     return record._replace(columns=columns or record.columns, image=image)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import IO
 
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
-from annotation.imports.faults import fault
+from annotation.imports.faults import fault, said_by
 from annotation.imports.formats.base import (
     Entries,
     Problem,
@@ -20,7 +20,8 @@ from annotation.imports.formats.base import (
 )
 from annotation.imports.formats.jsonl import columns_of
 from annotation.imports.formats.text import BLOCK, longest_row, without_marks
-from annotation.jobs.places import Place
+from annotation.jobs.places import place_in_line, place_of_line
+from annotation.words import Words
 
 # What matters in order to find where an entry ends; inside of a string only its end does.
 _MARKS = re.compile(r'["{}\[\],]')
@@ -44,11 +45,13 @@ class JsonList(ReadThrough):
         def record(entry: tuple[int, int, str]) -> Record:
             number, line, text = entry
             # Many entries may stand on one line.
-            where = _where(number, line)
+            where = place_in_line(line, number)
             try:
                 columns, typed = columns_of(text)
             except ValueError as error:
-                return Problem(where, _("This entry cannot be used: %(error)s") % {"error": error})
+                return Problem(
+                    where, Words(gettext_noop("This entry cannot be used: %(error)s"), error=said_by(error))
+                )
             return row_or_problem(where, f"{file_name}:{number}", columns, longest, typed)
 
         return Entries(numbered_entries(file, file_name), record)
@@ -60,14 +63,10 @@ def numbered_entries(file: IO[bytes], file_name: str) -> Iterator[tuple[int, int
     most = settings.HYPAC_MAX_IMPORT_ROWS
     for number, (line, text) in enumerate(_Entries(file), 1):
         if number > most:
-            check_row_count(number, _where(number, line))
+            check_row_count(number, place_in_line(line, number))
         yield number, line, text
     if not number:
         raise fault(gettext_noop("The list has no entries."), where=file_name)
-
-
-def _where(number: int, line: int) -> str:
-    return Place(f"line {line}, entry {number}", line)
 
 
 class _Entries:
@@ -129,7 +128,7 @@ class _Entries:
                             "The entry that starts here is longer than %(longest)s characters. Is a "
                             "quotation mark never closed? Otherwise raise HYPAC_MAX_CELL_CHARACTERS."
                         ),
-                        where=f"line {start}",
+                        where=place_of_line(start),
                         longest=f"{longest:,}",
                     )
             elif block[begin:].strip():
@@ -139,7 +138,7 @@ class _Entries:
             "The list is never closed: what starts here has no end. The file seems to be cut off: export or "
             "upload it again, whole."
         )
-        raise fault(words, where=f"line {start}")
+        raise fault(words, where=place_of_line(start))
 
     def _blocks(self) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8")()
@@ -166,7 +165,7 @@ class _Entries:
                 raise self._error(gettext_noop("There is something after the end of the list."))
 
     def _error(self, words: str) -> InputError:
-        return fault(words, where=f"line {self._line}")
+        return fault(words, where=place_of_line(self._line))
 
 
 def _blank_lines(text: str) -> int:

@@ -8,6 +8,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.utils.translation import gettext as _, gettext_noop
 
+from annotation.imports.faults import said_by
 from annotation.imports.formats.base import (
     Entries,
     GivenLabel,
@@ -20,6 +21,7 @@ from annotation.imports.formats.base import (
 from annotation.imports.formats.lines import text_lines
 from annotation.imports.limits import MAX_COLUMNS, MAX_DEPTH
 from annotation.jobs.places import place_of_line
+from annotation.words import Words
 
 # Digits that make a double unique, and characters of a number that cannot have more.
 DOUBLE_DIGITS = 17
@@ -49,7 +51,9 @@ class JsonLines(ReadThrough):
                 value = object_of(line)
                 columns, typed = _cells_of_line(value, line)
             except ValueError as error:
-                return Problem(where, _("This line cannot be used: %(error)s") % {"error": error})
+                return Problem(
+                    where, Words(gettext_noop("This line cannot be used: %(error)s"), error=said_by(error))
+                )
             row = row_or_problem(where, f"{file_name}:{number}", columns, longest, typed)
             if not self.answers or not isinstance(row, Row):
                 return row

@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple
 from django.conf import settings
 from django.utils.translation import gettext as _, gettext_noop
 
+from annotation.imports.faults import said_by
 from annotation.imports.formats.base import (
     Entries,
     GivenLabel,
@@ -37,7 +38,8 @@ from annotation.imports.formats.label_studio_results import (
 from annotation.imports.formats.lines import text_lines
 from annotation.imports.formats.reserved import LABEL_STUDIO as COLUMN, PREDICTED
 from annotation.imports.formats.text import longest_row, without_marks
-from annotation.jobs.places import Place, place_of_line
+from annotation.jobs.places import place_in_line, place_of_line
+from annotation.words import Words
 
 # What JSON-MIN adds behind the answers.
 MIN_MARKS = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")
@@ -70,12 +72,17 @@ class LabelStudio(ReadThrough):
         def record(entries: list[_Entry]) -> Record:
             first = entries[0]
             if len(entries) > 1 and sum(len(entry.text) for entry in entries) > longest_row():
-                return Problem(first.where, _("This row is too long. Raise HYPAC_MAX_CELL_CHARACTERS."))
+                return Problem(
+                    first.where, Words(gettext_noop("This row is too long. Raise HYPAC_MAX_CELL_CHARACTERS."))
+                )
             name = f"{file_name}:{first.number}"
             try:
                 row = _row(first.where, name, [decoded(entry.text) for entry in entries])
             except ValueError as error:
-                return Problem(first.where, _("This task cannot be used: %(error)s") % {"error": error})
+                return Problem(
+                    first.where,
+                    Words(gettext_noop("This task cannot be used: %(error)s"), error=said_by(error)),
+                )
             checked = row_or_problem(row.where, row.name, row.columns, longest, row.typed)
             return _with_labels(checked, row) if isinstance(checked, Row) else checked
 
@@ -96,7 +103,7 @@ def _read(file: IO[bytes], file_name: str) -> Iterator[_Entry]:
     file.seek(0)
     if start.startswith(b"["):
         for number, line, text in numbered_entries(file, file_name):
-            yield _Entry(number, Place(f"line {line}, entry {number}", line), text)
+            yield _Entry(number, place_in_line(line, number), text)
         return
     for number, text in text_lines(file, file_name):
         yield _Entry(number, place_of_line(number), text)

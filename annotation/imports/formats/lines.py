@@ -43,7 +43,7 @@ def text_lines(file: IO[bytes], file_name: str) -> Iterator[tuple[int, str]]:
             continue
         rows += 1
         if rows > most:
-            check_row_count(rows, f"line {lines.number}")
+            check_row_count(rows, place_of_line(lines.number))
         yield lines.number, line
     if not rows:
         raise fault(gettext_noop("The file is empty."), where=file_name)

@@ -13,14 +13,16 @@ from pathlib import PurePosixPath
 from typing import IO
 
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
-from annotation.imports.faults import fault
+from annotation.imports.faults import fault, said_by
 from annotation.imports.formats.archives import is_archive, is_no_content, open_archive, path_of
 from annotation.imports.formats.base import Format, Problem, Record, Row
 from annotation.imports.formats.delimited import Delimited
 from annotation.imports.formats.images import checked_image
+from annotation.jobs.places import place_in
+from annotation.words import Words
 
 FILE_NAME = "file_name"
 METADATA = "metadata.csv"
@@ -82,11 +84,13 @@ def _plan(archive: zipfile.ZipFile, file_name: str) -> Iterator[_Entry | Problem
     for path in tables:
         yield Problem(
             path,
-            _("Only one %(metadata)s is read, the one nearest to the archive's root.")
-            % {"metadata": METADATA},
+            Words(
+                gettext_noop("Only one %(metadata)s is read, the one nearest to the archive's root."),
+                metadata=METADATA,
+            ),
         )
     for path in twice:
-        yield Problem(path, _("The archive holds this path twice; the first one is read."))
+        yield Problem(path, Words(gettext_noop("The archive holds this path twice; the first one is read.")))
     for path, info in images.items():
         if path not in named:
             yield _Entry(path, info, {FILE_NAME: path})
@@ -103,7 +107,7 @@ def _listed(
     folder = table.rpartition("/")[0]
     with archive.open(info) as file:
         for record in Delimited("csv", "CSV", ",;").records(file, METADATA):
-            where = f"{table}, {record.where}"
+            where = place_in(table, record.where)
             if isinstance(record, Problem):
                 yield Problem(where, record.message)
                 continue
@@ -115,9 +119,11 @@ def _listed(
                 )
             path = f"{folder}/{record.columns[FILE_NAME]}".removeprefix("/")
             if path in named:
-                yield Problem(where, _("The image %(path)r was named before.") % {"path": path})
+                yield Problem(where, Words(gettext_noop("The image %(path)r was named before."), path=path))
             elif path not in images:
-                yield Problem(where, _("There is no image %(path)r in the archive.") % {"path": path})
+                yield Problem(
+                    where, Words(gettext_noop("There is no image %(path)r in the archive."), path=path)
+                )
             else:
                 named.add(path)
                 yield _Entry(path, images[path], record.columns)
@@ -125,13 +131,18 @@ def _listed(
 
 def _read(archive: zipfile.ZipFile, entry: _Entry) -> Record:
     if is_archive(entry.path):
-        return Problem(entry.path, _("This is another archive, which is not opened. Unpack it first."))
+        return Problem(
+            entry.path, Words(gettext_noop("This is another archive, which is not opened. Unpack it first."))
+        )
     try:
         with archive.open(entry.info) as file:
             # One byte more than allowed tells that there is more.
             content = file.read(settings.HYPAC_MAX_IMAGE_BYTES + 1)
         return Row(entry.path, entry.path, entry.columns, checked_image(content))
     except InputError as error:
-        return Problem(entry.path, error.message)
+        return Problem(entry.path, said_by(error))
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        return Problem(entry.path, _("This part of the archive is damaged (%(error)s).") % {"error": error})
+        return Problem(
+            entry.path,
+            Words(gettext_noop("This part of the archive is damaged (%(error)s)."), error=str(error)),
+        )

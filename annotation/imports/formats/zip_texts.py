@@ -8,12 +8,14 @@ from pathlib import PurePosixPath
 from typing import IO
 
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
 from annotation.errors import InputError
+from annotation.imports.faults import fault, said_by
 from annotation.imports.formats.archives import content_of, is_about, open_archive
 from annotation.imports.formats.base import Format, Problem, Record, row_or_problem
 from annotation.imports.formats.text import UTF8_BOM, UTF16_BOMS
+from annotation.words import Words
 
 TEXTS = (".txt", ".text", ".md")
 FOLDER = "folder"
@@ -57,15 +59,17 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, longest: int) -> str:
     with archive.open(info) as file:
         raw = file.read(4 * longest + 4)
         if file.read(1):
-            words = _("The text is longer than %(longest)s characters (HYPAC_MAX_CELL_CHARACTERS).")
-            raise InputError(words % {"longest": f"{longest:,}"})
+            words = gettext_noop(
+                "The text is longer than %(longest)s characters (HYPAC_MAX_CELL_CHARACTERS)."
+            )
+            raise fault(words, longest=longest)
     try:
         return raw.decode("utf-16") if raw.startswith(UTF16_BOMS) else raw.removeprefix(UTF8_BOM).decode()
     except UnicodeDecodeError:
-        raise InputError(_("This is not UTF-8. Save the file as UTF-8 and import it again.")) from None
+        raise fault(gettext_noop("This is not UTF-8. Save the file as UTF-8 and import it again.")) from None
 
 
 def _said(error: Exception) -> str:
     if isinstance(error, InputError):
-        return error.message
-    return _("This part of the archive is damaged (%(error)s).") % {"error": error}
+        return said_by(error)
+    return Words(gettext_noop("This part of the archive is damaged (%(error)s)."), error=str(error))

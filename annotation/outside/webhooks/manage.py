@@ -53,9 +53,15 @@ def update_webhook(*, webhook: Webhook, actor: User, is_active: bool | None = No
         _lock(webhook, ends=is_active is False)
         current = Webhook.objects.select_related("project").get(pk=webhook.pk)
         if is_active is False and current.is_active:
-            switch_off(current, "")
+            switch_off(current, None)
         elif is_active and not current.is_active:
-            fields |= {"is_active": True, "off_reason": "", "failing_since": None, "not_before": None}
+            fields |= {
+                "is_active": True,
+                "off_reason": "",
+                "off_reason_part": {},
+                "failing_since": None,
+                "not_before": None,
+            }
         elif fields.get("url", current.url) != current.url:
             fields |= {"failing_since": None, "not_before": None}
         changed = [name for name, value in fields.items() if getattr(current, name) != value]

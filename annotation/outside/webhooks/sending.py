@@ -11,7 +11,7 @@ import random
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from django.core.cache import cache
@@ -20,14 +20,16 @@ from django.db.models import Count, F, Q, QuerySet
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
+from annotation import failures
 from annotation.common.clock import seconds_ago
 from annotation.common.workers import announce_webhooks
-from annotation.errors import InputError
+from annotation.errors import HypacError, InputError
 from annotation.models import Webhook, WebhookDelivery
 from annotation.outside.net import GuardedClient, NetError
 from annotation.outside.secrets import decrypt
+from annotation.words import Words
 
 log = logging.getLogger(__name__)
 State = WebhookDelivery.State
@@ -73,6 +75,7 @@ class Outcome:
     duration_ms: int
     away: bool = False
     wait: int = 0
+    error_part: failures.Part = field(default_factory=dict)
 
 
 def send_due(webhook_id: int, *, seconds: float = TURN_SECONDS) -> int:
@@ -138,15 +141,15 @@ def give_up_old() -> int:
     """Messages whose turn did not come in time, because their address was away."""
     old = WebhookDelivery.objects.filter(state=State.PENDING, due_since__lt=timezone.now() - GIVEN_UP_AFTER)
     hours = int(GIVEN_UP_AFTER.total_seconds() // 3600)
-    return _fail(old, _("It could not be delivered within %(hours)s hours.") % {"hours": hours})
+    return _fail(old, Words(gettext_noop("It could not be delivered within %(hours)s hours."), hours=hours))
 
 
 def give_up_too_many() -> int:
     """The oldest messages of addresses for which more wait than MOST_WAITING."""
     waiting = WebhookDelivery.objects.filter(state=State.PENDING).order_by()
     many = waiting.values("webhook").annotate(count=Count("pk")).filter(count__gt=MOST_WAITING)
-    words = _("It was given up: more than %(most)s messages waited for this address.")
-    error = words % {"most": f"{MOST_WAITING:,}"}
+    words = gettext_noop("It was given up: more than %(most)s messages waited for this address.")
+    error = Words(words, most=MOST_WAITING)
     total = 0
     for webhook_id in many.values_list("webhook", flat=True):
         newest = waiting.filter(webhook=webhook_id).order_by("-due_since", "-pk").values_list("pk", flat=True)
@@ -179,15 +182,17 @@ def _forget(ended: QuerySet[WebhookDelivery], rows: QuerySet[WebhookDelivery], *
     return total
 
 
-def switch_off(webhook: Webhook, reason: str) -> None:
-    """Send nothing more to an address; what waits for it fails. Twice has one effect. Call it with its row
-    locked for update: nobody may be storing a message to it meanwhile.
+def switch_off(webhook: Webhook, reason: Words | None) -> None:
+    """Send nothing more to an address; what waits for it fails. Twice has one effect. `reason` is said where
+    nobody asked for it. Call it with its row locked for update: nobody may be storing a message to it
+    meanwhile.
     """
     with transaction.atomic():
         active = Webhook.objects.filter(pk=webhook.pk, is_active=True)
-        if active.update(is_active=False, off_reason=reason[:300], not_before=None):
+        off = {"off_reason": reason[:300], "off_reason_part": reason.params} if reason else {}
+        if active.update(is_active=False, not_before=None, **off):
             waiting = WebhookDelivery.objects.filter(webhook=webhook, state=State.PENDING)
-            _fail(waiting, _("The webhook was switched off."))
+            _fail(waiting, Words(gettext_noop("The webhook was switched off.")))
 
 
 def store_outcome(delivery: WebhookDelivery, outcome: Outcome) -> None:
@@ -196,7 +201,12 @@ def store_outcome(delivery: WebhookDelivery, outcome: Outcome) -> None:
     """
     webhook = delivery.webhook
     row = WebhookDelivery.objects.filter(pk=delivery.pk, state=State.PENDING, attempts=delivery.attempts)
-    said = {"status": outcome.status, "error": outcome.error[:300], "duration_ms": outcome.duration_ms}
+    said = {
+        "status": outcome.status,
+        "error": outcome.error[:300],
+        "error_part": outcome.error_part,
+        "duration_ms": outcome.duration_ms,
+    }
     if not outcome.error:
         with transaction.atomic():
             failing = Q(failing_since__isnull=False) | Q(not_before__isnull=False)
@@ -207,11 +217,12 @@ def store_outcome(delivery: WebhookDelivery, outcome: Outcome) -> None:
     since = webhook.failing_since or now
     last = delivery.attempts > len(PAUSES)
     mine = Webhook.objects.filter(pk=webhook.pk)
-    off = ""
+    off: Words | None = None
     if outcome.status == GONE:
-        off = _("It answered that it is gone for good (status 410).")
+        off = Words(gettext_noop("It answered that it is gone for good (status 410)."))
     elif now - since > SWITCHED_OFF_AFTER:
-        off = _("It has taken no message for more than %(days)s days.") % {"days": SWITCHED_OFF_AFTER.days}
+        words = gettext_noop("It has taken no message for more than %(days)s days.")
+        off = Words(words, days=SWITCHED_OFF_AFTER.days)
     with transaction.atomic():
         # Whoever stores a message to it is waited for only where it is to be switched off.
         list(mine.select_for_update(no_key=not off).values_list("pk"))
@@ -248,8 +259,14 @@ def _claim(webhook_id: int) -> WebhookDelivery | None:
 def _attempt(client: GuardedClient, delivery: WebhookDelivery) -> Outcome:
     began = time.monotonic()
 
-    def outcome(status: int | None, error: str, *, away: bool = False, wait: int = 0) -> Outcome:
-        return Outcome(status, error, round((time.monotonic() - began) * 1000), away, wait)
+    def outcome(
+        status: int | None, error: Words | HypacError | None = None, *, away: bool = False, wait: int = 0
+    ) -> Outcome:
+        spent = round((time.monotonic() - began) * 1000)
+        if isinstance(error, HypacError):
+            part = failures.told(error)
+            return Outcome(status, part["words"], spent, away, wait, part if error.code else {})
+        return Outcome(status, error or "", spent, away, wait, error.params if error else {})
 
     webhook, body = delivery.webhook, delivery.payload.encode()
     try:
@@ -262,20 +279,20 @@ def _attempt(client: GuardedClient, delivery: WebhookDelivery) -> Outcome:
             read_content=False,
         )
     except InputError as error:  # the secret cannot be read
-        return outcome(None, error.message)
+        return outcome(None, error)
     except NetError as error:
-        return outcome(None, error.message, away=not error.permanent)
+        return outcome(None, error, away=not error.permanent)
     if 200 <= answer.status < 300:
-        return outcome(answer.status, "")
+        return outcome(answer.status)
     # What it says besides is the word of somebody else, and may be of a server that nobody should ask.
-    words = _("It answered with status %(status)s.")
+    words = gettext_noop("It answered with status %(status)s.")
     if 300 <= answer.status < 400:
-        words = _(
+        words = gettext_noop(
             "It leads on to another address (status %(status)s), which is not followed. Enter that one."
         )
     away = answer.status == 429 or answer.status >= 500
     wait = _retry_after(answer.headers.get("retry-after", "")) if away else 0
-    return outcome(answer.status, words % {"status": answer.status}, away=away, wait=wait)
+    return outcome(answer.status, Words(words, status=answer.status), away=away, wait=wait)
 
 
 def keys_of(webhook: Webhook) -> list[str]:
@@ -298,9 +315,13 @@ def _willing() -> Q:
     return waits_not & Q(webhook__project__deleting_at__isnull=True)
 
 
-def _fail(rows: QuerySet[WebhookDelivery], error: str) -> int:
+def _fail(rows: QuerySet[WebhookDelivery], error: Words) -> int:
     return rows.order_by().update(
-        state=State.FAILED, next_attempt_at=None, finished_at=timezone.now(), error=error[:300]
+        state=State.FAILED,
+        next_attempt_at=None,
+        finished_at=timezone.now(),
+        error=error[:300],
+        error_part=error.params,
     )
 
 

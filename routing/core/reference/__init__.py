@@ -34,7 +34,7 @@ numbers and texts.
    expert.  `audit.FinalAudit` and `certify.models_part_holds` make a certificate without any assumption on
    people.
 8. **Tell**: `estimate.people_estimate` and `estimate.by_annotator`; without an expert
-   `estimate.overlap_disagreement`.
+   `overlap.two_people_differ`, which every run with overlap shows.
 """
 
 from __future__ import annotations

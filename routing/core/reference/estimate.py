@@ -5,7 +5,7 @@ second looks catch; and what two people's labels say where there is no expert.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -146,12 +146,24 @@ def by_annotator(
     }
 
 
-def overlap_disagreement(*, pool_size: int, pairs: int, different: int) -> Share:
+def overlap_disagreement(*, pool_size: int, pairs: int, different: int, unknown: int = 0) -> Share:
     """On which share of the pool two people differ, from a simple random sample that two people labelled.
 
     Where each item's labels are those of independent people, with q(y) the share of people who say y, two of
     them differ with probability 1 - sum q(y)**2, and one differs from what most would say with probability
     1 - max q(y), which is no more.  So this bounds what a single label is wrong against the majority; of
     mistakes that most people make it says nothing.
+
+    Parameters
+    ----------
+    pairs
+        n, the items of the sample.
+    different
+        Those on which two people are known to differ.
+    unknown
+        Those without two answers: the interval holds whatever they would have been, the estimate is that of
+        the others, NaN where there are none.
     """
-    return share_of(pool_size=pool_size, asked=pairs, observed=different)
+    share = share_of(pool_size=pool_size, asked=pairs, observed=different, at_most=different + unknown)
+    known = pairs - unknown
+    return replace(share, estimate=different / known if known else float("nan"))

@@ -12,6 +12,7 @@ from annotation.jobs import context as job_context, jobs
 from annotation.jobs.context import JobContext
 from annotation.models import Job, JobProblem, WebhookDelivery
 from annotation.outside.webhooks.manage import create_webhook
+from annotation.words import Words
 from testbed.factories import make_project
 from tests.annotation.jobs.jobs_at_work import silence, state
 
@@ -58,7 +59,7 @@ class TestRun:
 
         def handler(context: JobContext) -> dict[str, Any]:
             seen.append(context.params)
-            with context.chunk(done=2, total=4, stage="Half"):
+            with context.chunk(done=2, total=4, stage=Words("Half")):
                 pass
             return {"n": 4}
 

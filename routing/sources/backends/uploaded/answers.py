@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.common.value_reader import ValueReader, ValueReason
-from annotation.errors import InputError
+from annotation.imports.faults import fault
 from routing.sources.backends.base import MOST_REASON, Answer
 from routing.sources.backends.cells import decimal_cell
 from routing.sources.backends.recorded import MAX_COUNT, PLACES, READERS
@@ -43,21 +43,22 @@ class Sent:
 def sent_from(line: Mapping[str, Any], reader: ValueReader) -> Sent:
     """An answer from the object of a line. Raises InputError, its `where` the field."""
     if unknown := [name for name in line if name not in FIELDS]:
-        raise InputError(
-            _("No field of an answer; the fields are %(names)s.") % {"names": ", ".join(FIELDS)},
-            where=unknown[0][:40],
-        )
+        words = gettext_noop("No field of an answer; the fields are %(names)s.")
+        raise fault(words, where=unknown[0][:40], names=", ".join(FIELDS))
     external_id = item_named(line, "external_id")
     if "label" not in line:
-        raise InputError(_("It is missing; null says that the model gave none."), where="label")
+        raise fault(gettext_noop("It is missing; null says that the model gave none."), where="label")
     label, reason = line["label"], _text(line, "reason")
     if label is not None and reader(label)[0] is None:
-        wanted = _("It is no label of the project.") if reader.kind.has_choices else _("It cannot be read.")
-        raise InputError(wanted, where="label")
+        no_label, unreadable = (
+            gettext_noop("It is no label of the project."),
+            gettext_noop("It cannot be read."),
+        )
+        raise fault(no_label if reader.kind.has_choices else unreadable, where="label")
     if label is not None and reason:
-        raise InputError(_("Only an answer without a label has a reason."), where="reason")
+        raise fault(gettext_noop("Only an answer without a label has a reason."), where="reason")
     if line.get("confidence") is not None and line.get("uncertainty") is not None:
-        raise InputError(_("Give a confidence or an uncertainty, not both."), where="uncertainty")
+        raise fault(gettext_noop("Give a confidence or an uncertainty, not both."), where="uncertainty")
     answer: dict[str, Any] = {"label": _label(label)}
     if label is None:
         answer["reason"] = reason[:MOST_REASON] or GAVE_NONE
@@ -76,12 +77,12 @@ def item_named(line: Mapping[str, Any], name: str) -> str:
     """The name of the item in the field `name`. Raises InputError."""
     given = line.get(name)
     if isinstance(given, int | float) and not isinstance(given, bool):
-        words = _('It is a number and has to be text, in quotation marks: "%(value)s".')
-        raise InputError(words % {"value": json.dumps(given)[:40]}, where=name)
+        words = gettext_noop('It is a number and has to be text, in quotation marks: "%(value)s".')
+        raise fault(words, where=name, value=json.dumps(given)[:40])
     if given is not None and not isinstance(given, str):
-        raise InputError(_("It is no text; it names the item, as text in quotation marks."), where=name)
+        raise fault(gettext_noop("It is no text; it names the item, as text in quotation marks."), where=name)
     if not given:
-        raise InputError(_("It is missing: it names the item, as text."), where=name)
+        raise fault(gettext_noop("It is missing: it names the item, as text."), where=name)
     return given
 
 
@@ -126,12 +127,12 @@ def _raw(name: str, value: Any) -> Any:
     if name in ONE_NUMBER:
         number = decimal_cell(value) if _is_number(value) else None
         if number is None or number > 1:
-            raise InputError(_("It is no number from 0 to 1."), where=name)
+            raise fault(gettext_noop("It is no number from 0 to 1."), where=name)
         return str(value)
     if name in SEVERAL_NUMBERS:
         _check_numbers(name, value)
     elif not isinstance(value, list) or not all(entry is None or _is_plain(entry) for entry in value):
-        raise InputError(_("It is no list of texts."), where=name)
+        raise fault(gettext_noop("It is no list of texts."), where=name)
     return READERS[name](json.dumps(value, ensure_ascii=False))
 
 
@@ -141,19 +142,22 @@ def _check_numbers(name: str, value: Any) -> None:
     elif isinstance(value, dict) and name not in LISTS:
         numbers = list(value.values())
     else:
-        wanted = _("It is no list of numbers.") if name in LISTS else _("It is no object of numbers.")
-        raise InputError(wanted, where=name)
+        no_list, no_object = (
+            gettext_noop("It is no list of numbers."),
+            gettext_noop("It is no object of numbers."),
+        )
+        raise fault(no_list if name in LISTS else no_object, where=name)
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise InputError(_("It holds something that is no number."), where=name)
+            raise fault(gettext_noop("It holds something that is no number."), where=name)
         if name in SHARES and not 0 <= number <= 1:
-            raise InputError(_("It holds a number that is not from 0 to 1."), where=name)
+            raise fault(gettext_noop("It holds a number that is not from 0 to 1."), where=name)
 
 
 def _count(line: Mapping[str, Any], name: str) -> int:
     value = line[name]
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
-        raise InputError(_("It is no whole number from 0 on."), where=name)
+        raise fault(gettext_noop("It is no whole number from 0 on."), where=name)
     return value
 
 
@@ -161,14 +165,14 @@ def _amount(line: Mapping[str, Any], name: str) -> Decimal:
     value = line[name]
     number = decimal_cell(value) if _is_number(value) else None
     if number is None:
-        raise InputError(_("It is no number from 0 on."), where=name)
+        raise fault(gettext_noop("It is no number from 0 on."), where=name)
     return number
 
 
 def _text(line: Mapping[str, Any], name: str) -> str:
     value = line.get(name)
     if value is not None and not isinstance(value, str):
-        raise InputError(_("It is no text."), where=name)
+        raise fault(gettext_noop("It is no text."), where=name)
     return value or ""
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.common.value_reader import ValueReader
-from annotation.errors import InputError
+from annotation.imports.faults import fault
 from routing.sources.backends.llm import Generated, Sampling, answer_of
 from routing.sources.backends.openai_api.completions import generated_in
 from routing.sources.backends.openai_api.endpoint import usage_of
@@ -55,8 +55,10 @@ def _of_batch(entry: Mapping[str, Any], spec: TaskSpec, reader: ValueReader) -> 
     custom_id = item_named(entry, "custom_id")
     result = read_result(custom_id, entry)
     if result.body is None:
-        words = _("There is no answer in it (%(reason)s). Have the model asked again, and send that.")
-        raise InputError(words % {"reason": result.reason}, where="response")
+        words = gettext_noop(
+            "There is no answer in it (%(reason)s). Have the model asked again, and send that."
+        )
+        raise fault(words, where="response", reason=result.reason)
     texts = generated_in(result.body)
     revision = result.body.get("system_fingerprint")
     answer = answer_of(
@@ -83,9 +85,9 @@ def _object(text: str) -> dict[str, Any]:
         entry = json.loads(text, parse_constant=_refuse_constant)
         text.encode()
     except (ValueError, RecursionError):
-        raise InputError(_("This line is no JSON.")) from None
+        raise fault(gettext_noop("This line is no JSON.")) from None
     if not isinstance(entry, dict):
-        raise InputError(_("This line is no JSON object ({...})."))
+        raise fault(gettext_noop("This line is no JSON object ({...})."))
     return entry
 
 

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from django.utils import timezone
+from django.utils.translation import override
 from standardwebhooks.webhooks import Webhook as Verifier
 
 from annotation.errors import ConflictError, InputError
@@ -102,6 +103,26 @@ class TestRetries:
         sending.send_due(webhook.pk)
         assert only(webhook).state == State.PENDING
         assert "Nobody accepts connections" in only(webhook).error
+        with override("fr"):
+            assert "Personne n’accepte" in only(webhook).error_in_words
+
+    def test_an_answer_that_refuses_is_told_in_the_language_of_the_reader(
+        self, make, project, receiver
+    ) -> None:
+        webhook, _ = make()
+        happens(project)
+        receiver.script(410)
+        with override("fr"):  # whatever the worker speaks
+            sending.send_due(webhook.pk)
+        webhook.refresh_from_db()
+        message = webhook.deliveries.get()
+        assert (message.error, webhook.off_reason) == (
+            "The webhook was switched off.",
+            "It answered that it is gone for good (status 410).",
+        )
+        with override("fr"):
+            assert message.error_in_words not in ("", message.error)
+            assert webhook.off_reason_in_words not in ("", webhook.off_reason)
 
     @pytest.mark.parametrize(
         "say",

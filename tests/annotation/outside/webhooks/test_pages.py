@@ -12,6 +12,7 @@ from annotation.outside.secrets import decrypt
 from annotation.outside.webhooks.manage import create_webhook, send_test
 from annotation.outside.webhooks.sending import switch_off
 from annotation.projects.lifecycle import archive_project, duplicate_project
+from annotation.words import Words
 from testbed.factories import make_project
 
 URL = "https://example.org/hook?key=4711"
@@ -78,7 +79,7 @@ class TestPages:
         assert not Webhook.objects.exists()
 
     def test_one_that_was_switched_off_by_itself_says_so(self, owner: Client, webhook: Webhook) -> None:
-        switch_off(webhook, "It has taken no message.")
+        switch_off(webhook, Words("It has taken no message."))
         for page in (reverse("webhooks", args=[webhook.project.slug]), at("webhook", webhook)):
             assert "It has taken no message." in owner.get(page).content.decode()
 
