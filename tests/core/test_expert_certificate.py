@@ -214,7 +214,7 @@ def test_a_field_that_is_gone_or_of_another_kind_is_found(name: str, request: py
     wanted = [path for path in paths if path[0] in own and len(path) < 5]
     assert len(wanted) > 20
     for number, path in enumerate(sorted(wanted, key=str)):
-        for value in ((None, [], {}), ("x", -1, 10**400), (1e308, True, [[]]))[number % 3]:
+        for value in ((None, {}), ("x", 10**400), (1e308, [[]]), (True, -1))[number % 4]:
             place: Any = document
             for key in path:
                 place = place[key]
