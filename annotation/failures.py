@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _, gettext_noop, override
 
 from annotation import words as stored_words
 from annotation.errors import HypacError, JobFailedError
+from annotation.storable import storable
 
 Params = Mapping[str, Any]
 Part = dict[str, Any]
@@ -32,7 +33,8 @@ def columns_of(error: HypacError) -> dict[str, Any]:
     if error.code and error.where:
         params = {**params, WHERE: stored_words.params_of(error.where) or error.where}
     words = in_english(error.code, params) or str(error)
-    return {"error": words, "error_code": error.code, "error_params": params}
+    columns = {"error": words, "error_code": error.code, "error_params": params}
+    return {name: storable(value) for name, value in columns.items()}
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from annotation import failures
 from annotation.errors import HypacError
 from annotation.jobs.places import line_and_column
 from annotation.models import Job, JobProblem
+from annotation.storable import storable
 from annotation.words import Words, params_of
 
 log = logging.getLogger(__name__)
@@ -163,12 +164,12 @@ class JobContext:
         line, column = line_and_column(where)
         return JobProblem(
             job=self.job,
-            where=where[:300],
-            where_params=params_of(where),
+            where=storable(where[:300]),
+            where_params=storable(params_of(where)),
             line=line,
-            column=column,
-            message=message,
-            message_params=params_of(message),
+            column=storable(column),
+            message=storable(str(message)),
+            message_params=storable(params_of(message)),
         )
 
 

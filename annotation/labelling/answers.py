@@ -21,7 +21,7 @@ from annotation.labelling.leases import (
     was_given,
     why_gone,
 )
-from annotation.labelling.next_item import free
+from annotation.labelling.next_item import available_work_items
 from annotation.labelling.settlement import lock_settling, settle_after
 from annotation.labelling.validation import (
     check_comment,
@@ -245,7 +245,7 @@ def _take_back(project: Project, user: User, skip: Skip) -> LeasedItem:
     batch = skip.work_item.batch
     available = WorkItem.objects.none()
     if batch.locked_at is None and batch.withdrawn_at is None:
-        available = free(batch, user).filter(pk=skip.work_item_id)
+        available = available_work_items(batch, user).filter(pk=skip.work_item_id)
     now = database_time()
     until = now + timedelta(seconds=project.lease_seconds)
     work_item_id = lease(available.filter(state=WorkItem.State.OPEN), user, until) or lease(

@@ -41,15 +41,15 @@ def candidate_work_items(
     those of the open ones. One query each, so that each can walk the index to its first match.
     """
     if expired:
-        yield free(batch, user).filter(state=State.LEASED, lease_expires_at__lte=now)
-    waiting = free(batch, user).filter(state=State.OPEN)
+        yield available_work_items(batch, user).filter(state=State.LEASED, lease_expires_at__lte=now)
+    waiting = available_work_items(batch, user).filter(state=State.OPEN)
     if batch.overlap == 1:
         yield waiting
     else:
         yield from _of_several(batch, user, waiting)
 
 
-def free(batch: WorkBatch, user: User) -> QuerySet[WorkItem]:
+def available_work_items(batch: WorkBatch, user: User) -> QuerySet[WorkItem]:
     """Work items of the batch that nothing keeps from this person, whatever their state."""
     # Not as NOT EXISTS: PostgreSQL makes joins of those and reads the whole batch for them. These are looked
     # up row by row while it walks the queue's index, up to the first row that fits.

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from django.utils.translation import gettext as _, gettext_lazy
 
+from annotation.storable import NOT_STORED
 from annotation.task_types.base import Labels, Read, Reading, TaskType, Value
 
-_NOT_STORED = re.compile("[\0\ud800-\udfff]")
 LONG_ROWS = 3
 """A text field of so many lines in Label Studio asks for a long text."""
 MOST_MARKS = 100
@@ -21,7 +21,7 @@ class Text(TaskType):
     max_characters: ClassVar[int]
 
     def read_text(self, text: str, labels: Labels) -> Read:
-        if _NOT_STORED.search(text):
+        if NOT_STORED.search(text):
             return None, _("it has a character that cannot be stored (NUL or half of a surrogate pair)")
         if has_many_marks(text):
             return None, _("it has a letter with more than %(most)s accents") % {"most": MOST_MARKS}

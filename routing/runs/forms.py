@@ -208,8 +208,8 @@ class PlanForm(forms.Form):
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.project = project
-        self.effort = labelling_time_of(project)
-        self.fields["seconds"].initial = self.effort.seconds
+        self.measured_time = labelling_time_of(project)
+        self.fields["seconds"].initial = self.measured_time.seconds
         self.fields["seconds"].help_text = self._about_seconds()
         offered, chosen = columns_of_probabilities(project), self["p_column"].value()
         if chosen in project.columns and chosen not in offered:
@@ -222,9 +222,10 @@ class PlanForm(forms.Form):
     def _about_seconds(self) -> Any:
         """Whether it was measured here, since the hours are worth no more than that."""
         about: Any = _("An assumption: too few labels have been timed here.")
-        if self.effort.labels:
+        if self.measured_time.labels:
             about = format_lazy(
-                _("Measured here: the median of the newest {count} labels."), count=number(self.effort.labels)
+                _("Measured here: the median of the newest {count} labels."),
+                count=number(self.measured_time.labels),
             )
         return format_lazy("{} {}", about, _("For the hours alone; the plan does not depend on it."))
 
@@ -232,7 +233,7 @@ class PlanForm(forms.Form):
     def seconds_per_label(self) -> int:
         """What was typed, else what was measured or is assumed."""
         given = self.cleaned_data.get("seconds") if self.is_bound and self.is_valid() else None
-        return int(given or self.effort.seconds)
+        return int(given or self.measured_time.seconds)
 
     @property
     def options(self) -> PlanOptions:

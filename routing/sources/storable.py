@@ -6,18 +6,16 @@ import re
 from typing import Any
 
 from annotation.common.value_reader import ValueReason
+from annotation.storable import NOT_STORED, storable_text
 from routing.core.reasons import ScoreReason
 
 MAX_COUNT = 2**31 - 1
-# PostgreSQL stores neither NUL nor half of a surrogate pair, in text or in JSON.
-_NOT_STORED = re.compile("[\0\ud800-\udfff]")
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
-_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def text(value: str, length: int) -> str:
     """At most `length` characters, each of which can be stored."""
-    return _NOT_STORED.sub(_REPLACEMENT, value[:length])
+    return storable_text(value[:length])
 
 
 def reason_columns(reason: str) -> dict[str, str]:
@@ -41,7 +39,7 @@ def fits(value: Any) -> bool:
     waiting = [value]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, str) and _NOT_STORED.search(part):
+        if isinstance(part, str) and NOT_STORED.search(part):
             return False
         if isinstance(part, dict):
             waiting += [*part, *part.values()]
@@ -71,7 +69,7 @@ def document(value: dict[str, Any]) -> dict[str, Any]:
 
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
-        return _NOT_STORED.sub(_REPLACEMENT, value)
+        return storable_text(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -3,9 +3,17 @@
 import pytest
 from django.utils.translation import gettext_noop, override
 
+from annotation.imports.faults import fault
 from annotation.jobs import jobs
 from annotation.jobs.context import MAX_STAGE, JobContext
-from annotation.jobs.places import place_in, place_in_line, place_of_line, place_of_record, place_of_row
+from annotation.jobs.places import (
+    place_in,
+    place_in_line,
+    place_of_line,
+    place_of_record,
+    place_of_row,
+    within,
+)
 from annotation.models import Job, JobProblem
 from annotation.words import Words, for_reader, in_words
 from testbed.factories import make_project
@@ -52,6 +60,25 @@ def test_a_place(place: Words, english: str, french: str) -> None:
     assert place == english
     with override("fr"):
         assert in_words(place.params, place) == french
+
+
+@pytest.mark.django_db
+@pytest.mark.database
+def test_characters_that_no_database_stores_end_no_job(make_job) -> None:
+    """A file may hold them in its names, and what is said of it quotes those."""
+    odd = "a\0b\ud800"
+    words = gettext_noop("This line cannot be used: %(error)s")
+
+    def handler(context: JobContext) -> None:
+        context.problems([(within(place_of_line(3), "%(line)s", line=odd), Words(words, error=odd))])
+        raise fault(words, where=odd, error=odd)
+
+    job = make_job(handler)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert (job.state, job.error_code) == (Job.State.FAILED, "import_refused")
+    assert "a\ufffdb\ufffd" in job.error_in_words
+    assert "a\ufffdb\ufffd" in JobProblem.objects.get(job=job).message_in_words
 
 
 @pytest.mark.django_db

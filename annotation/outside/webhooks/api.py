@@ -16,7 +16,7 @@ from annotation.common.events import EVENTS, TEST
 from annotation.errors import InputError
 from annotation.models import Webhook, WebhookDelivery
 from annotation.outside.net import check_url
-from annotation.outside.webhooks import manage as service
+from annotation.outside.webhooks import manage
 
 VIEW, EDIT = "webhooks.view", "webhooks.edit"
 
@@ -132,7 +132,7 @@ class WebhookList(WebhookView):
     def post(self, request: Request, slug: str) -> Response:
         """The answer holds the secret that messages are signed with: it is shown this once."""
         body = self.parsed(NewWebhook)
-        webhook, secret = service.create_webhook(project=self.access.project, actor=self.access.user, **body)
+        webhook, secret = manage.create_webhook(project=self.access.project, actor=self.access.user, **body)
         return _with_secret(webhook, secret, status=201)
 
 
@@ -146,13 +146,13 @@ class WebhookDetail(WebhookView):
         """What waits for one that is switched off fails."""
         webhook, body = self.find(webhook_id), self.parsed(WebhookChanges)
         changes = {"is_active" if name == "active" else name: value for name, value in body.items()}
-        service.update_webhook(webhook=webhook, actor=self.access.user, **changes)
+        manage.update_webhook(webhook=webhook, actor=self.access.user, **changes)
         return Response(webhook_content(webhook))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, slug: str, webhook_id: int) -> Response:
         """With all that it was and is to be told."""
-        service.delete_webhook(webhook=self.find(webhook_id), actor=self.access.user)
+        manage.delete_webhook(webhook=self.find(webhook_id), actor=self.access.user)
         return Response(status=204)
 
 
@@ -165,7 +165,7 @@ class WebhookRotate(WebhookView):
         """Make a new secret. The one before signs beside it for 24 hours."""
         webhook = self.find(webhook_id)
         self.parsed(Nothing)
-        secret = service.rotate_secret(webhook=webhook, actor=self.access.user)
+        secret = manage.rotate_secret(webhook=webhook, actor=self.access.user)
         return _with_secret(webhook, secret)
 
 
@@ -177,7 +177,7 @@ class WebhookTest(WebhookView):
         """Send a message of the type webhook.test, also where it is switched off."""
         webhook = self.find(webhook_id)
         self.parsed(Nothing)
-        delivery = service.send_test(webhook=webhook, actor=self.access.user)
+        delivery = manage.send_test(webhook=webhook, actor=self.access.user)
         return Response(delivery_content(delivery), status=202)
 
 
@@ -211,7 +211,7 @@ class WebhookRedeliver(WebhookView):
         """Send the message again, as the same one, also where the webhook is switched off."""
         delivery = self.find_delivery(webhook_id, sent_id)
         self.parsed(Nothing)
-        service.redeliver(delivery=delivery, actor=self.access.user)
+        manage.redeliver(delivery=delivery, actor=self.access.user)
         return Response(delivery_content(delivery), status=202)
 
 

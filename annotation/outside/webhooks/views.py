@@ -17,7 +17,7 @@ from annotation.common.forms import add_error
 from annotation.errors import HypacError, InputError
 from annotation.models import Webhook, WebhookDelivery
 from annotation.outside.net import check_url
-from annotation.outside.webhooks import manage as service
+from annotation.outside.webhooks import manage
 
 VIEW, EDIT = "webhooks.view", "webhooks.edit"
 PAGE = 30
@@ -59,7 +59,7 @@ def webhook_new(request: ProjectRequest) -> HttpResponseBase:
     form = WebhookForm(request.POST)
     if form.is_valid():
         try:
-            webhook, secret = service.create_webhook(
+            webhook, secret = manage.create_webhook(
                 project=request.access.project, actor=request.user, **form.cleaned_data
             )
         except HypacError as error:
@@ -79,7 +79,7 @@ def webhook_save(request: ProjectRequest, webhook_id: int) -> HttpResponseBase:
     found, form = _find(request, webhook_id), WebhookForm(request.POST)
     if form.is_valid():
         try:
-            service.update_webhook(webhook=found, actor=request.user, **form.cleaned_data)
+            manage.update_webhook(webhook=found, actor=request.user, **form.cleaned_data)
         except HypacError as error:
             add_error(form, error)
         else:
@@ -91,14 +91,14 @@ def webhook_save(request: ProjectRequest, webhook_id: int) -> HttpResponseBase:
 @needs(EDIT, "POST")
 def webhook_active(request: ProjectRequest, webhook_id: int) -> HttpResponseBase:
     found, active = _find(request, webhook_id), request.POST.get("active") == "1"
-    service.update_webhook(webhook=found, actor=request.user, is_active=active)
+    manage.update_webhook(webhook=found, actor=request.user, is_active=active)
     messages.success(request, _("The webhook is on.") if active else _("The webhook is off."))
     return _back(found)
 
 
 @needs(EDIT, "POST")
 def webhook_delete(request: ProjectRequest, webhook_id: int) -> HttpResponseBase:
-    service.delete_webhook(webhook=_find(request, webhook_id), actor=request.user)
+    manage.delete_webhook(webhook=_find(request, webhook_id), actor=request.user)
     messages.success(request, _("The webhook is deleted."))
     return redirect("webhooks", request.access.project.slug)
 
@@ -106,13 +106,13 @@ def webhook_delete(request: ProjectRequest, webhook_id: int) -> HttpResponseBase
 @needs(EDIT, "POST")
 def webhook_rotate(request: ProjectRequest, webhook_id: int) -> HttpResponseBase:
     found = _find(request, webhook_id)
-    return _secret(request, found, service.rotate_secret(webhook=found, actor=request.user))
+    return _secret(request, found, manage.rotate_secret(webhook=found, actor=request.user))
 
 
 @needs(EDIT, "POST")
 def webhook_test(request: ProjectRequest, webhook_id: int) -> HttpResponseBase:
     found = _find(request, webhook_id)
-    service.send_test(webhook=found, actor=request.user)
+    manage.send_test(webhook=found, actor=request.user)
     messages.success(request, _("A test is on its way; load this page again to see what became of it."))
     return _back(found)
 
@@ -124,7 +124,7 @@ def webhook_redeliver(request: ProjectRequest, webhook_id: int, sent_id: int) ->
     if not delivery:
         raise Http404("no such message")
     with refusals_as_messages(request):
-        service.redeliver(delivery=delivery[0], actor=request.user)
+        manage.redeliver(delivery=delivery[0], actor=request.user)
         messages.success(request, _("The message is sent again."))
     return _back(found)
 

@@ -1,12 +1,12 @@
 """From what a model wrote, held to a JSON schema or not, to an answer that can be stored."""
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from annotation.common.value_reader import ValueReason
+from annotation.storable import storable_text
 from routing.sources.backends.base import Answer
 from routing.sources.backends.llm.sampling import Sampling
 from routing.sources.backends.llm.tokens import Token, label_logprobs, stored_logprobs, without_end
@@ -18,7 +18,6 @@ MOST_STORED = 20_000
 CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
 BROKEN_OFF = frozenset({"abort", "cancelled", "error", "insufficient_system_resource"})
 """Reasons to stop that servers give where they had to end in the middle of an answer."""
-_NOT_STORED = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Generated:
     @property
     def spoken(self) -> str:
         """The text without the thinking, as it can be stored."""
-        return split_thinking(storable(self.text))[1]
+        return split_thinking(storable_text(self.text))[1]
 
 
 def answer_of(
@@ -67,8 +66,8 @@ def answer_of(
     and "verbalized", and beside them "text", "reasoning" and "note", each where there is any.
     """
     value, reason = read_value(generated, spec, sampling)
-    inner, spoken = split_thinking(storable(generated.text))
-    reasoning = "\n".join(filter(None, [storable(generated.reasoning).strip(), inner]))
+    inner, spoken = split_thinking(storable_text(generated.text))
+    reasoning = "\n".join(filter(None, [storable_text(generated.reasoning).strip(), inner]))
     said = list(notes)
     raw: dict[str, Any] = {"text": _kept(spoken, "answer", said)}
     if reasoning:
@@ -81,7 +80,7 @@ def answer_of(
     if samples:
         raw["samples"] = [sample_of(sample, spec, sampling) for sample in samples]
     if verbalized:
-        raw["verbalized"] = [storable(reply)[-MOST_STORED:] for reply in verbalized]
+        raw["verbalized"] = [storable_text(reply)[-MOST_STORED:] for reply in verbalized]
     if said:
         raw["note"] = "; ".join(said)
     return Answer(
@@ -90,10 +89,10 @@ def answer_of(
         raw,
         tokens_in=usage.tokens_in,
         tokens_out=usage.tokens_out,
-        finish_reason=storable(generated.finish_reason)[:40],
+        finish_reason=storable_text(generated.finish_reason)[:40],
         latency_ms=latency_ms,
-        served_model=storable(served_model)[:200],
-        served_revision=storable(served_revision)[:200],
+        served_model=storable_text(served_model)[:200],
+        served_revision=storable_text(served_revision)[:200],
     )
 
 
@@ -102,7 +101,7 @@ def read_value(
 ) -> tuple[str | list[str] | None, str]:
     """The value that the text gives and "", or None and why there is none."""
     if generated.refusal:
-        return None, f"the model refused: {' '.join(storable(generated.refusal).split())[:150]}"
+        return None, f"the model refused: {' '.join(storable_text(generated.refusal).split())[:150]}"
     finish = generated.finish_reason.lower()
     if finish == "content_filter":
         return None, "the server's content filter stopped the answer"
@@ -111,7 +110,7 @@ def read_value(
         return None, ValueReason(f"the answer was cut off {inside}(finish_reason is {finish!r})", "cut_off")
     if finish in BROKEN_OFF:
         return None, f"the server broke the answer off (finish_reason is {finish!r})"
-    text = storable(generated.text)
+    text = storable_text(generated.text)
     if not text.strip() and generated.reasoning:
         return None, "there is thinking, and no answer after it"
     if sampling.structured == "json" and sampling.schema is None:
@@ -124,11 +123,6 @@ def sample_of(generated: Generated, spec: TaskSpec, sampling: Sampling) -> str |
     """The answer of one sample as scores compare it; "" where there is none, which agrees with nothing."""
     value, _ = read_value(generated, spec, sampling)
     return "" if value is None else sorted(value) if isinstance(value, list) else value
-
-
-def storable(text: str) -> str:
-    """Text that any database can store: without NUL and halves of surrogate pairs."""
-    return _NOT_STORED.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _kept(text: str, what: str, notes: list[str]) -> str:
