@@ -57,7 +57,9 @@ AGREES, DIFFERS, UNREADABLE = 0, 1, 2
 SHOWN = 50
 """Differences printed before the rest is only counted."""
 LARGEST_POOL = 10**8
-"""Items of a pool whose draw is recomputed: it takes some 20 bytes for each."""
+"""Items of a pool whose draw is recomputed: it takes up to 40 bytes for each."""
+MISSING_NAMED = 10**5
+"""Of more rows that a draw lacks it is only said how many there are."""
 TOLERANCE = 1e-9
 FIGURES = {
     "cost",
@@ -248,7 +250,8 @@ def _draw_differences(plan: Plan, rows: Sequence[CalibrationRow], entropy: int) 
         yield "draw: two rows claim the same place in the order of the draw"
     for order in sorted(set(by_order) - set(range(plan.m))):
         yield f"draw: a row claims place {order}, outside the {plan.m} of the draw"
-    for order in range(plan.m):
+    missing = plan.m - len(by_order)
+    for order in range(plan.m) if missing <= MISSING_NAMED else sorted(by_order.keys() & range(plan.m)):
         position, asked = int(draw.positions[order]), bool(draw.asked[order])
         if order not in by_order:
             yield f"draw: the row at place {order} (pool position {position}) is missing"

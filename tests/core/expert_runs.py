@@ -51,11 +51,18 @@ class ExpertRun:
     replaced: int = 0
     size: int = 600
     drawn: int = 260
+    rule: str = "fixed_sequence"
 
     @cached_property
     def run(self) -> ExpertPlan:
         plan = plan_of(
-            self.size, self.drawn, p="0.9", costs=self.costs, epsilon=self.epsilon, pilot_size=self.size // 10
+            self.size,
+            self.drawn,
+            p="0.9",
+            costs=self.costs,
+            epsilon=self.epsilon,
+            rule=self.rule,
+            pilot_size=self.size // 10,
         )
         return ExpertPlan(plan, "3", self.share, expert="Eve Örtlich")  # type: ignore[arg-type]
 

@@ -70,6 +70,24 @@ def test_a_certificate_follows_from_its_files(kind: dict[str, Any], seed: int) -
         )
 
 
+@pytest.mark.parametrize("rule", ["every_score", "split_fixed_sequence"])
+def test_the_rule_of_the_plan_says_nothing(rule: str) -> None:
+    """Three chains are tested in order, whatever an ordinary run of the plan would do."""
+    run = ExpertRun(seed=2, rule=rule)
+    certificate, draw = run.files
+    assert json.loads(certificate)["plan"]["rule"] == "fixed_sequence"
+    assert verify(certificate, draw) == []
+
+
+def test_a_policy_on_every_score_is_counted_in_both_ways() -> None:
+    """Errors of the chosen policy, from its chain's tests and from where it sends each asked item."""
+    found = ExpertRun("1", seed=2, scored=True).found
+    assert found.selection.by_scores is not None
+    assert found.counts.observed == found.counts.unlike + found.counts.alike > 0
+    with pytest.raises(ValueError, match="the scores of all models"):
+        found.sources([0.5], [1])
+
+
 def test_it_says_what_was_seen_and_what_is_promised(half: ExpertRun) -> None:
     document = json.loads(half.files[0])
     reference, result = document["reference"], document["result"]
@@ -304,6 +322,16 @@ def test_numbers_that_would_take_hours_are_refused_at_once(half: ExpertRun) -> N
     with pytest.raises(PlanError, match="r = 1"):
         validate_expert_plan(run)
     validate_expert_plan(ExpertPlan(plan_of(10**7, 10**6), Decimal(3), Decimal(1)))
+
+
+def test_a_draw_that_lacks_millions_of_rows_is_told_in_few_lines(half: ExpertRun) -> None:
+    document = json.loads(half.files[0])
+    document["reference"].update(recheck_share="1", weight=1)
+    document["plan"].update(pool_size=2_000_000, m=1_900_000)
+    document["slices"]["sizes"][0] += 2_000_000 - 600
+    lines = verify(canonical_bytes(document), half.files[1])
+    assert "draw: it has 260 rows, the plan draws 1900000" in lines
+    assert len(lines) < 1_000
 
 
 def test_something_nested_deeply_is_refused(half: ExpertRun) -> None:

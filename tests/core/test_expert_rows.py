@@ -29,6 +29,7 @@ from routing.core.verify import main, verify
 from testbed.settings import plan_of
 from tests.core.certificates import ENTROPY, make_run
 from tests.core.expert_runs import ExpertRun
+from tests.core.test_every_score_certificate import make_run as make_score_run
 
 pytestmark = pytest.mark.costly
 
@@ -156,6 +157,7 @@ def test_columns_and_rosters_that_do_not_fit_are_refused(half: ExpertRun) -> Non
         (Roster.even("0" * 32, ["Ada"]), "not that of the draw"),
         (Roster.even(half.roster.salt, ["Ada", "Eve Örtlich"]), "annotates"),
         (Roster.even(half.roster.salt, ["Ada"]), "by the roster"),
+        (Roster.of(half.roster.salt, {"Ada": "1"}, duty="expert"), "roster of experts"),
         (Roster.even(half.roster.salt, [f"n{k}" for k in range(1001)]), "at most 1000"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -185,6 +187,20 @@ def test_a_certificate_of_settled_labels_says_who_is_right(certified: bool) -> N
     assert any("reference" in line for line in verify(forged, draw))
     document["result"]["sentence"] = before["result"]["sentence"] + " Truly."
     assert any("sentence" in line for line in verify(canonical_bytes(document), draw))
+
+
+def test_settled_labels_may_have_been_routed_by_every_score() -> None:
+    run = make_score_run()
+    found, (certificate, draw) = run.certify(), run.files()
+    document = settled_certificate(run.plan, found, json.loads(certificate))
+    sentence = document["result"]["sentence"]
+    assert "two of our people" in sentence
+    assert sentence.endswith(
+        json.loads(certificate)["result"]["sentence"].split("blank where people should.")[1]
+    )
+    assert verify(canonical_bytes(document), draw) == []
+    document["version"] = 4
+    assert any("reference" in line for line in verify(canonical_bytes(document), draw))
 
 
 def test_settled_labels_promise_one_delivered_data_set() -> None:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import isfinite
 from typing import Any
@@ -50,7 +51,7 @@ from routing.core.reference.chain import ReferenceChains, SliceChain
 from routing.core.reference.estimate import PeopleEstimate
 from routing.core.reference.forecast import SourceCosts
 from routing.core.reference.plan import ExpertPlan
-from routing.core.reference.roster import Roster
+from routing.core.reference.roster import ANNOTATOR, Roster
 from routing.core.reference.select import SliceTest
 from routing.core.reference.words import EXPERT, SETTLED, settled_promises
 from routing.core.rules import fixed_sequence
@@ -87,9 +88,9 @@ def expert_certificate(
     """
     if fault := roster_fault(run, roster, calibration, provenance.get("entropy")):
         raise ValueError(fault)
-    frame = framed(run.plan, calibration, provenance=provenance, version=REFERENCE)
     # The rule of an ordinary plan says nothing here: three chains are tested, each in order.
-    frame["plan"]["rule"] = fixed_sequence.RULE.name
+    plan = replace(run.plan, rule=fixed_sequence.RULE.name, pilot_size=run.plan.pilot)
+    frame = framed(plan, calibration, provenance=provenance, version=REFERENCE)
     frame["draw"]["unanswered"] = certification.unanswered
     selection = certification.selection
     document = {
@@ -129,6 +130,8 @@ def roster_fault(run: ExpertPlan, roster: Roster, calibration: Calibration, entr
         not SHARE.fullmatch(_fraction(share)) for _, share in roster.shares
     ):
         return f"a certificate holds at most {MOST_ANNOTATORS} annotators, and shares of at most 15 digits"
+    if roster.duty != ANNOTATOR:
+        return "it is a roster of experts, not of annotators"
     if run.expert in roster.names:
         return f"{run.expert!r} is the expert and annotates"
     if entropy is not None and roster.salt != make_salt(int(str(entropy))):
