@@ -223,3 +223,9 @@ class TestReaderOf:
         project = make_project(choices=(), task_type="number")
         with django_assert_num_queries(0):
             assert reader_of(project)("1,000") == ("1000", "")
+
+
+def test_the_end_of_a_line_that_is_far_away_is_no_answer():
+    kind = TASK_TYPES["number"]
+    assert kind.parse("well, " * 300 + "so it is 7.", ()).value == "7"
+    assert kind.parse("well, " * 500 + "so it is 7.", ()).value is None

@@ -194,6 +194,22 @@ def test_people_cannot_be_asked_for_chosen_items_while_a_run_is_open(routed) -> 
     assert not routed.project.jobs.filter(kind="change_items").exists()
 
 
+def test_a_change_that_waits_for_a_worker_ends_where_a_run_was_opened_meanwhile(routed, monkeypatch) -> None:
+    monkeypatch.setattr("routing.items.changes.CHUNK", 2)
+    routed.finish()
+    client = Client()
+    client.force_login(routed.manager)
+    change(client, routed.project, "by=1", change="ask_people", which="all", sure="yes")
+    job = routed.project.jobs.get(kind="change_items")
+    make_items(routed.project, ["new"] * 80)
+    routed.start(m=40)
+    before = WorkItem.objects.count()
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert (job.state, job.error_code) == (Job.State.FAILED, "run_not_routed")
+    assert WorkItem.objects.count() == before
+
+
 def test_changes_say_nothing_of_the_hidden_batch() -> None:
     world = make_world(60)
     world.start(m=40)
