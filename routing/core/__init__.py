@@ -46,8 +46,10 @@ __all__ = [
     "draw_pilot",
     "expert_certificate",
     "expert_queue",
+    "frozen_document",
     "make_salt",
     "new_entropy",
+    "read_frozen",
     "settled_certificate",
     "tie_breaks",
     "verify_certificate",
@@ -68,10 +70,16 @@ if TYPE_CHECKING:
     from routing.core.plan import Plan, PlanError
     from routing.core.reference.certify import ReferenceCertification, certify_with_expert
     from routing.core.reference.chain import ReferenceChains, build_reference_chains
-    from routing.core.reference.documents import expert_certificate, settled_certificate
+    from routing.core.reference.documents import (
+        expert_certificate,
+        frozen_document,
+        read_frozen,
+        settled_certificate,
+    )
     from routing.core.reference.forecast import PeopleForecast
     from routing.core.reference.plan import ExpertPlan
     from routing.core.reference.roster import Roster, RosterError
+    from routing.core.reference.settled import settled_certificate
     from routing.core.reference.table import annotated_rows, expert_queue, with_expert
     from routing.core.rules import RULES
     from routing.core.sampling import (
@@ -120,9 +128,11 @@ _HOME = {
     "draw_pilot": "sampling.draw_pilot",
     "expert_certificate": "reference.documents.expert_certificate",
     "expert_queue": "reference.table.expert_queue",
+    "frozen_document": "reference.documents.frozen_document",
     "make_salt": "sampling.make_salt",
     "new_entropy": "sampling.new_entropy",
-    "settled_certificate": "reference.documents.settled_certificate",
+    "read_frozen": "reference.documents.read_frozen",
+    "settled_certificate": "reference.settled.settled_certificate",
     "tie_breaks": "sampling.tie_breaks",
     "verify_certificate": "verify.verify",
     "with_expert": "reference.table.with_expert",

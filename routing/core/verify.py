@@ -46,9 +46,10 @@ from routing.core.every_score.documents import read_pilot_costs, read_score_chai
 from routing.core.losses import imported_paths
 from routing.core.messages import say
 from routing.core.plan import Plan, validate
-from routing.core.reference.documents import read_expert_plan, read_kind, settled_certificate
+from routing.core.reference.documents import read_expert_plan, read_kind
 from routing.core.reference.plan import validate_expert_plan
 from routing.core.reference.recompute import again_with_expert, refuse_other_rows
+from routing.core.reference.settled import settled_certificate
 from routing.core.reference.words import EXPERT, SETTLED
 from routing.core.rules import every_score, split_fixed_sequence
 from routing.core.sampling import draw_calibration, make_salt, tie_breaks

@@ -13,6 +13,10 @@ import pytest
 from routing.core import (
     ExpertPlan,
     PlanError,
+    certify_with_expert,
+    expert_certificate,
+    frozen_document,
+    read_frozen,
 )
 from routing.core.certificate import canonical_bytes
 from routing.core.documents import DocumentError
@@ -77,6 +81,24 @@ def test_the_rule_of_the_plan_says_nothing(rule: str) -> None:
     certificate, draw = run.files
     assert json.loads(certificate)["plan"]["rule"] == "fixed_sequence"
     assert verify(certificate, draw) == []
+
+
+@pytest.mark.parametrize("scored", [False, True])
+def test_what_was_frozen_and_read_again_certifies_the_same(scored: bool) -> None:
+    run = ExpertRun("1", seed=2, scored=scored)
+    stored = json.loads(json.dumps(frozen_document(run.run, run.chains, pilot=run.pilot)))
+    chains, costs = read_frozen(stored, run.run.plan)
+    found = certify_with_expert(
+        run.run, chains, run.calibration, pilot_costs=run.pilot_costs, models_costs=costs
+    )
+    again = expert_certificate(
+        run.run, chains, run.calibration, found,
+        roster=run.roster, provenance={"entropy": run.entropy, "run": 7},
+    )  # fmt: skip
+    assert canonical_bytes(again) == run.files[0]
+    del stored["slices"]["models_cost"]
+    with pytest.raises(DocumentError, match="no cost of each model"):
+        read_frozen(stored, run.run.plan)
 
 
 def test_a_policy_on_every_score_is_counted_in_both_ways() -> None:

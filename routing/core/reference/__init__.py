@@ -9,11 +9,9 @@ numbers and texts.
 1. **Plan**: `plan.ExpertPlan` around an ordinary plan whose last cost is that of a person's label: the
    expert's cost, r and w.  `plan.validate_expert_plan` refuses what cannot be carried out.
 2. **Freeze**, when the first model has answered the pool and all models the pilot, and before the draw:
-   `chain.build_reference_chains` makes the chains.  To be stored: of each chain its name, the ends of its
-   slices and its moves, the slices' sizes, ranks and sorted scores (`bins.Bins`), and what
-   `forecast.model_costs` makes of the pilot; where ``scores`` is not
-   None its document (`every_score.documents.chains_document`); with them r, w, the shares of alpha and the
-   `roster.Roster`, salt and shares.  `Roster.annotators` then says whose each item of the pool is, for
+   `chain.build_reference_chains` makes the chains.  To be stored: `documents.frozen_document`, plain JSON,
+   from which `documents.read_frozen` reads enough to certify; with it r, w, and the `roster.Roster`, salt and
+   shares.  `Roster.annotators` then says whose each item of the pool is, for
    good: nobody takes an item over, and a new annotator gets only items of a new roster that were not asked.
 3. **Draw**, as ever.  With n known, so are n_B (`ExpertPlan.rechecked`), the recheck set, the first n_B
    asked items in draw order, and `ExpertPlan.levels`, the critical values; to be stored before any label.

@@ -1,7 +1,7 @@
 """The certificates that name their reference, version 5: an expert, or two people and a decider.
 
-With the reference `settled` it is an ordinary certificate of version 3 or 4 with ``reference`` beside it, and
-a sentence that says who is right.  With `expert` it holds, beside what all certificates do:
+With the reference `settled` (`routing.core.reference.settled`) it is an ordinary certificate of version 3 or 4
+with ``reference`` beside it, and a sentence that says who is right.  With `expert` it holds, beside what all certificates do:
 
 ``reference``
     ``kind``, ``expert`` (her name), ``expert_cost``, ``recheck_share`` r, ``rechecked`` n_B, ``weight`` w,
@@ -35,25 +35,28 @@ import numpy as np
 
 from routing.core.arrays import Floats
 from routing.core.bins import Bins
-from routing.core.bounds.hypergeometric import Hypergeometric
 from routing.core.calibration import Calibration
 from routing.core.certificate import REFERENCE, Document, framed, number, slices_document
-from routing.core.certify import Outcome, guarantee
 from routing.core.documents import DECIMAL, DocumentError, read_slices
-from routing.core.every_score.documents import read_pilot_costs, read_score_chains, tests_document
+from routing.core.every_score.documents import (
+    chains_document,
+    read_pilot_costs,
+    read_score_chains,
+    tests_document,
+)
 from routing.core.every_score.select import PilotCosts
 from routing.core.exact import plain
 from routing.core.keys import Key
-from routing.core.messages import sentences
+from routing.core.pilot import PilotData
 from routing.core.plan import Plan
 from routing.core.reference.certify import ReferenceCertification
 from routing.core.reference.chain import ReferenceChains, SliceChain
 from routing.core.reference.estimate import PeopleEstimate
-from routing.core.reference.forecast import SourceCosts
+from routing.core.reference.forecast import SourceCosts, model_costs
 from routing.core.reference.plan import ExpertPlan
 from routing.core.reference.roster import ANNOTATOR, Roster
 from routing.core.reference.select import SliceTest
-from routing.core.reference.words import EXPERT, SETTLED, settled_promises
+from routing.core.reference.words import EXPERT, SETTLED
 from routing.core.rules import fixed_sequence
 from routing.core.sampling import make_salt
 
@@ -108,11 +111,7 @@ def expert_certificate(
                 "shares": {name: _fraction(share) for name, share in roster.shares},
             },
         },
-        "slices": {
-            **slices_document(chains.slices),
-            "models_cost": selection.models_costs.models.tolist(),
-            "people_cost": selection.models_costs.people.tolist(),
-        },
+        "slices": _slices_document(chains, selection.models_costs),
         "chains": [_chain_document(test, run.level) for test in selection.tests],
         "result": _result_document(run, certification),
     }
@@ -122,6 +121,50 @@ def expert_certificate(
         )
         document["scores"] = tests_document(chains.scores, selection.scores.tests, pilot)
     return document
+
+
+def frozen_document(run: ExpertPlan, chains: ReferenceChains, *, pilot: PilotData | None = None) -> Document:
+    """What is frozen before the draw as plain JSON, from which `read_frozen` reads enough to certify.
+
+    Parameters
+    ----------
+    pilot
+        As the chains were built from.
+    """
+    document: Document = {
+        "slices": _slices_document(chains, model_costs(run, chains.slices, pilot)),
+        "chains": [
+            {"name": chain.name, "policies": [{"move": move} for move in _moves(chain)]}
+            for chain in chains.chains
+        ],
+    }
+    if chains.scores is not None:
+        document["scores"] = chains_document(chains.scores)
+    return document
+
+
+def read_frozen(document: Mapping[str, Any], plan: Plan) -> tuple[ReferenceChains, SourceCosts]:
+    """Chains and what models cost, of `frozen_document` or of a certificate.
+
+    Raises
+    ------
+    DocumentError
+        Something is missing or of the wrong kind.
+    """
+    return _read_chains(document, plan), _read_models_costs(document, plan)
+
+
+def _slices_document(chains: ReferenceChains, costs: SourceCosts) -> Document:
+    return {
+        **slices_document(chains.slices),
+        "models_cost": costs.models.tolist(),
+        "people_cost": costs.people.tolist(),
+    }
+
+
+def _moves(chain: SliceChain) -> list[list[int] | None]:
+    """What makes each policy of the one before; of the first None."""
+    return [None, *([where, source] for where, source in chain.moves)]
 
 
 def roster_fault(run: ExpertPlan, roster: Roster, calibration: Calibration, entropy: object) -> str:
@@ -144,7 +187,6 @@ def roster_fault(run: ExpertPlan, roster: Roster, calibration: Calibration, entr
 
 
 def _chain_document(test: SliceTest, level: Fraction) -> Document:
-    moves: list[list[int] | None] = [None, *([where, source] for where, source in test.chain.moves)]
     return {
         "name": test.chain.name,
         "level": _fraction(level),
@@ -160,7 +202,7 @@ def _chain_document(test: SliceTest, level: Fraction) -> Document:
                 "certified": bool(test.verdict.eligible[j]),
                 "cost": float(test.costs[j]),
             }
-            for j, move in enumerate(moves)
+            for j, move in enumerate(_moves(test.chain))
         ],
     }
 
@@ -200,37 +242,6 @@ def _people_document(people: PeopleEstimate) -> Document:
         "caught": people.caught,
         "shared": people.shared,
     }
-
-
-def settled_certificate(plan: Plan, outcome: Outcome, document: Document) -> Document:
-    """The certificate with the reference `settled`, of an ordinary one of the settled labels.
-
-    Raises
-    ------
-    ValueError
-        The promise is not about the delivered data set itself.
-    """
-    if fault := settled_fault(plan):
-        raise ValueError(fault)
-    said = outcome.said
-    if outcome.why_nothing is None:
-        said = (*settled_promises(plan), *said[len(plan.target_rule().promises(guarantee(plan))) :])
-    return {
-        **document,
-        "version": REFERENCE,
-        "reference": {"kind": SETTLED},
-        "result": {**document["result"], "sentence": sentences(said)},
-    }
-
-
-def settled_fault(plan: Plan) -> str:
-    """Why `settled` can be no reference of ``plan``; '' if it can."""
-    if plan.target == "dataset" and isinstance(plan.bound_rule(), Hypergeometric) and not plan.data_set_size:
-        return ""
-    return (
-        "two people and a decider can be the reference where the promise is about one delivered data set, "
-        "labels are right or wrong, and every item of the data set is in the pool"
-    )
 
 
 def read_kind(document: Mapping[str, Any]) -> str:
@@ -292,8 +303,8 @@ def read_roster(document: Mapping[str, Any]) -> Roster:
     return Roster(salt, tuple(sorted(exact.items())))
 
 
-def read_reference_chains(document: Mapping[str, Any], plan: Plan) -> ReferenceChains:
-    """The chains of such a certificate, enough to test them along; errors as of `read_expert_plan`."""
+def _read_chains(document: Mapping[str, Any], plan: Plan) -> ReferenceChains:
+    """Enough to test along them; the scores of the pool are not part of the document."""
     slices = read_slices(_object(document, "slices"))
     if sum(slices.sizes.tolist()) != plan.pool_size:
         raise DocumentError("certificate: slices: they do not hold as many items as the pool")
@@ -322,8 +333,7 @@ def _read_chain(chain: object, ends: tuple[Key, ...], models: int) -> SliceChain
         raise DocumentError(f"certificate: a chain cannot be read: {type(error).__name__}: {error}") from None
 
 
-def read_models_costs(document: Mapping[str, Any], plan: Plan) -> SourceCosts:
-    """What the models were taken to cost in each slice; errors as of `read_expert_plan`."""
+def _read_models_costs(document: Mapping[str, Any], plan: Plan) -> SourceCosts:
     slices = _object(document, "slices")
     width = len(slices["ends"])
     models, people = (

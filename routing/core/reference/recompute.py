@@ -14,8 +14,7 @@ from routing.core.reference.certify import certify_with_expert
 from routing.core.reference.documents import (
     expert_certificate,
     read_expert_plan,
-    read_models_costs,
-    read_reference_chains,
+    read_frozen,
     read_roster,
     read_score_costs,
 )
@@ -50,13 +49,13 @@ def again_with_expert(
         The draw does not fit the plan, or nothing can be tested.
     """
     run, replaced = read_expert_plan(document, plan)
-    roster, chains = read_roster(document), read_reference_chains(document, plan)
+    roster, (chains, models_costs) = read_roster(document), read_frozen(document, plan)
     found = certify_with_expert(
         run,
         chains,
         calibration,
         pilot_costs=read_score_costs(document),
-        models_costs=read_models_costs(document, plan),
+        models_costs=models_costs,
         replaced=replaced,
     )
     again = expert_certificate(run, chains, calibration, found, roster=roster, provenance=provenance)
