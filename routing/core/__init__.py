@@ -74,7 +74,6 @@ if TYPE_CHECKING:
         expert_certificate,
         frozen_document,
         read_frozen,
-        settled_certificate,
     )
     from routing.core.reference.forecast import PeopleForecast
     from routing.core.reference.plan import ExpertPlan

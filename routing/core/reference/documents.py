@@ -1,7 +1,8 @@
 """The certificates that name their reference, version 5: an expert, or two people and a decider.
 
-With the reference `settled` (`routing.core.reference.settled`) it is an ordinary certificate of version 3 or 4
-with ``reference`` beside it, and a sentence that says who is right.  With `expert` it holds, beside what all certificates do:
+With the reference `settled` (`routing.core.reference.settled`) it is an ordinary certificate of version 3 or
+4 with ``reference`` beside it, and a sentence that says who is right.  With `expert` it holds, beside what
+all certificates do:
 
 ``reference``
     ``kind``, ``expert`` (her name), ``expert_cost``, ``recheck_share`` r, ``rechecked`` n_B, ``weight`` w,
