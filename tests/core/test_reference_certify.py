@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -40,6 +41,7 @@ from routing.core.reference.words import (
 from testbed.known_truth import SETTINGS
 from testbed.people import INDEPENDENT, SHARED, HumanCount, HumanDraw
 from testbed.settings import plan_of
+from tests.core.expert_runs import ExpertRun
 
 pytestmark = pytest.mark.costly
 
@@ -202,6 +204,28 @@ def test_where_every_asked_item_is_rechecked_the_third_chain_is_on_every_score()
     assert chosen.index > 0
     sources = chosen.sources(pack(draw.world.u, draw.world.v), scored[0])
     assert np.all((sources >= 0) & (sources < 5))
+
+
+class OnlyDear(ExpertRun):
+    """The second model is right only where it is surest, on few items; nobody else ever is."""
+
+    @cached_property
+    def said(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        u = np.random.default_rng(self.seed).random((self.size, 2))
+        answers = np.full((self.size, 2), "z", dtype=object)
+        answers[u[:, 1] < 0.03, 1] = "y"
+        return u, answers, np.full(self.size, "z", dtype=object), np.full(self.size, "y", dtype=object)
+
+
+def test_what_only_a_dearer_policy_on_every_score_passes_is_told_as_no_saving() -> None:
+    found = OnlyDear(
+        "1", scored=True, epsilon="0.02", costs=("0.001", "0.14", "1"), seed=4, size=400, drawn=200
+    ).found
+    assert found.selection.scores is not None
+    assert not any(test.verdict.eligible[1:].any() for test in found.selection.tests)
+    assert any(test.verdict.eligible[1:].any() for test in found.selection.scores.tests)
+    assert not found.certified
+    assert found.reason == "no step of a chain would save anything at these costs"
 
 
 def test_the_models_part_of_a_final_audit() -> None:

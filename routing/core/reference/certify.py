@@ -171,7 +171,9 @@ def certify_with_expert(
     )
     net = _net_cost(run, chosen, labels, scored, pilot_costs)
     saving = 1 - net / (run.plan.pool_size * float(run.expert_cost))
-    saves = not any(test.verdict.eligible[1:].any() for test in chosen.tests)
+    verdicts = [test.verdict for test in chosen.tests]
+    verdicts += [test.verdict for test in chosen.scores.tests] if chosen.scores else []
+    saves = not any(verdict.eligible[1:].any() for verdict in verdicts)
     why = None if chosen.index else why_nothing_of(labels.asked, least, _steps(chosen), saves=saves)
     unlabelled = int(np.count_nonzero(labels.seen & ~labels.labelled))
     return ReferenceCertification(

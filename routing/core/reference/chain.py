@@ -123,6 +123,11 @@ class ReferenceChains:
         names = [chain.name for chain in self.chains] + ([MODELS] if self.scores else [])
         if names != [ALL, NO_PERSON, MODELS]:
             return "which chains there are does not follow from the plan"
+        # A result names its chain, and a chain on every score may be called anything.
+        every = [chain.name for chain in self.chains]
+        every += [chain.name for chain in self.scores.chains] if self.scores else []
+        if len(set(every)) != len(every):
+            return "two chains have the same name"
         if self.scores and not run.all_rechecked:
             return "a chain on every score needs that the expert labels every asked item"
         return self.scores.fault(run.models_and_expert) if self.scores else ""

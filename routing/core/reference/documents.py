@@ -17,7 +17,8 @@ all certificates do:
 ``scores``
     Only where the third chain is on every score: what a certificate of version 4 has about its chains.
 ``result``
-    What was chosen, its counts, people's error and the sentence.
+    What was chosen, its counts, people's error and the sentence; of a policy on every score also ``shape``,
+    ``models`` (from 1) and ``thresholds``, as of a certificate of version 4.
 
 Of each asked row of the draw ``label`` is the expert's, and there are ``annotator`` and ``person``, whose
 item it is and her label.
@@ -37,7 +38,14 @@ import numpy as np
 from routing.core.arrays import Floats
 from routing.core.bins import Bins
 from routing.core.calibration import Calibration
-from routing.core.certificate import REFERENCE, Document, framed, number, slices_document
+from routing.core.certificate import (
+    REFERENCE,
+    Document,
+    framed,
+    number,
+    slices_document,
+    thresholds_document,
+)
 from routing.core.documents import DECIMAL, DocumentError, read_slices
 from routing.core.every_score.documents import (
     chains_document,
@@ -56,7 +64,7 @@ from routing.core.reference.estimate import PeopleEstimate
 from routing.core.reference.forecast import SourceCosts, model_costs
 from routing.core.reference.plan import ExpertPlan
 from routing.core.reference.roster import ANNOTATOR, Roster
-from routing.core.reference.select import SliceTest
+from routing.core.reference.select import ReferenceSelection, SliceTest
 from routing.core.reference.words import EXPERT, SETTLED
 from routing.core.rules import fixed_sequence
 from routing.core.sampling import make_salt
@@ -214,6 +222,7 @@ def _result_document(run: ExpertPlan, found: ReferenceCertification) -> Document
         "certified": found.certified,
         "chain": found.selection.chain if found.certified else "",
         "policy": found.selection.index,
+        **_policy_document(found.selection),
         "budget": run.plan.budget,
         "seen": found.seen,
         "unlabelled": found.unlabelled,
@@ -229,6 +238,18 @@ def _result_document(run: ExpertPlan, found: ReferenceCertification) -> Document
         "smallest_n": found.smallest_n,
         "reason": found.reason,
         "sentence": found.sentence,
+    }
+
+
+def _policy_document(selection: ReferenceSelection) -> Document:
+    """What a chosen policy on every score does, as its name alone does not say it."""
+    if selection.by_scores is None:
+        return {}
+    chain = selection.by_scores.chain
+    return {
+        "shape": chain.shape,
+        "models": [model + 1 for model in chain.models],
+        "thresholds": thresholds_document(selection.by_scores.thresholds),
     }
 
 
