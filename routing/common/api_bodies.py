@@ -150,7 +150,10 @@ class RunDetails(RunBody):
     net_saving = decimal_number(required=False, allow_null=True)
     savings_final = serializers.BooleanField(required=False)
     two_people = TwoPeopleBody(
-        required=False, allow_null=True, help_text="Null where one person was asked about each item."
+        required=False,
+        allow_null=True,
+        help_text="Null where one person was asked about each item, or where it was not computed with the "
+        "result.",
     )
     figures = serializers.DictField(required=False)
 

@@ -12,7 +12,9 @@ from django.utils.translation import gettext as _
 from annotation.common.value_reader import as_text
 from annotation.models import Label, Project, WorkItem
 from annotation.templatetags.hypac import number, percent
+from routing.core.losses import make_loss, sorts_labels
 from routing.core.losses.zero_one import ZeroOne
+from routing.core.messages import CoreError
 from routing.core.plan import Plan
 from routing.core.reference.estimate import CONFIDENCE
 from routing.core.reference.overlap import SharedItem, TwoPeople, two_people_differ
@@ -101,10 +103,7 @@ def sentences_of(run: Run, figures: Mapping[str, Any]) -> list[str]:
             "low": percent(_outwards(figure["low"], math.floor)),
             "high": percent(_outwards(figure["high"], math.ceil)),
         },
-        _(
-            "A single label differs from what most of our people would say on at most that share; "
-            "mistakes that most people make alike are not seen."
-        ),
+        _bound_and_blindness(run),
         _(
             "Counted on items of the calibration set, drawn at random, that two people labelled without "
             "seeing each other's answer: they differ on %(differ)s of %(known)s. The range is exact, with "
@@ -131,6 +130,22 @@ def sentences_of(run: Run, figures: Mapping[str, Any]) -> list[str]:
     if run.loss != ZeroOne.name:
         said.append(_("Two labels differ where the loss between them is not 0."))
     return said
+
+
+def _bound_and_blindness(run: Run) -> str:
+    """What the figure says of one label, where it does, and of what it knows nothing."""
+    try:
+        # Nothing is imported to show a page: a loss of one's own counts as one that declares nothing.
+        sorts = sorts_labels(make_loss(run.loss, run.loss_params, allow_import=False))
+    except CoreError:
+        sorts = False
+    if not sorts:
+        # With a tolerance, one label may differ from the commonest on more items than two people do.
+        return _("Mistakes that most people make alike are not seen.")
+    return _(
+        "A single label differs from what most of our people would say on at most that share; "
+        "mistakes that most people make alike are not seen."
+    )
 
 
 def newest_run(project: Project) -> Run | None:

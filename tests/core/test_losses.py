@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from routing.core.losses import LOSSES, LossError, losses_of, make_loss
+from routing.core.losses import LOSSES, LossError, losses_of, make_loss, sorts_labels
 from routing.core.losses.numeric import read_number
 from routing.core.registry import UnknownNameError
 
@@ -37,6 +37,44 @@ def test_every_loss_is_known_with_a_sentence_and_its_bound() -> None:
         assert loss.name == kind.name
         assert loss.bound == (2 if kind.name == "cosine_distance" else 1)
         assert loss.binary is (kind.name not in {"jaccard", "cosine_distance"})
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "texts"),
+    [
+        ("zero_one", {}, ["a", "A", "b"]),
+        ("exact_match", {}, ["a b", "A  B", "a\tb", "b"]),
+        (
+            "exact_match",
+            {"ignore_articles": True, "ignore_punctuation": True},
+            ["a cat", "Cat!", "cats", "the"],
+        ),
+        ("numeric", {}, ["1", "1.0", "1e0", "1.1"]),
+        ("set_equal", {}, ['["a","b"]', '["b","a","a"]', '["a"]', "[]"]),
+        ("jaccard", {"separator": "|"}, ["a|b", "b|a|", "a", ""]),
+    ],
+)
+def test_labels_that_cost_nothing_against_a_third_are_alike_where_a_loss_says_so(
+    name: str, params: dict[str, object], texts: list[str]
+) -> None:
+    loss = make_loss(name, params)
+    assert sorts_labels(loss)
+    alike = {(a, b) for a in texts for b in texts if loss(a, b) == 0 and loss(b, a) == 0}
+    assert all((a, a) in alike for a in texts)
+    assert all((a, c) in alike for a, b in alike for other, c in alike if b == other)
+
+
+@pytest.mark.parametrize("params", [{"absolute": "0.5"}, {"relative": "0.5"}])
+def test_a_tolerance_sorts_nothing(params: dict[str, object]) -> None:
+    loss = make_loss("numeric", params)
+    assert loss("1.4", "1") == loss("1", "1.4") == loss("1.4", "1.8") == loss("1.8", "1.4") == 0
+    assert loss("1", "1.8") == 1
+    assert not sorts_labels(loss)
+
+
+def test_a_loss_that_declares_nothing_may_not_sort() -> None:
+    assert not sorts_labels(make_loss("cosine_distance", {"embedder": f"{OWN}:embed"}))
+    assert not sorts_labels(make_loss("math_equivalence"))
 
 
 def test_importing_the_losses_loads_no_computer_algebra() -> None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from routing.core.losses import make_loss
+from routing.core.losses import make_loss, sorts_labels
 from routing.core.reference.overlap import SharedItem, differing, evened, one_pair, two_people_differ
 
 SALT = "0123456789abcdef0123456789abcdef"
@@ -18,6 +18,25 @@ ZERO_ONE = make_loss("zero_one")
 def items_of(*answers: str) -> list[SharedItem]:
     """One item of each text, whose letters are its answers."""
     return [SharedItem(f"item {place}", tuple(text)) for place, text in enumerate(answers)]
+
+
+def test_with_a_tolerance_one_label_may_differ_more_often_than_two_people_do() -> None:
+    """So nothing is said there of one label against what most would say."""
+    said = {"0": 0.34, "0.9": 0.165, "1.0": 0.165, "1.1": 0.165, "1.2": 0.165}
+    pairs = list(itertools.product(said, said))
+    loss = make_loss("numeric", {"absolute": "0.5"})
+    shares = [
+        said[one] * said[other] * unlike
+        for (one, other), unlike in zip(pairs, differing(pairs, loss).tolist(), strict=True)
+    ]
+    assert sum(shares) == pytest.approx(0.4488)
+    commonest = [("0", text) for text in said]
+    unlike = differing(commonest, loss).tolist()
+    assert sum(
+        said[text] for (_, text), apart in zip(commonest, unlike, strict=True) if apart
+    ) == pytest.approx(0.66)
+    assert not sorts_labels(loss)
+    assert sorts_labels(ZERO_ONE)
 
 
 def interval_by_hand(pool_size: int, asked: int, least: int, most: int) -> tuple[int, int]:

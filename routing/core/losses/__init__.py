@@ -18,6 +18,7 @@ from routing.core.losses.base import (
     LossKind,
     LossUnavailableError,
     outside_range,
+    sorts_labels,
 )
 from routing.core.losses.cosine_distance import CosineDistanceKind
 from routing.core.losses.exact_match import ExactMatchKind
@@ -50,6 +51,7 @@ __all__ = [
     "imported_paths",
     "losses_of",
     "make_loss",
+    "sorts_labels",
 ]
 
 

@@ -47,6 +47,16 @@ class Loss(Protocol):
         """The loss in [0, B]; raises `LossError` where the label of record itself cannot be read."""
 
 
+def sorts_labels(loss: Loss) -> bool:
+    """Whether two labels that both cost nothing against a third cost nothing against each other, so that what
+    the loss tells apart are kinds of labels.
+
+    A loss declares it by a true ``transitive``, which is no part of `Loss`: where nothing is declared, it may
+    be otherwise, as it is with a tolerance.
+    """
+    return getattr(loss, "transitive", False) is True
+
+
 @runtime_checkable
 class BatchLoss(Protocol):
     """A loss that is much faster on many pairs at once."""

@@ -49,6 +49,11 @@ class Numeric:
     bound: float = 1.0
     binary: bool = True
 
+    @property
+    def transitive(self) -> bool:
+        """Not with a tolerance: 0 and 0.8 are each within 0.5 of 0.4, and not of each other."""
+        return not self.absolute and not self.relative
+
     def __call__(self, label: str, prediction: str) -> float:
         truth = read_number(label)
         if truth is None:

@@ -50,6 +50,7 @@ class SetEqual:
     name: str = "set_equal"
     bound: float = 1.0
     binary: bool = True
+    transitive: bool = True
 
     def __call__(self, label: str, prediction: str) -> float:
         truth, guess = _both(label, prediction, self.separator)
@@ -64,6 +65,7 @@ class Jaccard:
     name: str = "jaccard"
     bound: float = 1.0
     binary: bool = False
+    transitive: bool = True
 
     def __call__(self, label: str, prediction: str) -> float:
         truth, guess = _both(label, prediction, self.separator)

@@ -151,7 +151,8 @@ def overlap_disagreement(*, pool_size: int, pairs: int, different: int, unknown:
 
     Where each item's labels are those of independent people, with q(y) the share of people who say y, two of
     them differ with probability 1 - sum q(y)**2, and one differs from what most would say with probability
-    1 - max q(y), which is no more.  So this bounds what a single label is wrong against the majority; of
+    1 - max q(y), which is no more.  So this bounds what a single label is wrong against the majority, where
+    y are kinds of labels (`losses.sorts_labels`) and not, for one, numbers that differ beyond a tolerance; of
     mistakes that most people make it says nothing.
 
     Parameters

@@ -313,6 +313,38 @@ def test_it_is_said_what_differing_is_and_who_counts() -> None:
     assert "people" not in french
 
 
+BOUND = "A single label differs from what most of our people would say"
+
+
+@pytest.mark.parametrize(
+    ("loss", "params", "bounds"),
+    [
+        ("zero_one", {}, True),
+        ("exact_match", {"ignore_articles": True}, True),
+        ("set_equal", {}, True),
+        ("numeric", {}, True),
+        ("numeric", {"absolute": "0.5"}, False),
+        ("numeric", {"relative": "0.01"}, False),
+        ("math_equivalence", {}, False),
+        ("cosine_distance", {"embedder": "somewhere.gone:embed"}, False),
+        ("tests.core.own_losses:gone", {}, False),
+        ("forgotten", {}, False),
+    ],
+)
+def test_one_label_is_bounded_only_where_labels_fall_into_kinds(
+    loss: str, params: dict, bounds: bool
+) -> None:
+    figure = {"items": 97, "differ": 7, "unknown": 0, "estimate": 7 / 97, "low": 0.0414, "high": 0.1181}
+    run = Run(overlap=2, loss=loss, loss_params=params)
+    said = " ".join(sentences_of(run, {"two_people": figure}))
+    assert (BOUND in said) is bounds
+    assert "istakes that most people make alike are not seen." in said
+    with override("fr"):
+        french = " ".join(sentences_of(run, {"two_people": figure}))
+    assert ("Une étiquette seule" in french) is bounds
+    assert "people" not in french
+
+
 def test_a_figure_that_cannot_be_computed_does_not_stand_in_the_way(before: Story, monkeypatch) -> None:
     def fails(*_: object) -> None:
         raise RuntimeError("no embedding model")
