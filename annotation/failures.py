@@ -33,6 +33,7 @@ def columns_of(error: HypacError) -> dict[str, Any]:
     if error.code and error.where:
         params = {**params, WHERE: stored_words.params_of(error.where) or error.where}
     words = in_english(error.code, params) or str(error)
+    params = {name: stored_words.params_of(value) or value for name, value in params.items()}
     columns = {"error": words, "error_code": error.code, "error_params": params}
     return {name: storable(value) for name, value in columns.items()}
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from django.utils.formats import number_format
-from django.utils.translation import gettext as _, override
+from django.utils.translation import gettext as _
 
 
 class Words(str):
@@ -21,8 +21,9 @@ class Words(str):
     named: dict[str, str | int]
 
     def __new__(cls, template: str, **named: str | int) -> Self:
-        with override("en"):
-            words = super().__new__(cls, _said(template, named))
+        # The template is English already, and few of what is said of rows is ever read.
+        values = {name: f"{value:,}" if isinstance(value, int) else value for name, value in named.items()}
+        words = super().__new__(cls, template % values if named else template)
         words.template, words.named = template, named
         return words
 

@@ -3,6 +3,7 @@ one in another language, or after the next change of words.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,3 +110,12 @@ def test_whatever_the_core_says_has_a_template() -> None:
     }
     assert len(said) > 50
     assert said <= TEMPLATES.keys()
+
+
+def test_what_is_said_of_rows_names_its_values_as_texts() -> None:
+    """Words make a text of each value first, and `%(most)d` takes none."""
+    for path in (ROOT / "annotation" / "imports").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "gettext_noop":
+                template = ast.literal_eval(node.args[0])
+                assert not re.search(r"%\(\w+\)[dif]", template), f"{path}: {template}"

@@ -53,7 +53,7 @@ class Deadline(NamedTuple):
 
     def error(self, where: str) -> InputError:
         words = gettext_noop(
-            "Reading the file takes more than %(most)d seconds. Split it, or save it in a simpler format."
+            "Reading the file takes more than %(most)s seconds. Split it, or save it in a simpler format."
         )
         return fault(words, where=where, raised_as=ImportLimitError, most=self.seconds)
 

@@ -15,7 +15,7 @@ REFUSED = failures.register("import_refused", lambda params: _(params["words"]) 
 def said_by(error: Exception) -> str:
     """What an error says, to be stored."""
     if not isinstance(error, InputError) or error.code != REFUSED.code:
-        return error.message if isinstance(error, InputError) else str(error)
+        return error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
     named = {name: value for name, value in error.params.items() if name != "words"}
     return Words(error.params["words"], **named)
 
@@ -24,6 +24,9 @@ def fault(
     words: str, *, where: str = "", raised_as: type[InputError] = InputError, **params: Any
 ) -> InputError:
     """An error to raise. `words` is a template that names the other parameters, marked by gettext_noop."""
-    plain = {name: value if isinstance(value, int | float) else str(value) for name, value in params.items()}
+    plain = {
+        name: value if isinstance(value, int | float | Words) else str(value)
+        for name, value in params.items()
+    }
     told = {**plain, "words": words}
     return raised_as(REFUSED.sentence(told), where=where, code=REFUSED.code, params=told)

@@ -16,7 +16,7 @@ from django.contrib.auth.hashers import make_password
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
 from annotation.common.bulk import copy_rows
 from annotation.common.value_reader import Value, reader_of
@@ -220,11 +220,11 @@ class LabelKeeper:
     def _notes(self) -> list[tuple[str, str]]:
         if not self._left_out:
             return []
-        words = _(
-            "The labels are by more than %(most)d people who are no members. Those of all others are kept as "
+        words = gettext_noop(
+            "The labels are by more than %(most)s people who are no members. Those of all others are kept as "
             "by somebody who is not named, of whom an item has one label, the newest."
         )
-        return [(_("People"), words % {"most": MOST_OUTSIDE})]
+        return [(Words(gettext_noop("People")), Words(words, most=MOST_OUTSIDE))]
 
     def _given_at(self, given: GivenLabel) -> datetime:
         """When it was given; the time of the import where the file tells none, or one still to come."""

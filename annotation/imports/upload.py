@@ -147,7 +147,7 @@ def _first_rows(importer: Importer, opened: Reading, rows: int) -> _Sample:
             problems.append((for_reader(record.where), for_reader(record.message)))
         else:
             sample.append(record.columns)
-            places.append(record.where)
+            places.append(for_reader(record.where))
             labels += len(record.labels)
             answers.update(record.answers)
             characters += sum(map(len, record.columns.values()))
@@ -167,7 +167,7 @@ def check_mapping(*, project: Project, seen: Preview, mapping: ColumnMapping) ->
     if len(set(mapping.shown)) < len(mapping.shown):
         raise fault(gettext_noop("Show each column once."), where="text_column")
     if len(mapping.shown) > limits.ITEM_FIELDS:
-        words = gettext_noop("At most %(most)d columns can be shown.")
+        words = gettext_noop("At most %(most)s columns can be shown.")
         raise fault(words, where="text_column", most=limits.ITEM_FIELDS)
     named = [("id_column", mapping.id_column), *(("text_column", name) for name in mapping.shown)]
     for field, name in named:

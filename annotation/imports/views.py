@@ -30,6 +30,7 @@ from annotation.imports.undo import start_undo
 from annotation.imports.upload import Preview, check_mapping, may_change_text_format, preview, start_import
 from annotation.models import Job, Project, StoredFile
 from annotation.ports import routing_port
+from annotation.words import for_reader
 
 RECENT = 5
 
@@ -216,12 +217,16 @@ def _check(stored: StoredFile, look: Preview, mapping: ColumnMapping) -> tuple[C
         check_mapping(project=stored.project, seen=look, mapping=mapping)
         return check_import(stored_file=stored, mapping=mapping, format_name=look.format), ""
     except HypacError as error:
-        return None, error.message if error.where in ("text_column", "id_column") else str(error)
+        return None, error.message if error.where in ("text_column", "id_column") else _with_place(error)
 
 
 def _add_file_error(form: UploadForm, error: HypacError, name: str) -> None:
     """Above the form, with the line or the part of the file; its name alone would say nothing new."""
-    form.add_error(None, error.message if error.where in ("file", name) else str(error))
+    form.add_error(None, error.message if error.where in ("file", name) else _with_place(error))
+
+
+def _with_place(error: HypacError) -> str:
+    return f"{for_reader(error.where)}: {error.message}" if error.where else error.message
 
 
 def _content(form: UploadForm) -> tuple[IO[bytes], str, str]:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
 from annotation.imports.faults import fault, said_by
 from annotation.imports.formats.archives import content_of, open_archive
@@ -79,6 +79,9 @@ def is_argilla(archive: zipfile.ZipFile) -> bool:
     )
 
 
+NOT_SUBMITTED = Words(gettext_noop("the file does not say that it was submitted"))
+
+
 def _is_records(path: str) -> bool:
     return PurePosixPath(path).name == RECORDS
 
@@ -86,7 +89,7 @@ def _is_records(path: str) -> bool:
 def flat(record: Any) -> dict[str, Any]:
     """A record as one object. Raises ValueError where it is none."""
     if not isinstance(record, dict) or not isinstance(record.get("fields"), dict):
-        raise ValueError(_("it has no fields."))
+        raise ValueError(Words(gettext_noop("it has no fields.")))
     found: dict[str, Any] = {name: record[name] for name in OWN if record.get(name) is not None}
     for group in ("fields", "metadata"):
         for name, value in _object(record.get(group)).items():
@@ -128,8 +131,9 @@ def given_labels(cells: Mapping[str, Any]) -> tuple[GivenLabel, ...]:
         )
     }
     if len(answered) > 1:
-        problem = _("there are answers to several questions (%(names)s)")
-        return (GivenLabel(None, tool=TOOL, problem=problem % {"names": ", ".join(sorted(answered))}),)
+        words = gettext_noop("there are answers to several questions (%(names)s)")
+        several = Words(words, names=", ".join(sorted(answered)))
+        return (GivenLabel(None, tool=TOOL, problem=several),)
     labels = []
     for question, values in answered.items():
         name = f"{question}{RESPONSES}"
@@ -139,7 +143,7 @@ def given_labels(cells: Mapping[str, Any]) -> tuple[GivenLabel, ...]:
             if value is None or said in NO_ANSWER:
                 continue
             annotator = str(_at(users, place) or "")
-            problem = "" if said == SUBMITTED else _("the file does not say that it was submitted")
+            problem = "" if said == SUBMITTED else NOT_SUBMITTED
             labels.append(GivenLabel(value, annotator=annotator, tool=TOOL, problem=problem))
     return tuple(labels)
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
 from annotation.imports.faults import fault
 from annotation.imports.formats.base import Problem, Record, row_or_problem
@@ -245,8 +245,8 @@ def _class(number: Any, names: Sequence[str]) -> str | None:
     if number == -1:
         return None
     if not 0 <= number < len(names):
-        words = _("there is no class %(number)s; there are %(count)s.")
-        raise ValueError(words % {"number": number, "count": len(names)})
+        words = gettext_noop("there is no class %(number)s; there are %(count)s.")
+        raise ValueError(Words(words, number=str(number), count=len(names)))
     return names[number]
 
 

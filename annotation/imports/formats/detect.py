@@ -169,7 +169,7 @@ def _content(archive: zipfile.ZipFile, file_name: str) -> str:
     if tables and len(tables) == len(others):
         if len(tables) > 1:
             words = gettext_noop(
-                "There are %(count)d data files in this zip archive (%(names)s). Import one after the other."
+                "There are %(count)s data files in this zip archive (%(names)s). Import one after the other."
             )
             names = ", ".join(tables[:5])
             raise fault(words, where=file_name, count=len(tables), names=names)

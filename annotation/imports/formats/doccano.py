@@ -7,10 +7,11 @@ people, too, and nobody who labels may see it.
 
 from typing import Any
 
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
 from annotation.imports.formats.base import GivenLabel
 from annotation.imports.formats.jsonl import JsonLines
+from annotation.words import Words
 
 TOOL = "doccano"
 TEXTS = ("text", "data")
@@ -45,6 +46,6 @@ def _given(value: dict[str, Any]) -> tuple[GivenLabel, ...]:
             continue
         if _are_labels(labels):
             return (GivenLabel(labels[0] if len(labels) == 1 else labels, tool=TOOL),) if labels else ()
-        problem = _("“%(name)s” is no list of labels of the whole text.") % {"name": name}
+        problem = Words(gettext_noop("“%(name)s” is no list of labels of the whole text."), name=name)
         return (GivenLabel(None, tool=TOOL, problem=problem),)
     return ()

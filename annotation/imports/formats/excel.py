@@ -154,7 +154,7 @@ class Excel(Format):
                     yield value
                 if value != "end" and self.deadline and time.monotonic() >= until:
                     words = gettext_noop(
-                        "Reading the workbook takes more than %(most)d seconds. Save the sheet as CSV in "
+                        "Reading the workbook takes more than %(most)s seconds. Save the sheet as CSV in "
                         "UTF-8, or split it."
                     )
                     raise fault(words, where=file_name, most=self.deadline.seconds)

@@ -4,9 +4,9 @@ import io
 
 import PIL.Image
 from django.conf import settings
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
-from annotation.errors import InputError
+from annotation.imports.faults import fault
 from annotation.imports.formats.base import Image
 
 # No SVG: it can hold scripts.
@@ -19,9 +19,9 @@ def checked_image(content: bytes) -> Image:
     The media type comes from the content, never from a name.
     """
     if len(content) > settings.HYPAC_MAX_IMAGE_BYTES:
-        raise InputError(
-            _("The image is larger than %(hypac_max_image_bytes)s bytes (HYPAC_MAX_IMAGE_BYTES).")
-            % {"hypac_max_image_bytes": f"{settings.HYPAC_MAX_IMAGE_BYTES:,}"}
+        raise fault(
+            gettext_noop("The image is larger than %(hypac_max_image_bytes)s bytes (HYPAC_MAX_IMAGE_BYTES)."),
+            hypac_max_image_bytes=f"{settings.HYPAC_MAX_IMAGE_BYTES:,}",
         )
     try:
         with PIL.Image.open(io.BytesIO(content), formats=FORMATS) as image:
@@ -34,18 +34,20 @@ def checked_image(content: bytes) -> Image:
             with PIL.Image.open(io.BytesIO(content), formats=FORMATS) as image:
                 image.load()
     except PIL.UnidentifiedImageError:
-        raise InputError(_("This is no PNG, JPEG, GIF, WebP or BMP image.")) from None
+        raise fault(gettext_noop("This is no PNG, JPEG, GIF, WebP or BMP image.")) from None
     except PIL.Image.DecompressionBombError:
         small = False
     except MemoryError:
         raise
     except Exception as error:  # decoders meet hostile bytes with exceptions of every kind
-        raise InputError(
-            _("The image is damaged and cannot be shown (%(error)s).") % {"error": error}
+        raise fault(
+            gettext_noop("The image is damaged and cannot be shown (%(error)s)."), error=error
         ) from None
     if not small:
-        raise InputError(
-            _("The image has more than %(hypac_max_image_pixels)s pixels (HYPAC_MAX_IMAGE_PIXELS).")
-            % {"hypac_max_image_pixels": f"{settings.HYPAC_MAX_IMAGE_PIXELS:,}"}
+        raise fault(
+            gettext_noop(
+                "The image has more than %(hypac_max_image_pixels)s pixels (HYPAC_MAX_IMAGE_PIXELS)."
+            ),
+            hypac_max_image_pixels=f"{settings.HYPAC_MAX_IMAGE_PIXELS:,}",
         )
     return Image(content, media_type)

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import IO, Any
 
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
 from annotation.imports.faults import said_by
 from annotation.imports.formats.base import (
@@ -85,7 +85,7 @@ def object_of(line: str) -> dict[str, Any]:
     """The object of a JSON text. Raises ValueError that says what is wrong."""
     value = decoded(line)
     if not isinstance(value, dict):
-        raise ValueError(_("it is no JSON object ({...})."))
+        raise ValueError(Words(gettext_noop("it is no JSON object ({...}).")))
     return value
 
 
@@ -101,24 +101,28 @@ def decoded(line: str) -> Any:
     except json.JSONDecodeError as error:
         raise ValueError(_no_json(error)) from None
     except RecursionError:
-        raise ValueError(_("it is nested too deeply.")) from None
+        raise ValueError(Words(gettext_noop("it is nested too deeply."))) from None
 
 
 def _no_json(error: json.JSONDecodeError) -> str:
     if error.msg.startswith("Unterminated string"):
-        words = _(
-            "it is no JSON (the text that begins at place %(place)s has no closing quotation mark). If the "
-            "file was cut off, export or upload it again, whole."
+        return Words(
+            gettext_noop(
+                "it is no JSON (the text that begins at place %(place)s has no closing quotation mark). If "
+                "the file was cut off, export or upload it again, whole."
+            ),
+            place=str(error.colno),
         )
-        return words % {"place": error.colno}
     if error.pos >= len(error.doc.rstrip()):
-        return _(
-            "it is no JSON (it breaks off before its end). If the file was cut off, export or upload it "
-            "again, whole."
+        return Words(
+            gettext_noop(
+                "it is no JSON (it breaks off before its end). If the file was cut off, export or upload it "
+                "again, whole."
+            )
         )
     # Some of Python's messages end in "at".
-    said = {"msg": error.msg.removesuffix(" at"), "colno": error.colno}
-    return _("it is no JSON (%(msg)s at place %(colno)s).") % said
+    words = gettext_noop("it is no JSON (%(msg)s at place %(colno)s).")
+    return Words(words, msg=error.msg.removesuffix(" at"), colno=str(error.colno))
 
 
 def cells_of(
@@ -127,14 +131,17 @@ def cells_of(
     """As `columns_of`, of an object that was `decoded`."""
     if not value or len(value) > MAX_COLUMNS:
         raise ValueError(
-            _("it has %(count)s columns; 1 to %(max_columns)s are read.")
-            % {"count": len(value), "max_columns": MAX_COLUMNS}
+            Words(
+                gettext_noop("it has %(count)s columns; 1 to %(max_columns)s are read."),
+                count=len(value),
+                max_columns=MAX_COLUMNS,
+            )
         )
     columns = {}
     typed: dict[str, Any] | None = None
     for name, cell in value.items():
         if not name.strip() or "\0" in name:
-            raise ValueError(_("a column has no usable name."))
+            raise ValueError(Words(gettext_noop("a column has no usable name.")))
         if type(cell) is str:
             columns[name] = cell
         else:
@@ -148,7 +155,10 @@ def cells_of(
             f"{name}{columns[name]}".encode()
         except UnicodeEncodeError:
             raise ValueError(
-                _("the column %(name)a contains half a character (a lone surrogate).") % {"name": name}
+                Words(
+                    gettext_noop("the column %(name)a contains half a character (a lone surrogate)."),
+                    name=name,
+                )
             ) from None
     return columns, typed
 
@@ -163,15 +173,20 @@ def text_of(cell: Any, name: str) -> str:
         text = _ENCODER.encode(cell)
     except ValueError:
         raise ValueError(
-            _("the column %(name)r contains a number that is too large to be one.") % {"name": name}
+            Words(
+                gettext_noop("the column %(name)r contains a number that is too large to be one."), name=name
+            )
         ) from None
     if isinstance(cell, list | dict):
         if "\\u0000" in text and _has_nul(cell):
-            raise ValueError(_("the column %(name)r contains a NUL character.") % {"name": name})
+            raise ValueError(Words(gettext_noop("the column %(name)r contains a NUL character."), name=name))
         if text.count("[") + text.count("{") > MAX_DEPTH and _depth(cell) > MAX_DEPTH:
             raise ValueError(
-                _("the column %(name)r is nested more than %(most)d deep.")
-                % {"name": name, "most": MAX_DEPTH}
+                Words(
+                    gettext_noop("the column %(name)r is nested more than %(most)s deep."),
+                    name=name,
+                    most=MAX_DEPTH,
+                )
             )
     return text
 
@@ -215,13 +230,13 @@ def _parse_float(literal: str) -> _Float:
 
 
 def _refuse_constant(literal: str) -> None:
-    raise ValueError(_("%(literal)s is no JSON.") % {"literal": literal})
+    raise ValueError(Words(gettext_noop("%(literal)s is no JSON."), literal=literal))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError(_("a name is there twice in one object."))
+        raise ValueError(Words(gettext_noop("a name is there twice in one object.")))
     return found
 
 

@@ -11,7 +11,7 @@ from itertools import chain, groupby
 from typing import IO, Any, NamedTuple
 
 from django.conf import settings
-from django.utils.translation import gettext as _, gettext_noop
+from django.utils.translation import gettext_noop
 
 from annotation.imports.faults import said_by
 from annotation.imports.formats.base import (
@@ -146,7 +146,7 @@ def _row(where: str, name: str, entries: list[Any]) -> Row:
     """Raises ValueError that says what is wrong."""
     task, left_out = entries[0], 0
     if not isinstance(task, dict):
-        raise ValueError(_("it is no JSON object ({...})."))
+        raise ValueError(Words(gettext_noop("it is no JSON object ({...}).")))
     if isinstance(task.get("data"), dict):
         data = with_own_names(task["data"], task.get("meta"))
         rest = {key: value for key, value in task.items() if key != "data"}
@@ -155,11 +155,16 @@ def _row(where: str, name: str, entries: list[Any]) -> Row:
     elif _is_min(task):
         data, rest, labels = _of_min(entries)
     else:
-        raise ValueError(_('it has no "data" with the fields of the task.'))
+        raise ValueError(Words(gettext_noop('it has no "data" with the fields of the task.')))
     if COLUMN in data:
         raise ValueError(
-            _("its data has a field “%(name)s”, a name that is kept for what Label Studio says. Rename it.")
-            % {"name": COLUMN}
+            Words(
+                gettext_noop(
+                    "its data has a field “%(name)s”, a name that is kept for what Label Studio says. "
+                    "Rename it."
+                ),
+                name=COLUMN,
+            )
         )
     columns, typed = cells_of(data)
     if rest:
@@ -172,7 +177,7 @@ def _row(where: str, name: str, entries: list[Any]) -> Row:
     try:
         "".join(chain(columns, columns.values())).encode()
     except UnicodeEncodeError:
-        raise ValueError(_("it contains half a character (a lone surrogate).")) from None
+        raise ValueError(Words(gettext_noop("it contains half a character (a lone surrogate)."))) from None
     number = task.get("id")
     own = str(number) if isinstance(number, int | str) and not isinstance(number, bool) else ""
     return Row(where, own.strip() or name, columns, labels=labels, typed=typed, left_out=left_out)
@@ -243,13 +248,17 @@ def _min_value(entry: dict[str, Any], answers: list[str]) -> tuple[Any, str]:
     """JSON-MIN has a text alone where there is one, else an object, or a list of objects."""
     if len(answers) != 1:
         if not answers:
-            return None, _("it is empty")
-        return None, _("it has several answers (%(names)s)") % {"names": ", ".join(answers)}
+            return None, Words(gettext_noop("it is empty"))
+        return None, Words(gettext_noop("it has several answers (%(names)s)"), names=", ".join(answers))
     value = entry.get(answers[0])
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict):
         value = next((value[key] for key in ("choices", "rating", "number", "text") if key in value), None)
         value = whole_rating(value)
-        return (value, "") if value is not None else (None, _("it has no choice, rating, number or text"))
+        return (
+            (value, "")
+            if value is not None
+            else (None, Words(gettext_noop("it has no choice, rating, number or text")))
+        )
     return whole_rating(value), ""

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.imports.formats.base import GivenLabel
+from annotation.words import Words
 
 TOOL = "Label Studio"
 # Types of results that say one thing about a whole task, those first that are answers rather than remarks;
@@ -21,7 +22,7 @@ def value_of(results: Any) -> tuple[Any, str]:
     the same type name no single value.
     """
     if not isinstance(results, list) or not results:
-        return None, _("it is empty")
+        return None, Words(gettext_noop("it is empty"))
     by_type: dict[str, dict[str, list[Any]]] = {}
     for result in results:
         if not isinstance(result, dict) or not isinstance(result.get("value"), dict):
@@ -33,10 +34,12 @@ def value_of(results: Any) -> tuple[Any, str]:
     for kind in TYPES:
         if controls := by_type.get(kind):
             if len(controls) > 1:
-                return None, _("it has several answers (%(names)s)") % {"names": ", ".join(sorted(controls))}
+                return None, Words(
+                    gettext_noop("it has several answers (%(names)s)"), names=", ".join(sorted(controls))
+                )
             (values,) = controls.values()
             return _joined(kind, values), ""
-    return None, _("it has no choice, rating, number or text about the whole task")
+    return None, Words(gettext_noop("it has no choice, rating, number or text about the whole task"))
 
 
 def _joined(kind: str, values: list[Any]) -> Any:

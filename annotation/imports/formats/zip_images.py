@@ -21,6 +21,7 @@ from annotation.imports.formats.archives import is_archive, is_no_content, open_
 from annotation.imports.formats.base import Format, Problem, Record, Row
 from annotation.imports.formats.delimited import Delimited
 from annotation.imports.formats.images import checked_image
+from annotation.imports.limits import ImportLimitError
 from annotation.jobs.places import place_in
 from annotation.words import Words
 
@@ -139,6 +140,8 @@ def _read(archive: zipfile.ZipFile, entry: _Entry) -> Record:
             # One byte more than allowed tells that there is more.
             content = file.read(settings.HYPAC_MAX_IMAGE_BYTES + 1)
         return Row(entry.path, entry.path, entry.columns, checked_image(content))
+    except ImportLimitError:
+        raise  # not for this image alone
     except InputError as error:
         return Problem(entry.path, said_by(error))
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:

@@ -15,6 +15,7 @@ from annotation.imports.faults import fault, said_by
 from annotation.imports.formats.archives import content_of, is_about, open_archive
 from annotation.imports.formats.base import Format, Problem, Record, row_or_problem
 from annotation.imports.formats.text import UTF8_BOM, UTF16_BOMS
+from annotation.imports.limits import ImportLimitError
 from annotation.words import Words
 
 TEXTS = (".txt", ".text", ".md")
@@ -38,6 +39,8 @@ class ZipTexts(Format):
             for path, info in islice(infos.items(), skip, None):
                 try:
                     text = _read(archive, info, longest)
+                except ImportLimitError:
+                    raise  # not for this text alone
                 except (InputError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
                     yield Problem(path, _said(error))
                     continue

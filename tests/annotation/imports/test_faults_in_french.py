@@ -6,7 +6,7 @@ import pytest
 from django.utils.translation import override
 
 from annotation.jobs import jobs
-from annotation.models import Job
+from annotation.models import Job, JobProblem
 from testbed.factories import make_project
 from tests.annotation.imports.test_imports import storage, store
 
@@ -39,3 +39,29 @@ def test_a_file_that_cannot_be_read(file_format: str, content: bytes, english: s
     assert job.error_in_words == job.error
     with override("fr"):
         assert french in job.error_in_words
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("file_format", "content", "english", "french"),
+    [
+        ("jsonl", b'{"id": "1", "text": "a"}\n[1]\n', "it is no JSON object", "Cette ligne ne peut pas"),
+        ("jsonl", b'{"id": "1", "text": "a"}\n{"text": \n', "it breaks off", "Cette ligne ne peut pas"),
+        ("csv_comma", b"id,text\n1,a\n2\n", "This row has 1 cell,", "Cette ligne a 1 cellule"),
+        ("csv_comma", b"id,text\n1,a\n2,\n", "there is nothing to label", "rien"),
+    ],
+    ids=["no object", "cut off", "uneven", "empty"],
+)
+def test_a_row_that_cannot_be_used(file_format: str, content: bytes, english: str, french: str) -> None:
+    project = make_project()
+    stored = store(project, content)
+    params = {"file": stored.pk, "format": file_format, "id_column": "id", "text_column": "text"}
+    job = jobs.enqueue(project=project, kind_name="import", params=params)
+    with override("fr"):  # whatever the worker speaks
+        jobs.run(job.pk)
+    (problem,) = JobProblem.objects.filter(job=job)
+    assert english in problem.message
+    with override("fr"):
+        assert problem.where_in_words.startswith("ligne ")
+        assert french in problem.message_in_words
+        assert english not in problem.message_in_words

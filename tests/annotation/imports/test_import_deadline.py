@@ -297,3 +297,16 @@ def test_the_names_of_versions_are_gone_through_once() -> None:
     task = {"predictions": [{"model_version": f"m{n}", "result": said} for n in range(100)]}
     assert len(prediction_values(task, Names({"text"}))) == 200
     assert len(looked) <= 1
+
+
+@pytest.mark.parametrize(
+    ("format_name", "entries"),
+    [("zip_texts", {"a.txt": "a", "b.txt": "b"}), ("zip_images", {"a.png": b"", "b.png": b""})],
+)
+def test_an_archive_ends_between_two_of_its_files(format_name: str, entries: dict[str, bytes | str]) -> None:
+    file = InTime(io.BytesIO(make_zip(entries)), Deadline(float("inf"), 60), "archive.zip")
+    records = registry.get(format_name).records(file, "archive.zip")
+    next(records)
+    file.until(Deadline(0, 60))
+    with pytest.raises(ImportLimitError, match=r"archive.zip: Reading the file takes more than 60 seconds"):
+        list(records)

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from annotation.labelling import next_item, queue
 from annotation.labelling.labels_of_record import unsettled
-from annotation.labelling.next_item import free
+from annotation.labelling.next_item import available_work_items
 from annotation.models import Settlement, WorkItem
 from tests.annotation.labelling.several import SeveralDesk as Desk
 
@@ -24,7 +24,7 @@ def short_looks(monkeypatch) -> None:
 
 def may_have(desk: Desk, user) -> list[int]:
     """Ids of what the person could be given now, by looking at every row."""
-    rows = free(desk.batch, user)
+    rows = available_work_items(desk.batch, user)
     past = rows.filter(state=State.LEASED, lease_expires_at__lte=timezone.now())
     return [*past.values_list("pk", flat=True), *rows.filter(state=State.OPEN).values_list("pk", flat=True)]
 
@@ -81,7 +81,7 @@ def test_nobody_is_told_that_nothing_is_left_while_something_is(seed) -> None:
     assert progress.stuck == len(stuck)
     for work_item in work.filter(state=State.OPEN):
         nobody = all(
-            not free(desk.batch, user).filter(pk=work_item.pk).exists()
+            not available_work_items(desk.batch, user).filter(pk=work_item.pk).exists()
             and not work.filter(item=work_item.item_id, leased_to=user).exists()
             for user in desk.people
         )

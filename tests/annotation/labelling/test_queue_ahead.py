@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from annotation.errors import ConflictError
 from annotation.labelling import leases, queries as work, queue
-from annotation.labelling.next_item import free
+from annotation.labelling.next_item import available_work_items
 from annotation.labelling.page import why_not_mine
 from annotation.labelling.queries import annotator_pace, waiting_for
 from annotation.models import Membership, WorkItem
@@ -107,7 +107,7 @@ class TestAhead:
         )
         tasks = ahead(desk)
         assert len({task.item.pk for task in tasks}) == len(tasks) == 2
-        assert free(desk.batch, desk.ann).filter(state=State.OPEN).count() == 0
+        assert available_work_items(desk.batch, desk.ann).filter(state=State.OPEN).count() == 0
 
     def test_all_of_them_go_back_at_once(self, make_desk) -> None:
         desk = make_desk(items=5)
