@@ -88,6 +88,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, names in MARKED_BY_FIXTURE.items():
             if fixtures & names:
                 item.add_marker(marker)
+    items.sort(key=_begins_late)
+
+
+def _begins_late(item: pytest.Item) -> bool:
+    """Tests of more than a minute come first: else one worker ends with them, and the others have nothing."""
+    slow = item.get_closest_marker("slow") is not None and "tests/services/" in item.nodeid
+    return not (slow or item.nodeid.startswith("tests/stateful/"))
 
 
 @pytest.fixture(scope="session")
