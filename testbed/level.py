@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Self
 
 import numpy as np
 from scipy import stats
@@ -43,7 +44,16 @@ class Cell:
 
 
 @dataclass
-class Count:
+class Summed:
+    """Numbers that are added up over draws."""
+
+    def add(self, other: Self) -> None:
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+
+@dataclass
+class Count(Summed):
     """What became of it."""
 
     draws: int = 0
@@ -53,10 +63,6 @@ class Count:
     paired: int = 0
     below: float = 0.0
     """Draws in which the oracle's chain was walked, too, and how far the rule stayed below it in all."""
-
-    def add(self, other: Count) -> None:
-        for name in ("draws", "false", "certified", "saving", "paired", "below"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 @dataclass(frozen=True)

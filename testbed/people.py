@@ -7,7 +7,7 @@ slips.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
@@ -26,6 +26,7 @@ from routing.core.reference.forecast import PeopleForecast, model_costs
 from routing.core.reference.plan import ExpertPlan
 from routing.core.reference.select import ReferenceSelection, select_with_expert
 from routing.core.reference.sources import CHECKED, EXPERT, PERSON, AskedLabels
+from testbed.level import Summed
 from testbed.settings import Setting, World
 
 Ints = NDArray[np.int64]
@@ -69,7 +70,7 @@ def hardness(u: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass
-class HumanCount:
+class HumanCount(Summed):
     """What became of some draws: certificates that are false against the reference and against the truth."""
 
     draws: int = 0
@@ -79,10 +80,6 @@ class HumanCount:
     cost: float = 0.0
     alone: int = 0
     """How often the chain of models and expert was chosen."""
-
-    def add(self, other: HumanCount) -> None:
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
 
 class HumanDraw:

@@ -13,6 +13,18 @@ from tests.annotation.imports.test_imports import storage, store
 __all__ = ["storage"]
 
 
+def imported(file_format: str, content: bytes) -> Job:
+    """The job after a worker that speaks French has done it."""
+    project = make_project()
+    stored = store(project, content)
+    params = {"file": stored.pk, "format": file_format, "id_column": "id", "text_column": "text"}
+    job = jobs.enqueue(project=project, kind_name="import", params=params)
+    with override("fr"):
+        jobs.run(job.pk)
+    job.refresh_from_db()
+    return job
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("file_format", "content", "english", "french"),
@@ -27,13 +39,7 @@ __all__ = ["storage"]
     ids=["NUL", "no UTF-8", "twice", "never closed", "cut off", "damaged"],
 )
 def test_a_file_that_cannot_be_read(file_format: str, content: bytes, english: str, french: str) -> None:
-    project = make_project()
-    stored = store(project, content)
-    params = {"file": stored.pk, "format": file_format, "id_column": "id", "text_column": "text"}
-    job = jobs.enqueue(project=project, kind_name="import", params=params)
-    with override("fr"):  # whatever the worker speaks
-        jobs.run(job.pk)
-    job.refresh_from_db()
+    job = imported(file_format, content)
     assert (job.state, job.error_code) == (Job.State.FAILED, "import_refused")
     assert english in job.error
     assert job.error_in_words == job.error
@@ -53,12 +59,7 @@ def test_a_file_that_cannot_be_read(file_format: str, content: bytes, english: s
     ids=["no object", "cut off", "uneven", "empty"],
 )
 def test_a_row_that_cannot_be_used(file_format: str, content: bytes, english: str, french: str) -> None:
-    project = make_project()
-    stored = store(project, content)
-    params = {"file": stored.pk, "format": file_format, "id_column": "id", "text_column": "text"}
-    job = jobs.enqueue(project=project, kind_name="import", params=params)
-    with override("fr"):  # whatever the worker speaks
-        jobs.run(job.pk)
+    job = imported(file_format, content)
     (problem,) = JobProblem.objects.filter(job=job)
     assert english in problem.message
     with override("fr"):
