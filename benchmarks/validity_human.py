@@ -2,11 +2,14 @@
 
 Worlds x people's error of 0, 2, 5 and 8 % (independent, shared with the best model, on hard items) x the
 reference: an expert who labels all asked items or half of those on which all agree, two people and a decider,
-and, as negative controls, one person's word and people who err on 15 % once the calibration is over.
+and, in one world as negative controls, one person's word and people who err on 15 % once the calibration is
+over.  Before them every draw of some tiny pools.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import sys
@@ -18,8 +21,12 @@ from pathlib import Path
 
 from runner import machine
 
+from testbed.known_truth import SETTINGS, Scored, available
+from testbed.level import limit
 from testbed.people import HumanCount
+from testbed.people_enumeration import enumerate_people
 from testbed.people_level import (
+    LARGE,
     SECOND_SEED,
     HumanCell,
     HumanJob,
@@ -32,10 +39,18 @@ from testbed.people_level import (
 )
 
 DRAWS, CHUNK = {"quick": 20, "full": 2000}, 10
-WORLDS = ("power",)
+POOLS = {"quick": 1, "full": 6}
+"""Tiny pools of each kind of which every draw is analysed."""
+WORLDS = tuple(
+    name for name, one in SETTINGS.items() if name == LARGE or not (one.held_out or isinstance(one, Scored))
+)
 HEADS = (
     *("world", "people err", "kind", "reference", "draws"),
     *("promise broken", "truth broken", "certified", "cost"),
+)
+COLUMNS = (
+    *("world", "error_percent", "kind", "reference", "control", "draws", "broken", "limit", "level"),
+    *("second_draws", "second_broken", "untrue", "certified", "alone", "cost_per_item"),
 )
 Counts = dict[HumanCell, HumanCount]
 
@@ -50,24 +65,31 @@ def run(
     kept: Path | None,
     out: Path | None,
 ) -> str:
-    """Count, once more with four times the draws where a cell fails, and say what came of it."""
+    """Count, once more with four times the draws where a cell fails, and say what came of it.
+
+    With ``minutes`` 0 nothing is drawn: what is ``kept`` is added up.
+    """
     started = time.perf_counter()
     draws = draws or DRAWS[mode]
-    cells = [cell for world in worlds or WORLDS for cell in cells_of(world)]
+    exact = enumerate_people(POOLS[mode])
+    named = [world for world in worlds or WORLDS if available(SETTINGS[world])]
+    cells = [cell for world in named for cell in cells_of(world)]
     counts = measure(list(jobs_of(cells, draws, CHUNK)), processes, 60 * minutes, kept)
     again: Counts = {}
     if first := failed(counts):
         jobs = list(jobs_of(first, 4 * draws, CHUNK, SECOND_SEED))
         again = measure(jobs, processes, 60 * minutes, kept)
     if out is not None:
-        out.write_text(table(counts), encoding="utf-8")
+        out.write_text(as_csv(counts, again), encoding="utf-8")
     seconds = time.perf_counter() - started
     fails = failed(again)
     verdict = f"{len(fails)} FAIL" if fails else "all keep their level"
     counted = [cell for cell in counts if not cell.control]
     head = (
         f"{machine('numpy', 'scipy')}, {seconds / 60:.0f} minutes. M = {len(counted)} cells: {verdict}; "
-        f"{len(first)} were run a second time. Negative controls: {_controls(counts)}."
+        f"{len(first)} were run a second time. Negative controls: {_controls(counts)}. Every draw of "
+        f"{exact.pools} tiny pools ({exact.draws} draws): at most {exact.worst:.3f} of the level, "
+        f"{exact.passing} of them let a policy pass."
     )
     return f"{head}\n\n{table(counts)}"
 
@@ -85,6 +107,8 @@ def measure(
         else:
             left.append(job)
     started = time.perf_counter()
+    if not seconds:
+        return counts
     with get_context("spawn").Pool(processes) as pool:
         for number, (job, found) in enumerate(pool.imap_unordered(_run, left), start=1):
             _add(counts, found)
@@ -124,13 +148,43 @@ def _controls(counts: Counts) -> str:
     return f"{len(expected) - len(low)} of {len(expected)} fail against the truth as they have to"
 
 
+def as_csv(counts: Counts, again: Counts) -> str:
+    """Every count, a row each cell; cost per item in labels by a person."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    number = sum(not cell.control for cell in counts)
+    for cell in _ordered(counts):
+        count, second = counts[cell], again.get(cell)
+        most, wrong = limit(count.draws, number), broken(cell, count)
+        level = "" if cell.control else "pass"
+        if wrong > most and not cell.control:
+            holds = second is not None and broken(cell, second) <= limit(second.draws, number)
+            level = "pass" if holds else "FAIL"
+        twice = ("", "") if second is None else (second.draws, broken(cell, second))
+        writer.writerow(
+            (
+                *(cell.world, f"{100 * cell.error:g}", cell.kind, cell.reference, cell.control),
+                *(count.draws, wrong, "" if cell.control else most, level, *twice),
+                *(count.untrue, count.certified, count.alone, f"{count.cost / count.draws:.4f}"),
+            )
+        )
+    return file.getvalue()
+
+
+def _ordered(counts: Counts) -> list[HumanCell]:
+    """Cells by world, as these are listed, then by people and reference."""
+    worlds = list(SETTINGS)
+    return sorted(counts, key=lambda cell: (worlds.index(cell.world), cell.error, cell.kind, cell.reference))
+
+
 def table(counts: Counts) -> str:
     """Markdown: how often the promise and the truth were broken, and the cost per item (people = 1)."""
     lines = [
         f"| {' | '.join(HEADS)} |",
         "|---" * len(HEADS) + "|",
     ]
-    for cell in sorted(counts, key=lambda cell: (cell.world, cell.error, cell.kind, cell.reference)):
+    for cell in _ordered(counts):
         count = counts[cell]
         share = [value / count.draws for value in (broken(cell, count), count.untrue, count.certified)]
         lines.append(

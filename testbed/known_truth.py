@@ -214,6 +214,7 @@ SETTINGS: dict[str, Setting] = {
             size=1500,
             errors=(lambda u: np.full(len(u), 0.6), lambda u: 0.6 * u[:, 1] ** 3),
         ),
+        Setting("large", SQUARES, size=20_000, m=1000, held_out=True),
         Setting("steep", ((0.0, 0.0, 0.0, 0.0, 0.6), (0.0, 0.1)), held_out=True),
         Setting("line", ((0.0, 0.25), (0.08,)), costs=(1, 3, 20), size=8000, m=800, held_out=True),
         Setting("shared", ((0.0, 0.3), (0.0, 0.1)), nested=True, size=1500, m=400, held_out=True),

@@ -109,6 +109,7 @@ class HumanDraw:
         self.blank: Bools = np.zeros(size, dtype=np.bool_) if blank is None else blank
         self.was_asked = np.zeros(size, dtype=np.bool_)
         self.was_asked[self.asked] = True
+        self._chains: dict[bool, ReferenceChains] = {}
 
     def _as_world(self) -> World:
         world = self.world
@@ -136,9 +137,13 @@ class HumanDraw:
         return ExpertPlan(self.plan, cost, Decimal(share))
 
     def chains(self, run: ExpertPlan) -> ReferenceChains:
-        return build_reference_chains(
-            run, u=self.world.u, v=self.world.v, pilot=self.pilot_data(), people=PeopleForecast()
-        )
+        """Which share is rechecked makes no difference to them, but for the chain on every score."""
+        by_score = run.all_rechecked and self.world.own is not None
+        if by_score not in self._chains:
+            self._chains[by_score] = build_reference_chains(
+                run, u=self.world.u, v=self.world.v, pilot=self.pilot_data(), people=PeopleForecast()
+            )
+        return self._chains[by_score]
 
     def labels(self, run: ExpertPlan) -> AskedLabels:
         """What is seen of the asked items."""

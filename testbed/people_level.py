@@ -16,6 +16,10 @@ SEED = 20_241_117
 """Fixed before the first run."""
 SECOND_SEED = 20_250_213
 ERRORS = (0.0, 0.02, 0.05, 0.08)
+CONTROLLED = "power"
+"""The world of the negative controls."""
+LARGE = "large"
+"""The world of one error only, 5 %: a draw of it takes long."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +55,16 @@ class HumanJob:
     draws: int
 
 
-def cells_of(world: str, references: tuple[str, ...] = (*REFERENCES, TODAY)) -> list[HumanCell]:
+def cells_of(world: str) -> list[HumanCell]:
     """All cells of a world; where nobody errs there is one kind of error, and nothing drifts but once."""
+    controlled = world == CONTROLLED
     cells = [
         HumanCell(world, error, kind, reference)
-        for error in ERRORS
+        for error in ((0.05,) if world == LARGE else ERRORS)
         for kind in (KINDS if error else (INDEPENDENT,))
-        for reference in references
+        for reference in ((*REFERENCES, TODAY) if controlled else REFERENCES)
     ]
-    return [*cells, HumanCell(world, 0.05, INDEPENDENT, DRIFT)]
+    return [*cells, HumanCell(world, 0.05, INDEPENDENT, DRIFT)] if controlled else cells
 
 
 def jobs_of(cells: list[HumanCell], draws: int, chunk: int, seed: int = SEED) -> Iterator[HumanJob]:
@@ -100,7 +105,7 @@ def has_to_fail(cell: HumanCell) -> bool:
     """Whether the truth is broken here in more than alpha of the draws, as measured: what the promise of the
     reference `expert` is for.
     """
-    if cell.world != "power":
+    if cell.world != CONTROLLED:
         return False
     if cell.reference == DRIFT:
         return True

@@ -6,7 +6,8 @@ people give, blind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from routing.core.messages import Message, declare, gettext_noop, sentences
 
@@ -22,9 +23,41 @@ MEANING = gettext_noop(
 """The long form, beside a short one."""
 
 
-def meaning_of_right(*, certified: bool, version: int = SAYS_WHAT_IS_RIGHT) -> str:
-    """What a certificate of this version leaves open, without what it says itself."""
+EXPERT_IS_RIGHT = gettext_noop(
+    "What counts as right is the label that the expert gave, blind, or would have given. Mistakes of the "
+    "expert are not counted."
+)
+EXPERTS_ARE_RIGHT = gettext_noop(
+    "What counts as right is the label that the expert whose item it is gave, blind, or would have given. "
+    "Mistakes of the experts are not counted; no two of them label the same item, so how much they differ "
+    "among themselves is not known."
+)
+SETTLED_IS_RIGHT = gettext_noop(
+    "What counts as right is what two people gave, blind, or would have given, and a third where they "
+    "differ. A mistake that two people make alike is not counted."
+)
+EXPERTS = "experts"
+"""The reference `expert` where several share the work."""
+_BY_REFERENCE = {"expert": EXPERT_IS_RIGHT, EXPERTS: EXPERTS_ARE_RIGHT, "settled": SETTLED_IS_RIGHT}
+
+
+def meaning_of_right(*, certified: bool, version: int = SAYS_WHAT_IS_RIGHT, reference: str = "") -> str:
+    """What a certificate of this version leaves open, without what it says itself; ``reference`` is the kind
+    that it names, or `EXPERTS`, "" of versions that name none.
+    """
+    if reference in _BY_REFERENCE:
+        return _BY_REFERENCE[reference]
     return RIGHT if certified and version >= SAYS_WHAT_IS_RIGHT else MEANING
+
+
+def left_open_by(document: Mapping[str, Any]) -> str:
+    """The same of a certificate as it stands in its file."""
+    reference = document.get("reference", {})
+    return meaning_of_right(
+        certified=document["result"]["certified"],
+        version=document["version"],
+        reference=EXPERTS if EXPERTS in reference else reference.get("kind", ""),
+    )
 
 
 _PERSON = "the label that a person gave or would have given"

@@ -89,7 +89,7 @@ def along_first_score(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[Fore
 
     The pool is taken to look like the pilot: its scores stand for those of all items.
     """
-    shape, u, v = _like(plan, pilot)
+    shape, u, v = like_pilot(plan, pilot)
     slices = cut_slices(shape, u=u, v=v)
     rho = slices.ranks(pilot.u)
     final = _final(pilot, wrong)
@@ -102,7 +102,7 @@ def along_first_score(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[Fore
     return tuple(_path(chain, edges, sums, float(plan.costs[-1]), len(chains)) for chain in chains)
 
 
-def _like(plan: Plan, pilot: PilotData) -> tuple[Plan, Floats, Ints]:
+def like_pilot(plan: Plan, pilot: PilotData) -> tuple[Plan, Floats, Ints]:
     """The plan for a pool that looks like the pilot, and the keys of that pool (u, v)."""
     copies = max(1, min(plan.pool_size, LIKE) // len(pilot.u))
     size = len(pilot.u) * copies
@@ -149,7 +149,7 @@ def by_every_score(plan: Plan, pilot: PilotData, wrong: Floats) -> tuple[Forecas
     Each model's losses are smoothed along the ranks of its own score. The main chain gets all that the others
     leave of alpha.
     """
-    shape, u, v = _like(plan, pilot)
+    shape, u, v = like_pilot(plan, pilot)
     chains = build_score_chains(shape, u=u, v=v, pilot=pilot)
     own = pilot.u[:, None] if pilot.own_scores is None else pilot.own_scores.copy()
     own = np.hstack([own, np.full((len(own), plan.sources - 1 - own.shape[1]), np.nan)])

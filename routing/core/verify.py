@@ -1,6 +1,6 @@
 """Recompute a certificate from its two published files, without the database.
 
-    python -m routing.core.verify CERTIFICATE.json DRAW.jsonl
+    python -m routing.core.verify CERTIFICATE.json DRAW.jsonl [--final FINAL_AUDIT.json]
 
 Recomputed are: which pool positions were drawn and whom people were asked about (from the entropy), the
 tie-breaks (from the salt and the item ids), the losses (from labels and answers), the observed errors of
@@ -13,6 +13,9 @@ where an expert is the reference, probabilities of asking that vary, the hash of
 "provenance", and in a certificate of version 1 the expected costs, and the bound that is shown beside items
 that nobody could label.
 
+Of a final audit: which places were drawn, both parts of its test, and the words; taken as given are the
+labels that could be drawn, of which there is only a hash, and what annotators and expert said of those drawn.
+
 Exit code 0: everything agrees.  1: something differs, line by line.  2: a file cannot be read.  141: what
 read the lines, as ``| head`` does, did not read all of them.
 """
@@ -20,6 +23,7 @@ read the lines, as ``| head`` does, did not read all of them.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -46,6 +50,7 @@ from routing.core.every_score.documents import read_pilot_costs, read_score_chai
 from routing.core.losses import imported_paths
 from routing.core.messages import say
 from routing.core.plan import Plan, validate
+from routing.core.reference import final
 from routing.core.reference.documents import read_expert_plan, read_kind
 from routing.core.reference.plan import validate_expert_plan
 from routing.core.reference.recompute import again_with_expert, refuse_other_rows
@@ -137,6 +142,37 @@ def verify(certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] 
         return [*differences, *_differences(document, again, "")]
     except RecursionError:
         raise DocumentError("certificate: what stands in it is nested too deeply") from None
+
+
+def verify_final(
+    audit: bytes, certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] = ()
+) -> list[str]:
+    """The same of the certificate of a final audit and what was drawn for it; the run's own is looked at by
+    `verify`.
+
+    Raises
+    ------
+    DocumentError
+        A file is malformed, or the run has no expert.
+    """
+    stated, document = final.read_final(audit), parse_document(certificate)
+    plan = parse_plan(document)
+    _refuse_imports(plan, allowed_imports)
+    if read_kind(document) != EXPERT:
+        raise DocumentError("certificate: no expert is its reference, so it has no final audit")
+    try:
+        calibration = Calibration.from_rows(parse_draw(draw))
+        again, odd = final.recomputed(
+            stated, document, plan, calibration, sha256=hashlib.sha256(certificate).hexdigest()
+        )
+    except DocumentError:
+        raise
+    except ValueError as error:
+        return [f"final audit: nothing could be tested: {error}"]
+    return [
+        *odd,
+        *(line.replace("certificate:", "final audit:", 1) for line in _differences(stated, again, "")),
+    ]
 
 
 def _refuse_rows(
@@ -322,10 +358,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=[],
         help="let a loss that the certificate names run this code; may be repeated",
     )
+    parser.add_argument("--final", type=Path, help="the certificate of its final audit (final_audit.json)")
     options = parser.parse_args(arguments)
     try:
         certificate, draw = options.certificate.read_bytes(), options.draw.read_bytes()
         differences = verify(certificate, draw, allowed_imports=options.allow_loss)
+        if options.final:
+            audit = options.final.read_bytes()
+            differences += verify_final(audit, certificate, draw, allowed_imports=options.allow_loss)
     except OSError as error:
         print(f"cannot read {error.filename}: {error.strerror}", file=sys.stderr)
         return UNREADABLE
@@ -340,6 +380,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"DIFFERS: {len(differences)} {'difference' if len(differences) == 1 else 'differences'}")
         return DIFFERS
     print("OK: the certificate follows from its draw")
+    if options.final:
+        print("OK: the final audit follows from it and what was drawn")
     if parse_document(certificate)["version"] == 1:
         print("It is of version 1: its expected costs and savings were not checked")
     return AGREES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -52,6 +53,8 @@ class ExpertRun:
     size: int = 600
     drawn: int = 260
     rule: str = "fixed_sequence"
+    experts: tuple[tuple[str, str], ...] = ()
+    """Names and shares, where several share the work of the expert."""
 
     @cached_property
     def run(self) -> ExpertPlan:
@@ -64,7 +67,8 @@ class ExpertRun:
             rule=self.rule,
             pilot_size=self.size // 10,
         )
-        return ExpertPlan(plan, "3", self.share, expert="Eve Örtlich")  # type: ignore[arg-type]
+        experts = tuple((name, Fraction(share)) for name, share in self.experts)
+        return ExpertPlan(plan, "3", self.share, expert="Eve Örtlich", experts=experts)  # type: ignore[arg-type]
 
     @property
     def entropy(self) -> int:

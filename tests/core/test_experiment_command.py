@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from routing.core.experiment.methods import METHODS
 from routing.core.experiment.plots import against_epsilon, feasible_region_figure
 from routing.core.experiment.run import run
 from routing.core.experiment.settings import Settings
+from routing.core.experiment.table import People
 from tests.core.tables import made_up, write_csv
 
 pytestmark = pytest.mark.costly
@@ -196,7 +198,9 @@ def test_figures_are_drawn_where_they_have_something_to_show(file: str, tmp_path
 
 def test_every_rule_has_a_look_of_its_own_and_certifying_ones_are_drawn_through() -> None:
     settings = Settings(epsilons=(Decimal("0.1"), Decimal("0.2")), sizes=(80,), repeats=1)
-    rows = run(made_up(200), settings).rows
+    table = made_up(200)
+    people = People(loss=np.zeros(200), models=table.loss, expert_cost=3 * table.costs[:, -1])
+    rows = run(replace(table, people=people), settings).rows
     lines = [line for line in against_epsilon(rows).axes[0].lines if line.get_label() in METHODS.names()]
     assert len(lines) == len(METHODS.names()) == len({line.get_color() for line in lines})
     assert len(lines) == len({line.get_marker() for line in lines})

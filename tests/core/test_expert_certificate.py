@@ -42,6 +42,7 @@ KINDS: list[dict[str, Any]] = [
     {"share": "0.5", "epsilon": "0.004"},
     {"share": "0.5", "replaced": 3, "missing": 0.0, "ties": False},
     {"share": "0.5", "missing": 0.2, "epsilon": "0.2"},
+    {"share": "0.5", "experts": (("Uma", "1/4"), ("Eve Örtlich", "3/4"))},
 ]
 
 
@@ -132,7 +133,7 @@ def test_it_says_what_was_seen_and_what_is_promised(half: ExpertRun) -> None:
     assert policy["certified"]
     assert (policy["unlike"], policy["alike"]) == (result["unlike_errors"], result["alike_errors"])
     assert policy["observed"] == policy["unlike"] + 3 * policy["alike"] == result["observed_errors"]
-    assert result["sentence"].startswith("At most 8 % of the labels in the delivered data set differ from")
+    assert result["sentence"].startswith("At most 8 % of the delivered labels of the run's 600 items differ")
     assert "what Eve Örtlich would give, blind" in result["sentence"]
     assert 0 < result["people"]["low"] < 0.03 < result["people"]["high"] < 0.2
 
@@ -163,7 +164,7 @@ def test_what_the_rows_show_is_counted_as_the_sources_deliver(half: ExpertRun) -
 
 def test_items_in_others_places_are_part_of_the_promise() -> None:
     document = json.loads(ExpertRun(replaced=3).files[0])
-    assert "At most 8.5 % of the labels" in document["result"]["sentence"]
+    assert "At most 8.5 % of the delivered labels" in document["result"]["sentence"]
     assert "3 items were labelled by others" in document["result"]["sentence"]
     with pytest.raises(ValueError, match="in others' places"):
         _ = ExpertRun(replaced=600).found

@@ -34,6 +34,16 @@ def test_a_policy_on_every_score_is_told_by_more_than_its_chains_name(scored: Ex
     assert result["thresholds"] != [None]
 
 
+def test_where_the_expert_sees_a_part_policies_on_every_score_are_recomputed_too() -> None:
+    certificate, draw = ExpertRun("0.5", scored=True, costs=("0.001", "0.05", "4")).files
+    document = json.loads(certificate)
+    assert document["result"]["shape"]
+    assert not verify(certificate, draw)
+    chain = document["scores"]["chains"][0]
+    chain["policies"][1]["observed"] += 1
+    assert any("scores" in line for line in verify(canonical_bytes(document), draw))
+
+
 def test_a_policy_over_slices_has_no_thresholds() -> None:
     result = json.loads(ExpertRun("0.5", seed=2).files[0])["result"]
     assert result["certified"]

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from routing.core.reference.audit import (
+    AuditProcess,
     FinalAudit,
     alarm_at,
     audit_wealth,
@@ -38,6 +39,14 @@ def test_the_process_is_the_mean_of_three_likelihood_ratios() -> None:
     for eta in (0.0, 0.95, 0.97, 1.0):
         with pytest.raises(ValueError, match="eta"):
             audit_wealth(wrong, eta)
+
+
+def test_the_process_goes_on_from_what_was_kept() -> None:
+    wrong = np.random.default_rng(5).random(60) < 0.2
+    process = AuditProcess()
+    for start in range(0, 60, 7):
+        process = process.after(wrong[start : start + 7], ETA).after([], ETA)
+    assert process.highest == pytest.approx(audit_wealth(wrong, ETA).max(), rel=1e-12)
 
 
 def test_false_alarms_stay_below_their_level_for_ever() -> None:
@@ -86,6 +95,33 @@ def test_the_final_audit_holds_its_level_in_every_draw_of_a_small_file() -> None
         draws = list(combinations(range(size), sampled))
         counts = np.array([sum(item < wrong for item in draw) for draw in draws])
         assert np.mean((counts <= allowed) & (wrong - counts > budget - 1)) <= 0.2
+
+
+@pytest.mark.parametrize("unlabelable", [1, 2, 4])
+def test_the_final_audit_holds_its_level_whatever_the_expert_cannot_label(unlabelable: int) -> None:
+    size, sampled, budget = 12, 7, 3
+    plan = FinalAudit(1, Fraction(1, 40), Fraction(1, 5))
+    allowed = [
+        plan.allowed(size=size, sampled=sampled, budget=budget, unanswered=u) for u in range(unlabelable + 1)
+    ]
+    draws = list(combinations(range(size), sampled))
+    passed = 0
+    for wrong in range(unlabelable, size + 1):  # the first of them are those that she cannot label
+        false = 0
+        for draw in draws:
+            unanswered = sum(item < unlabelable for item in draw)
+            mended = sum(unlabelable <= item < wrong for item in draw)
+            passes = mended <= allowed[unanswered]
+            passed += passes
+            false += passes and wrong - mended > budget - 1
+        assert false / len(draws) <= 0.2
+    assert passed
+
+
+def test_what_the_expert_cannot_label_makes_a_final_audit_stricter() -> None:
+    plan = FinalAudit(75, Fraction(1, 40), Fraction(1, 40))
+    allowed = [plan.allowed(size=900, sampled=300, budget=150, unanswered=u) for u in (0, 5, 40)]
+    assert allowed[0] > allowed[1] > allowed[2] == -1
 
 
 def test_how_large_a_final_audit_has_to_be() -> None:

@@ -16,6 +16,7 @@ from routing.core.reference.recheck import (
     default_weight,
     judge_weighted,
     largest_weighted_count,
+    least_asked,
     recheck_levels,
     rechecked,
     weighted_tail,
@@ -149,24 +150,70 @@ def test_with_every_asked_item_seen_it_is_the_test_of_a_data_set() -> None:
         )
 
 
-def test_s_and_both_levels_are_searched_as_for_a_data_set() -> None:
-    settings = {"pool_size": 3000, "asked": 450, "rechecked": 225, "weight": 3}
-    levels = recheck_levels(**settings, budget=150, level=Fraction(1, 20))
-    assert levels == Levels(15, 17, 10)
+@pytest.mark.parametrize(
+    ("asked", "level", "expected"),
+    [
+        (450, Fraction(1, 20), Levels(15, 17, 10)),
+        (450, Fraction(1, 60), Levels(8, 14, 8)),
+        (500, Fraction(1, 60), Levels(13, 17, 11)),
+    ],
+)
+def test_the_wide_limit_is_the_largest_two_above_its_s_and_s_the_least_that_has_it(
+    asked: int, level: Fraction, expected: Levels
+) -> None:
+    settings = {"pool_size": 3000, "asked": asked, "rechecked": asked // 2, "weight": 3}
+    levels = recheck_levels(**settings, budget=150, level=level)
+    assert levels == expected
 
-    def limit(wrong: int, level: float) -> int:
-        return largest_weighted_count(**settings, wrong=wrong, level=level)
+    def limit(s: int) -> int:
+        return largest_weighted_count(**settings, wrong=151 + s, level=float(level * Fraction(9, 10)))
 
-    assert (limit(151 + 15, 0.045), limit(151, 0.005)) == (17, 10)
-    reached = [k for k in range(30) if limit(151 + k, 0.045) >= k]
-    assert levels.s == max(reached) - 2
-    few = recheck_levels(pool_size=164, asked=100, rechecked=50, weight=3, budget=8, level=Fraction(1, 20))
-    assert few == Levels(0, 0, 0)
+    limits = [limit(s) for s in range(levels.wide + 3)]
+    assert levels.wide == max(count for s, count in enumerate(limits) if count >= s + 2)
+    assert levels.s == min(s for s, count in enumerate(limits) if count >= levels.wide)
+    assert levels.narrow == largest_weighted_count(**settings, wrong=151, level=float(level / 10))
+    assert levels.wide > largest_weighted_count(**settings, wrong=151, level=float(level))
+
+
+@pytest.mark.parametrize(
+    ("size", "asked", "seen", "w", "budget", "limit"),
+    [
+        (3000, 240, 120, 3, 150, 4),  # two levels: 3, and nothing without two observed errors
+        (3000, 330, 165, 3, 150, 8),  # two levels: 8, from 6 observed errors on
+        (600, 230, 69, 6, 48, 6),
+        (164, 100, 50, 3, 8, -1),
+    ],
+)
+def test_one_level_stands_where_two_allow_no_more_or_need_observed_errors(
+    size: int, asked: int, seen: int, w: int, budget: int, limit: int
+) -> None:
+    settings = {"pool_size": size, "asked": asked, "rechecked": seen, "weight": w}
+    levels = recheck_levels(**settings, budget=budget, level=Fraction(1, 60))
+    assert levels == Levels(0, limit, limit)
+    assert limit == largest_weighted_count(**settings, wrong=budget + 1, level=float(Fraction(1, 60)))
+
+
+def test_a_policy_without_an_error_that_passes_passes_with_more_asked_items_too() -> None:
+    passes = []
+    for asked in range(120, 361, 30):
+        levels = recheck_levels(
+            pool_size=3000,
+            asked=asked,
+            rechecked=asked // 2,
+            weight=3,
+            budget=150,
+            level=Fraction(1, 60),
+        )
+        passes.append(bool(judge_weighted(np.zeros(2), np.zeros(2), levels).eligible[1]))
+        least = least_asked(pool_size=3000, share="0.5", budget=150, level=Fraction(1, 60))
+        assert passes[-1] == (asked >= least)
+    assert passes[0] is False
+    assert passes[-1] is True
 
 
 def test_a_pool_of_20_000_takes_seconds() -> None:
     settings = {"pool_size": 20_000, "asked": 900, "rechecked": 450, "weight": 3}
-    assert recheck_levels(**settings, budget=1000, level=Fraction(1, 60)) == Levels(30, 32, 26)
+    assert recheck_levels(**settings, budget=1000, level=Fraction(1, 60)) == Levels(21, 32, 26)
 
 
 def test_how_many_are_rechecked_is_rounded_half_up_in_exact_decimals() -> None:

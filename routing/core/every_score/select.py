@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, isclose, isinf
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routing.core.arrays import Bools, Floats, Ints
+from routing.core.bounds import Evidence
 from routing.core.every_score.build import ScoreChains, likely_errors
 from routing.core.every_score.chain import OWN, ScoreChain
 from routing.core.every_score.items import ScoredItems
@@ -156,8 +157,36 @@ class PilotCosts:
         return ""
 
 
+class Judge(Protocol):
+    """How a chain is tested: which of its policies are certified at a level, and what that uses up of it."""
+
+    def __call__(
+        self, chain: ScoreChain, *, evidence: Evidence, lower: Floats, level: Fraction
+    ) -> tuple[Verdict, Fraction]: ...
+
+
+def judge_by_target(plan: Plan) -> Judge:
+    """The tests of the plan's target with its bound; along a nested chain those of all policies at once."""
+    target, bound, limit = plan.target_rule(), plan.bound_rule(), plan.risk_limit
+
+    def judge(
+        chain: ScoreChain, *, evidence: Evidence, lower: Floats, level: Fraction
+    ) -> tuple[Verdict, Fraction]:
+        test = target.judge_nested if chain.shape == OWN else target.judge
+        verdict = test(bound=bound, evidence=evidence, lower=lower, epsilon=limit, level=level)
+        attained = target.attained(bound=bound, evidence=evidence, epsilon=limit, verdict=verdict)
+        return verdict, _rounded_up(attained, level)
+
+    return judge
+
+
 def select_every_score(
-    plan: Plan, chains: ScoreChains, asked: AskedItems, pilot: PilotCosts | None = None
+    plan: Plan,
+    chains: ScoreChains,
+    asked: AskedItems,
+    pilot: PilotCosts | None = None,
+    *,
+    judge: Judge | None = None,
 ) -> ScoreSelection:
     """Test all chains and choose the certified policy of least estimated cost.
 
@@ -166,6 +195,8 @@ def select_every_score(
     pilot
         The cost of a policy is estimated from asked and pilot items; without them from the asked ones alone.
         Any choice among certified policies is valid.
+    judge
+        In place of the tests of the plan's target.
 
     Raises
     ------
@@ -177,10 +208,11 @@ def select_every_score(
     for chain in chains.chains:
         if fault := chain.fault(plan.sources - 1):
             raise ValueError(f"chain {chain.name!r}: {fault}")
-    tests = _tests(plan, chains, asked)
+    judge = judge or judge_by_target(plan)
+    tests = _tests(plan, chains, asked, judge)
     costs = [_estimated_costs(plan, test, asked, pilot, number) for number, test in enumerate(tests)]
     if (kept := chains.reserve) is not None:
-        tests[kept] = _with_reserve(plan, tests, costs, kept, asked)
+        tests[kept] = _with_reserve(plan, tests, costs, kept, asked, judge)
         costs[kept] = _estimated_costs(plan, tests[kept], asked, pilot, kept)
     number, index, least = 0, 0, float(costs[0][0])
     for candidate, (test, cost) in enumerate(zip(tests, costs, strict=True)):
@@ -190,7 +222,7 @@ def select_every_score(
     return ScoreSelection(tuple(tests), tuple(costs), number, index)
 
 
-def _tests(plan: Plan, chains: ScoreChains, asked: AskedItems) -> list[ScoreTest]:
+def _tests(plan: Plan, chains: ScoreChains, asked: AskedItems, judge: Judge) -> list[ScoreTest]:
     """Each chain tested at its part of alpha.
 
     The main chain gets what the others' whole numbers leave of their shares.  Where its own one leaves
@@ -201,9 +233,9 @@ def _tests(plan: Plan, chains: ScoreChains, asked: AskedItems) -> list[ScoreTest
     tests: list[ScoreTest] = []
     for number, chain in enumerate(chains.chains[1:], start=1):
         level = (chain.share or Fraction(0)) * alpha
-        tests.append(_test(plan, chain, level, asked, tried=number != chains.reserve))
+        tests.append(_test(plan, chain, level, asked, judge, tried=number != chains.reserve))
         left -= tests[-1].attained
-    tests.insert(0, _test(plan, chains.main, left, asked))
+    tests.insert(0, _test(plan, chains.main, left, asked, judge))
     left -= tests[0].attained
     others = range(1, len(tests))
     for number in sorted(others, key=lambda number: number != chains.reserve):
@@ -211,7 +243,7 @@ def _tests(plan: Plan, chains: ScoreChains, asked: AskedItems) -> list[ScoreTest
             break
         before = tests[number]
         level, tried = before.attained + left, number != chains.reserve
-        tests[number] = _test(plan, before.chain, level, asked, tried=tried)
+        tests[number] = _test(plan, before.chain, level, asked, judge, tried=tried)
         left -= tests[number].attained - before.attained
     return tests
 
@@ -230,7 +262,12 @@ def missing_calls(plan: Plan, chains: ScoreChains, asked: AskedItems) -> Missing
 
 
 def _with_reserve(
-    plan: Plan, tests: Sequence[ScoreTest], costs: Sequence[Floats], kept: int, asked: AskedItems
+    plan: Plan,
+    tests: Sequence[ScoreTest],
+    costs: Sequence[Floats],
+    kept: int,
+    asked: AskedItems,
+    judge: Judge,
 ) -> ScoreTest:
     """The test of chain ``kept``, if it is worth its calls; else what was called to find that out."""
     chain, level, model = tests[kept].chain, tests[kept].level, tests[kept].chain.models[0]
@@ -244,14 +281,14 @@ def _with_reserve(
     if len(missing):
         raise AnswersMissingError(MissingCalls(((model, missing),), chain.name, 1))
     if reserve.pays(asked, called | sample):
-        return _test(plan, chain, level, asked)
+        return _test(plan, chain, level, asked, judge)
     marks = tests[kept].called.copy()
     marks[:, model] = sample
     return replace(tests[kept], called=marks)
 
 
 def _test(
-    plan: Plan, chain: ScoreChain, level: Fraction, asked: AskedItems, *, tried: bool = True
+    plan: Plan, chain: ScoreChain, level: Fraction, asked: AskedItems, judge: Judge, *, tried: bool = True
 ) -> ScoreTest:
     """The tests along ``chain``, as far as they go before answers are missing, if these are still needed;
     where it is not ``tried``, its level alone.
@@ -259,16 +296,13 @@ def _test(
     first = asked.missing(chain)
     known = min(int(needed.min(initial=chain.size)) for needed in first.values()) if tried else 1
     evidence, lower = asked.evidence(plan, chain.head(known))
-    target, bound = plan.target_rule(), plan.bound_rule()
-    judge = target.judge_nested if chain.shape == OWN else target.judge
-    verdict = judge(bound=bound, evidence=evidence, lower=lower, epsilon=plan.risk_limit, level=level)
+    verdict, attained = judge(chain, evidence=evidence, lower=lower, level=level)
     passed = max(verdict.prefixes.values())
     if chain.shape != OWN and passed < known:
         known = passed + 1  # the first that failed was reached
     elif tried and known < chain.size:
         calls = _together(first, known, chain.size)
         raise AnswersMissingError(MissingCalls(calls, chain.name, known))
-    attained = target.attained(bound=bound, evidence=evidence, epsilon=plan.risk_limit, verdict=verdict)
     return ScoreTest(
         chain=chain,
         level=level,
@@ -280,7 +314,7 @@ def _test(
             eligible=_padded(verdict.eligible[:known], chain.size, False),
             allowed=_padded(verdict.allowed[:known], chain.size, np.nan),
         ),
-        attained=_rounded_up(attained, level),
+        attained=attained,
         called=asked.called(chain, known) if tried else np.zeros_like(asked.known),
     )
 

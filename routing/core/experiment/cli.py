@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--models", **many, metavar="K", help="numbers of the models to use, cheapest first (default: all)")
     add("--costs", **many, metavar="C", help="cost of a label from each model, in place of cost1, cost2, ...")
     add("--human-cost", metavar="C", help="cost of a label from people, in place of cost_h")
+    add("--expert-cost", metavar="C", help="cost of a label from the expert, in place of cost_e")
     add("--loss", default="zero_one", help=f"{', '.join(LOSSES.names())} or module:attribute")
     add("--loss-params", default="{}", metavar="JSON", help="parameters of the loss")
     add("--loss-bound", default="1", metavar="B", help="largest value of loss1, loss2, ... (default 1)")
@@ -83,6 +84,11 @@ def execute(options: argparse.Namespace, *, say: Callable[[str], object]) -> Non
         models = "model " if table.models == 1 else "models "
         models += ", ".join(str(number) for number in table.numbers)
         say(f"{table.name}: {table.size:,} items, {models} and people")
+    if table.people is not None and not options.quiet:
+        share = 100 * float(table.people.loss.mean())
+        say(
+            f"People differ from the expert on {share:.1f} % of items; errors are counted against the expert."
+        )
     cases, refused = list_cases(table, settings)
     for sentence in refused:
         say(f"Left out: {sentence}.")
@@ -161,12 +167,17 @@ def _table(options: argparse.Namespace) -> Table:
         raise ExperimentError(f"--loss-params is no JSON: {error}") from None
     if not isinstance(params, dict):
         raise ExperimentError("--loss-params must be a JSON object")
+    human_cost, expert_cost = (
+        None if given is None else _one(option, given, float)
+        for option, given in (("--human-cost", options.human_cost), ("--expert-cost", options.expert_cost))
+    )
     return read_table(
         options.file,
         columns=columns,
         models=_all("--models", options.models, int),
         costs=_all("--costs", options.costs, float),
-        human_cost=None if options.human_cost is None else _one("--human-cost", options.human_cost, float),
+        human_cost=human_cost,
+        expert_cost=expert_cost,
         loss=options.loss,
         loss_params=params,
         loss_bound=_one("--loss-bound", options.loss_bound, float),

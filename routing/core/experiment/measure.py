@@ -23,8 +23,9 @@ class Measured:
     Attributes
     ----------
     error : float
-        Of the delivered data set (target "dataset": what people labelled for the calibration is right), else
-        of the pool, as if nobody had labelled it; after a shift, of the deployed items.
+        Of the delivered data set (target "dataset": what people labelled for the calibration is right, or
+        theirs where an expert is), else of the pool, as if nobody had labelled it; after a shift, of the
+        deployed items.
     test_error : float
         Of the items outside the calibration set: the paper's annotation error.
     violated : bool
@@ -87,11 +88,11 @@ def measure(split: Split, decision: Decides, terms: Terms) -> Measured:
     table = split.table.only(decision.models)
     nominal, ran = decision.route(split.table.u, split.ties, split.table.usable)
     rows = np.arange(table.size)
-    loss = table.final_loss[rows, nominal]
+    loss = table.true_loss[rows, nominal]
     asked = split.asked_items if decision.labelled is None else decision.labelled
     total = float(loss.sum())
     if terms.target == "dataset":
-        total -= float(loss[asked].sum())
+        total += float((table.true_loss[asked, -1] - loss[asked]).sum())
     mask = np.zeros(table.size, dtype=np.bool_)
     mask[asked] = True
     outside = split.outside if decision.labelled is None else ~mask

@@ -19,6 +19,12 @@ from routing.core.experiment.every_score import decide_by_every_score
 from routing.core.experiment.measure import Decides
 from routing.core.experiment.split import Split
 from routing.core.experiment.table import Table
+from routing.core.experiment.with_expert import (
+    WITH_EXPERT,
+    ExpertDecision,
+    decide_with_expert,
+    refusal_with_expert,
+)
 from routing.core.grid import score_grid
 from routing.core.plan import Plan, PlanError, validate
 from routing.core.registry import Registry
@@ -44,7 +50,7 @@ class Method(Protocol):
     def refusal(self, table: Table, plan: Plan) -> str:
         """Why it cannot run on the table with this plan, in a sentence; '' if it can."""
 
-    def decide(self, split: Split, plan: Plan) -> Decides: ...
+    def decide(self, split: Split, plan: Plan) -> Decides | ExpertDecision: ...
 
 
 @dataclass(frozen=True)
@@ -188,8 +194,29 @@ def _labelled(table: Table, items: Ints, *, asked: Bools, p: Floats) -> Labelled
     )
 
 
+@dataclass(frozen=True)
+class WithExpert:
+    """The reference `expert`, with people as a source that may err."""
+
+    name: str = WITH_EXPERT
+
+    def holds_level(self, target: str) -> bool:
+        return True
+
+    def bounds(self, requested: tuple[str, ...]) -> tuple[str, ...]:
+        """Its own, whatever is asked for."""
+        return ("",)
+
+    def refusal(self, table: Table, plan: Plan) -> str:
+        return refusal_with_expert(table, plan)
+
+    def decide(self, split: Split, plan: Plan) -> ExpertDecision:
+        return decide_with_expert(split, plan)
+
+
 METHODS: Registry[Method] = Registry(
     "rule",
     *(Certifying(rule.name) if rule.holds_level else OfThePaper(rule.name) for rule in RULES),
     *(FromLiterature(baseline) for baseline in BASELINES),
+    WithExpert(),
 )

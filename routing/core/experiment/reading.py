@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from routing.core.arrays import Bools, Floats
 from routing.core.experiment.columns import Columns, open_columns
-from routing.core.experiment.table import Table, TableError
+from routing.core.experiment.table import People, Table, TableError
 from routing.core.losses import Loss, LossError, losses_of, make_loss
 from routing.core.losses.base import IN_ROW
 
 MOST_MODELS = 99
+HUMAN = "human1"
+PRICE_OF_EXPERTS = 3
+"""Labels by people that one by an expert costs where nothing is said."""
 PER_MODEL = ("pred", "loss", "conf", "u", "cost")
 RECORDED = "routing.core.experiment.table:RecordedLoss"
 
@@ -28,6 +31,7 @@ def read_table(
     models: Sequence[int] = (),
     costs: Sequence[float] = (),
     human_cost: float | None = None,
+    expert_cost: float | None = None,
     loss: str = "zero_one",
     loss_params: Mapping[str, Any] | None = None,
     loss_bound: float = 1.0,
@@ -40,12 +44,16 @@ def read_table(
     ----------
     columns
         What a column is called in the file, by its name here: ``item_id``, ``y_true``, ``predK`` or
-        ``lossK``, ``confK`` or ``uK``, ``costK``, ``cost_h``.  Columns that are not known are ignored.
+        ``lossK``, ``confK`` or ``uK``, ``costK``, ``cost_h``; ``human1`` with what an annotator says of each
+        item; then ``expert`` or ``y_true`` is what an expert says, and ``cost_e`` her price.  Columns that
+        are not known are ignored.
     models
         Numbers K of the models to use, cheapest first; empty: all that the file has, in order.
     costs, human_cost
         Cost of a label from each model, and from people; they take the place of ``costK`` and ``cost_h``.
         Without ``models``, as many models are used, from the first on, as there are costs.
+    expert_cost
+        Of a label by the expert, in place of ``cost_e``; by default three labels by people.
     loss, loss_params
         Name and parameters of the loss between ``y_true`` and ``predK``.
     loss_bound
@@ -65,7 +73,7 @@ def read_table(
         raise TableError(f"blank predictions can be 'wrong' or 'pass', not {blank!r}")
     names = {**(columns or {}), **({"p": p_column} if p_column else {})}
     per_model = [f"{kind}{k}" for k in range(1, MOST_MODELS + 1) for kind in PER_MODEL]
-    known = ["item_id", "y_true", "cost_h", *(["p"] if p_column else [])]
+    known = ["item_id", "y_true", "expert", "human1", "cost_h", "cost_e", *(["p"] if p_column else [])]
     cells = open_columns(path, names=names, wanted=[*known, *per_model])
     _check_ids(cells)
     numbers = tuple(models) or tuple(
@@ -86,17 +94,18 @@ def read_table(
     else:
         function = _make(loss, loss_params or {})
         answers = _answers(cells, numbers)
-        values = _losses(cells, numbers, answers, function)
+        values = _losses(cells, numbers, answers, function, HUMAN if HUMAN in cells else "y_true")
         name, params, binary, bound = loss, dict(loss_params or {}), function.binary, function.bound
         if blank == "pass":
             usable = ~_blank(answers)
+    priced = _costs(cells, numbers, costs, human_cost)
     return Table(
         name=path.stem,
         numbers=numbers,
         loss=values,
         usable=usable,
         u=_scores(cells, numbers, answers),
-        costs=_costs(cells, numbers, costs, human_cost),
+        costs=priced,
         # A blank answer that counts as wrong differs from every other answer, other blanks included.
         answers=answers if answers is None or blank == "pass" else _named_blanks(answers, numbers),
         loss_name=name,
@@ -104,6 +113,41 @@ def read_table(
         loss_bound=bound,
         binary=binary,
         p=_probabilities(cells) if p_column else None,
+        people=_people(cells, numbers, answers, loss, loss_params or {}, priced[:, -1], expert_cost),
+    )
+
+
+def _people(
+    cells: Columns,
+    numbers: Sequence[int],
+    answers: NDArray[np.object_] | None,
+    loss: str,
+    loss_params: Mapping[str, Any],
+    human_costs: Floats,
+    expert_cost: float | None,
+) -> People | None:
+    """What annotators say, where the table has it, against what the expert says."""
+    if HUMAN not in cells:
+        for name, given in (("'expert'", "expert" in cells), ("--expert-cost", expert_cost is not None)):
+            if given:
+                raise TableError(f"{cells.name}: {name} needs a column {HUMAN!r} with what people say")
+        return None
+    if answers is None:
+        raise TableError(f"{cells.name}: {HUMAN!r} is compared with answers; give pred1 in place of loss1")
+    right = _need(cells, "expert", "y_true")
+    function = _make(loss, loss_params)
+    said = np.array(cells.texts(HUMAN), dtype=object)[:, None]
+    costs = PRICE_OF_EXPERTS * human_costs
+    if expert_cost is not None:
+        costs = np.full(cells.size, expert_cost)
+    elif "cost_e" in cells:
+        costs = cells.complete("cost_e")
+    if not np.all(np.isfinite(costs)) or (costs <= 0).any():
+        raise TableError("the cost of a label by the expert must be above 0")
+    return People(
+        loss=_losses(cells, (1,), said, function, right, what="human")[:, 0],
+        models=_losses(cells, numbers, answers, function, right),
+        expert_cost=costs,
     )
 
 
@@ -168,12 +212,21 @@ def _named_blanks(answers: NDArray[np.object_], numbers: Sequence[int]) -> NDArr
     return named
 
 
-def _losses(cells: Columns, numbers: Sequence[int], answers: NDArray[np.object_], function: Loss) -> Floats:
-    """Losses (N, K); the full one for a blank prediction.  Each distinct pair is compared once."""
-    truth = cells.texts(_need(cells, "y_true"))
+def _losses(
+    cells: Columns,
+    numbers: Sequence[int],
+    answers: NDArray[np.object_],
+    function: Loss,
+    right: str,
+    what: str = "pred",
+) -> Floats:
+    """Losses (N, K) against the column ``right``; the full one for a blank prediction.  Each distinct pair is
+    compared once.
+    """
+    truth = cells.texts(_need(cells, right))
     for row, label in enumerate(truth):
         if not label.strip():
-            raise TableError(f"{cells.where(row, 'y_true')}: the cell is blank; every item needs its label")
+            raise TableError(f"{cells.where(row, right)}: the cell is blank; every item needs its label")
     values = np.full(answers.shape, function.bound)
     for place, k in enumerate(numbers):
         rows: dict[tuple[str, str], list[int]] = {}
@@ -183,7 +236,7 @@ def _losses(cells: Columns, numbers: Sequence[int], answers: NDArray[np.object_]
         try:
             found = losses_of(function, [pair[0] for pair in rows], [pair[1] for pair in rows])
         except LossError as error:
-            raise _name_row(cells, k, rows, function, error) from None
+            raise _name_row(cells, f"{what}{k}", rows, function, error, right) from None
         for value, same in zip(found.tolist(), rows.values(), strict=True):
             values[same, place] = value
     return values
@@ -191,10 +244,11 @@ def _losses(cells: Columns, numbers: Sequence[int], answers: NDArray[np.object_]
 
 def _name_row(
     cells: Columns,
-    number: int,
+    column: str,
     rows: Mapping[tuple[str, str], Sequence[int]],
     function: Loss,
     error: LossError,
+    right: str,
 ) -> TableError:
     """The error of the first row that cannot be compared on its own."""
     for (label, answer), same in rows.items():
@@ -203,8 +257,8 @@ def _name_row(
         except LossError as reason:
             said = reason.said
             why = said.params["error"] if said.code == IN_ROW else said  # there is but one row
-            return TableError(f"{cells.where(same[0], 'y_true')}, with pred{number}: {why}")
-    return TableError(f"{cells.name}: pred{number}: {error}")
+            return TableError(f"{cells.where(same[0], right)}, with {column}: {why}")
+    return TableError(f"{cells.name}: {column}: {error}")
 
 
 def _scores(cells: Columns, numbers: Sequence[int], answers: NDArray[np.object_] | None) -> Floats:

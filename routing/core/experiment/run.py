@@ -14,6 +14,7 @@ from routing.core.experiment.shift import deploy
 from routing.core.experiment.split import Split
 from routing.core.experiment.summary import Row, summarise
 from routing.core.experiment.table import Table
+from routing.core.experiment.with_expert import WITH_EXPERT, ExpertDecision, measure_with_expert
 from routing.core.plan import Plan, PlanError
 from routing.core.rules import RULES
 
@@ -68,7 +69,9 @@ def run(table: Table, settings: Settings, progress: Progress | None = None) -> R
                 target=case.plan.target,
                 bound=case.bound,
                 # Severity 0 is no shift, whatever the drift; beyond it nothing is proved.
-                holds_level=case.method.holds_level(case.plan.target) and not severity,
+                holds_level=case.method.holds_level(case.plan.target)
+                and not severity
+                and (table.people is None or case.method.name == WITH_EXPERT),
                 epsilon=float(settings.epsilons[place]),
                 alpha=float(settings.alpha),
                 m=case.plan.m,
@@ -97,7 +100,9 @@ def list_cases(table: Table, settings: Settings) -> tuple[list[Case], tuple[str,
     cases: list[Case] = []
     refused: dict[str, dict[str, None]] = {}
     settings.check()
-    for name in settings.rules or METHODS.names():
+    if table.people is not None and settings.severities:
+        raise ExperimentError("--shift: people's errors are known of the items of the table alone")
+    for name in settings.rules or _rules_for(table):
         method = METHODS.get(name)
         for target in settings.all_targets:
             for bound in method.bounds(settings.bounds):
@@ -115,6 +120,11 @@ def list_cases(table: Table, settings: Settings) -> tuple[list[Case], tuple[str,
                         resolved = plan.bound_rule().name if name in RULES and not bound else bound
                         cases.append(Case(method, plan, resolved))
     return cases, tuple(_sentence(reason, tuple(names)) for reason, names in refused.items())
+
+
+def _rules_for(table: Table) -> list[str]:
+    """All rules, of tables without an annotator's column those that need none."""
+    return [name for name in METHODS.names() if name != WITH_EXPERT or table.people is not None]
 
 
 def _sentence(reason: str, rules: tuple[str, ...]) -> str:
@@ -149,6 +159,9 @@ def _repeat(
         for place, epsilon in enumerate(settings.epsilons):
             decision = case.method.decide(split, replace(case.plan, epsilon=epsilon))
             terms = Terms(case.plan.target, float(epsilon), case.plan.pilot)
+            if isinstance(decision, ExpertDecision):
+                yield (number, place, None), measure_with_expert(split, decision, terms)
+                continue
             if not settings.severities:
                 yield (number, place, None), measure(split, decision, terms)
             for severity in settings.severities:

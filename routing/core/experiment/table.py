@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,29 @@ class RecordedLoss:
 
 
 @dataclass(frozen=True)
+class People:
+    """One annotator's label of each item, where people may err and an expert is right.
+
+    Attributes
+    ----------
+    loss : (N,)
+        Of the annotator's label, against the expert's.
+    models : (N, K)
+        Of the models' answers, against the expert's; a table's own ``loss`` is against the annotator's.
+    expert_cost : (N,)
+        Of a label by the expert.
+    """
+
+    loss: Floats
+    models: Floats
+    expert_cost: Floats
+
+    def only(self, models: Sequence[int]) -> People:
+        """The same with some of the models."""
+        return replace(self, models=self.models[:, list(models)])
+
+
+@dataclass(frozen=True)
 class Table:
     """N items, K models and people.
 
@@ -56,6 +79,9 @@ class Table:
         The loss for a plan, its bound B, and whether it is 0 or 1 only.
     p : (N,) or None
         The probability that people are asked about an item if it is drawn, where the table gives one.
+    people : People or None
+        Where people may err: ``loss`` is then against what an annotator says, and errors are counted against
+        the expert.
     """
 
     name: str
@@ -70,6 +96,7 @@ class Table:
     loss_bound: float = 1.0
     binary: bool = True
     p: Floats | None = None
+    people: People | None = None
     _views: dict[tuple[int, ...], Table] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -107,6 +134,14 @@ class Table:
         return np.asarray(np.take_along_axis(with_people, self.final, axis=1), dtype=np.float64)
 
     @cached_property
+    def true_loss(self) -> Floats:
+        """Loss (N, K + 1) of whoever finally labels, against whoever is right: an expert, or people."""
+        if self.people is None:
+            return self.final_loss
+        losses = np.column_stack([self.people.models, self.people.loss])
+        return np.asarray(np.take_along_axis(losses, self.final, axis=1), dtype=np.float64)
+
+    @cached_property
     def path_cost(self) -> Floats:
         """Cost (N, K + 1) from the nominal source to the one that finally labels, all attempts included."""
         paid = np.zeros((self.size, self.models + 1))
@@ -135,6 +170,7 @@ class Table:
                 loss_bound=self.loss_bound,
                 binary=self.binary,
                 p=self.p,
+                people=None if self.people is None else self.people.only(keep),
             )
         return self._views[chosen]
 

@@ -23,21 +23,21 @@ numbers and texts.
    annotators and expert; it returns the choice, its evidence, people's error and what is promised.
    `documents.expert_certificate` makes the certificate of version 5, which `routing.core.verify` recomputes.
    ``selection.sources`` gives the source of every item of the pool.
-6. **Route**: in the order of `audit.queue_order`.  `sources.deliver` says for each item whose label is
+6. **Route**: in a random order.  `sources.deliver` says for each item whose label is
    delivered and why the expert sees it: `checked` needs her where the person's label is not the best model's,
    and an annotator who left is replaced by her alone.  Where that is impossible, the number of such items
    goes into `certify.certify_with_expert` once more, and so into the certificate (``replaced``).
 7. **Audit**: `audit.audited` marks the items before they are labelled; `audit.audit_wealth` is computed after
    each audited one, in the order of the queue.  At `audit.ALARM` the run is marked, and open items go to the
-   expert.  `audit.FinalAudit` and `certify.models_part_holds` make a certificate without any assumption on
-   people.
+   expert.  `final.judge_final` and `final.final_document` make a certificate without any assumption on
+   people, which `routing.core.verify` recomputes, too.
 8. **Tell**: `estimate.people_estimate` and `estimate.by_annotator`; without an expert
    `overlap.two_people_differ`, which every run with overlap shows.
 """
 
 from __future__ import annotations
 
-from routing.core.reference import plan, roster, sources, table, words
+from routing.core.reference import final, plan, promise, roster, sources, table, words
 
-SAYING = (plan, roster, sources, table, words)
+SAYING = (final, plan, promise, roster, sources, table, words)
 """The modules that say something: their templates are known once this package is imported."""

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from routing.core.arrays import Bools, Floats, Ints
-from routing.core.bounds.hypergeometric import largest_self_consistent
+from routing.core.bounds.hypergeometric import last_true
+from routing.core.bounds.tails import tail
 from routing.core.exact import Number
 from routing.core.reference.roster import AUDIT, QUEUE, hashes, marked
 
@@ -47,17 +48,46 @@ def audit_wealth(wrong: ArrayLike, eta: float) -> Floats:
     Parameters
     ----------
     wrong : (T,)
-        Whether person and expert differ.  An item that either could not label is no audit.
+        Whether person and expert differ.  An item that the annotator could not label is no audit, one that
+        the expert could not label counts 1.
     eta : float
         The error that is accepted from people on routed items, above 0 and below .95.
     """
     if not 0 < eta < LARGEST:
         raise ValueError(f"eta = {eta} must be above 0 and below {LARGEST}")
-    errors = np.asarray(wrong, dtype=np.bool_)
+    logs = _log_products(np.asarray(wrong, dtype=np.bool_), eta)
+    return np.asarray(np.exp(np.logaddexp.reduce(logs, axis=0) - np.log(len(FACTORS))), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class AuditProcess:
+    """The same, one audited item after the other: what has to be kept of those before.
+
+    Attributes
+    ----------
+    logs
+        Logarithms of the products, one a factor.
+    highest : float
+        The largest W_t so far, 1 at the least.
+    """
+
+    logs: tuple[float, ...] = (0.0,) * len(FACTORS)
+    highest: float = 1.0
+
+    def after(self, wrong: ArrayLike, eta: float) -> AuditProcess:
+        """Once these audited items (T,) have come as well."""
+        errors = np.asarray(wrong, dtype=np.bool_)
+        if not len(errors):
+            return self
+        logs = np.array(self.logs)[:, None] + _log_products(errors, eta)
+        wealth = np.exp(np.logaddexp.reduce(logs, axis=0) - np.log(len(FACTORS)))
+        return AuditProcess(tuple(logs[:, -1].tolist()), max(self.highest, float(wealth.max())))
+
+
+def _log_products(errors: Bools, eta: float) -> Floats:
     rates = np.minimum(np.array(FACTORS) * eta, LARGEST)[:, None]
     steps = np.where(errors, np.log(rates / eta), np.log1p(-rates) - np.log1p(-eta))
-    logs = np.cumsum(steps, axis=1)
-    return np.asarray(np.exp(np.logaddexp.reduce(logs, axis=0) - np.log(len(FACTORS))), dtype=np.float64)
+    return np.asarray(np.cumsum(steps, axis=1), dtype=np.float64)
 
 
 def alarm_at(wrong: ArrayLike, eta: float, limit: float = ALARM) -> int | None:
@@ -90,16 +120,25 @@ class FinalAudit:
             return "the two levels are not above 0, or together above alpha"
         return ""
 
-    def allowed(self, *, size: int, sampled: int, budget: int) -> int:
-        """Largest number of differences in the sample with which people's part is at most E - E_M; -1: none.
+    def allowed(self, *, size: int, sampled: int, budget: int, unanswered: int = 0) -> int:
+        """Largest number of sampled labels that the expert gives otherwise with which people's part is at
+        most E - E_M; -1: none.
 
         A simple random sample of ``sampled`` of the ``size`` delivered items with a person's or a unanimous
-        label that the expert has not seen.  What the sample shows is mended in the file.
+        label that the expert has not seen.  What the sample shows is mended in the file, but for the
+        ``unanswered`` items of the sample, which the expert could not label: each counts as wrong, and as
+        wrong still.  With T wrong ones of ``size``, d of them mended and u unanswered, "T - d > E - E_M" is
+        rejected where P[Hyp(size, E - E_M + d + 1, sampled) <= d + u] <= alpha_2: where it is true,
+        T >= E - E_M + d + 1, so that P[Hyp(size, T, sampled) <= d + u] is as small, and d + u is what is
+        drawn of T.  The probability never falls in d.
         """
-        part = budget - self.models_budget
-        if size - sampled <= part:
-            return sampled  # no more can be left unseen
-        return largest_self_consistent(size, part, sampled, float(self.people_level))
+        part, possible = budget - self.models_budget, sampled - unanswered
+
+        def passes(differ: Ints) -> Bools:
+            chance = tail(size, part + differ + 1, sampled, differ + unanswered)
+            return np.asarray(chance <= float(self.people_level), dtype=np.bool_)
+
+        return last_true(passes, -1, possible + 1)
 
     def smallest_sample(self, *, size: int, budget: int, differences: int = 0) -> int:
         """Least sample with which so many differences would pass."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -15,20 +14,18 @@ from routing.core.certify import required_of
 from routing.core.every_score.certify import asked_of
 from routing.core.every_score.items import ScoredItems
 from routing.core.every_score.losses import AskedItems
-from routing.core.every_score.select import PilotCosts, select_every_score
+from routing.core.every_score.select import PilotCosts
 from routing.core.keys import pack
 from routing.core.messages import Message, sentences
 from routing.core.pilot import PilotData
-from routing.core.reference.audit import FinalAudit
 from routing.core.reference.chain import ReferenceChains
 from routing.core.reference.estimate import PeopleEstimate, people_estimate
 from routing.core.reference.forecast import SourceCosts, model_costs
-from routing.core.reference.plan import CHAINS, ExpertPlan, validate_expert_plan
-from routing.core.reference.recheck import judge_weighted, largest_weighted_count, least_asked
-from routing.core.reference.select import ReferenceSelection, select_with_expert, totals
+from routing.core.reference.plan import ExpertPlan, validate_expert_plan
+from routing.core.reference.recheck import least_asked
+from routing.core.reference.select import ReferenceSelection, select_with_expert
 from routing.core.reference.sources import EXPERT, AskedLabels
 from routing.core.reference.words import Step, expert_says, why_nothing_of
-from routing.core.targets.dataset import Levels
 
 
 @dataclass(frozen=True)
@@ -169,7 +166,7 @@ def certify_with_expert(
     least = least_asked(
         pool_size=run.plan.pool_size, share=run.recheck_share, budget=run.plan.budget, level=run.level
     )
-    net = _net_cost(run, chosen, labels, scored, pilot_costs)
+    net = net_cost(run, chosen, labels, scored, pilot_costs)
     saving = 1 - net / (run.plan.pool_size * float(run.expert_cost))
     verdicts = [test.verdict for test in chosen.tests]
     verdicts += [test.verdict for test in chosen.scores.tests] if chosen.scores else []
@@ -193,46 +190,6 @@ def certify_with_expert(
         why_nothing=why,
         said=expert_says(run, why, unlabelled=unlabelled, replaced=replaced, dearer=saving < 0),
     )
-
-
-def models_part_holds(
-    run: ExpertPlan,
-    chosen: ReferenceSelection,
-    labels: AskedLabels,
-    audit: FinalAudit,
-    *,
-    chains: ReferenceChains,
-    scored: AskedItems | None = None,
-) -> bool:
-    """Whether the calibration certifies at alpha_1 that models leave at most E_M wrong labels under the
-    chosen policy: its chain is tested once more, with no loss for people's labels.
-    """
-    level = audit.models_level / CHAINS
-    if chosen.by_scores:
-        if scored is None or chains.scores is None:
-            raise ValueError("the policy is on every score: the asked items' own scores are needed")
-        plan = replace(
-            run.models_and_expert,
-            epsilon=Decimal(2 * audit.models_budget + 1) / (2 * run.plan.pool_size),
-            alpha=Decimal(int(level * 10**12)) / 10**12,
-        )
-        again = select_every_score(plan, chains.scores, scored)
-        return bool(again.tests[chosen.by_scores.number].verdict.eligible[chosen.index])
-    chain = chosen.tests[chosen.number].chain
-    of_models = labels.of_models_only(chain.models)
-    limit = largest_weighted_count(
-        pool_size=run.plan.pool_size,
-        asked=labels.asked,
-        rechecked=labels.rechecked,
-        weight=run.weight,
-        wrong=audit.models_budget + 1,
-        level=float(level),
-    )
-    # One level: what a policy sends to models may show fewer errors than two levels ask for.
-    every = np.ones_like(labels.alike)
-    upper = totals(chain, labels.keys, of_models.weighted(run.weight), every)
-    lower = totals(chain, labels.keys, of_models.lower, every)
-    return bool(judge_weighted(upper, lower, Levels(0, limit, limit)).eligible[chosen.index])
 
 
 def _fault(run: ExpertPlan, chains: ReferenceChains, pilot_costs: PilotCosts | None, replaced: int) -> str:
@@ -282,7 +239,7 @@ def _steps(chosen: ReferenceSelection) -> list[Step]:
     ]
 
 
-def _net_cost(
+def net_cost(
     run: ExpertPlan,
     chosen: ReferenceSelection,
     labels: AskedLabels,

@@ -5,8 +5,11 @@ With the reference `settled` (`routing.core.reference.settled`) it is an ordinar
 all certificates do:
 
 ``reference``
-    ``kind``, ``expert`` (her name), ``expert_cost``, ``recheck_share`` r, ``rechecked`` n_B, ``weight`` w,
-    ``replaced`` X, and ``roster``: its ``salt``, and ``shares`` of the work by annotator.
+    ``kind``, ``expert`` (her name; where several share the work in its place ``experts``, the shares by
+    name, and whose an item is follows from the roster's salt as for annotators), ``expert_cost``,
+    ``recheck_share`` r, ``rechecked`` n_B, ``weight`` w, ``replaced`` X, and ``roster``: its ``salt``, and
+    ``shares`` of the work by annotator.  Where a final audit is planned, ``final_audit``: its ``sample``,
+    ``models_error``, ``models_alpha``, ``people_alpha``.
 ``slices``
     As of `certificate.slices_document`, with ``models_cost`` and ``people_cost``, what each model was taken
     to cost in each, (K, b) numbers.
@@ -26,7 +29,6 @@ item it is and her label.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -62,16 +64,21 @@ from routing.core.reference.certify import ReferenceCertification
 from routing.core.reference.chain import ReferenceChains, SliceChain
 from routing.core.reference.estimate import PeopleEstimate
 from routing.core.reference.forecast import SourceCosts, model_costs
-from routing.core.reference.plan import ExpertPlan
+from routing.core.reference.plan import ExpertPlan, read_final_plan
 from routing.core.reference.roster import ANNOTATOR, Roster
+from routing.core.reference.roster_documents import (
+    MOST_ANNOTATORS,
+    SHARE,
+    fraction_text,
+    object_of,
+    read_shares,
+    shares_document,
+)
 from routing.core.reference.select import ReferenceSelection, SliceTest
 from routing.core.reference.words import EXPERT, SETTLED
 from routing.core.rules import fixed_sequence
 from routing.core.sampling import make_salt
 
-SHARE = re.compile(r"[0-9]{1,15}/[0-9]{1,15}")
-MOST_ANNOTATORS = 1000
-"""With more, or longer fractions, adding up their shares exactly takes long."""
 DEAREST = 10.0**40
 """No cost is above it, so that sums of costs stay finite."""
 
@@ -109,7 +116,7 @@ def expert_certificate(
         **frame,
         "reference": {
             "kind": EXPERT,
-            "expert": run.expert,
+            **_experts_document(run),
             "expert_cost": plain(run.expert_cost),
             "recheck_share": plain(run.recheck_share),
             "rechecked": certification.rechecked,
@@ -117,8 +124,9 @@ def expert_certificate(
             "replaced": certification.replaced,
             "roster": {
                 "salt": roster.salt,
-                "shares": {name: _fraction(share) for name, share in roster.shares},
+                "shares": shares_document(roster.shares),
             },
+            **({"final_audit": run.final.document} if run.final else {}),
         },
         "slices": _slices_document(chains, selection.models_costs),
         "chains": [_chain_document(test, run.level) for test in selection.tests],
@@ -179,13 +187,13 @@ def _moves(chain: SliceChain) -> list[list[int] | None]:
 def roster_fault(run: ExpertPlan, roster: Roster, calibration: Calibration, entropy: object) -> str:
     """Why the items of the draw were not given out by ``roster``; '' if they were."""
     if len(roster.shares) > MOST_ANNOTATORS or any(
-        not SHARE.fullmatch(_fraction(share)) for _, share in roster.shares
+        not SHARE.fullmatch(fraction_text(share)) for _, share in roster.shares
     ):
         return f"a certificate holds at most {MOST_ANNOTATORS} annotators, and shares of at most 15 digits"
     if roster.duty != ANNOTATOR:
         return "it is a roster of experts, not of annotators"
-    if run.expert in roster.names:
-        return f"{run.expert!r} is the expert and annotates"
+    if both := sorted(set(run.names) & set(roster.names)):
+        return f"{both[0]!r} is the expert and annotates"
     if entropy is not None and roster.salt != make_salt(int(str(entropy))):
         return "the salt of the roster is not that of the draw"
     rows = [row for row in calibration.rows if row.asked]
@@ -195,10 +203,14 @@ def roster_fault(run: ExpertPlan, roster: Roster, calibration: Calibration, entr
     return ""
 
 
+def _experts_document(run: ExpertPlan) -> Document:
+    return {"experts": shares_document(run.experts)} if run.experts else {"expert": run.expert}
+
+
 def _chain_document(test: SliceTest, level: Fraction) -> Document:
     return {
         "name": test.chain.name,
-        "level": _fraction(level),
+        "level": fraction_text(level),
         "limits": dict(test.verdict.limits),
         "prefixes": dict(test.verdict.prefixes),
         "policies": [
@@ -270,7 +282,7 @@ def read_kind(document: Mapping[str, Any]) -> str:
     """Which reference a certificate names, `EXPERT` or `SETTLED`; '' of versions that name none."""
     if document["version"] != REFERENCE:
         return ""
-    kind = _object(document, "reference").get("kind")
+    kind = object_of(document, "reference").get("kind")
     if kind not in (EXPERT, SETTLED):
         raise DocumentError(f"certificate: the reference {str(kind)[:60]!r} is unknown here")
     return str(kind)
@@ -284,7 +296,7 @@ def read_expert_plan(document: Mapping[str, Any], plan: Plan) -> tuple[ExpertPla
     DocumentError
         Something is missing or of the wrong kind.
     """
-    reference = _object(document, "reference")
+    reference = object_of(document, "reference")
     try:
         cost, share = (reference[name] for name in ("expert_cost", "recheck_share"))
         for value in (cost, share):
@@ -295,39 +307,23 @@ def read_expert_plan(document: Mapping[str, Any], plan: Plan) -> tuple[ExpertPla
             raise ValueError("'weight' and 'replaced' are no whole numbers from 0 to the size of the pool")
         if whole[0] < 1:
             raise ValueError("'weight' is below 1")
+        final = read_final_plan(object_of(reference, "final_audit")) if "final_audit" in reference else None
+        if "experts" in reference:
+            experts = read_shares(object_of(reference, "experts"))
+            return ExpertPlan(plan, cost, share, whole[0], final=final, experts=experts), whole[1]
         name = reference["expert"]
         if not isinstance(name, str):
             raise ValueError("'expert' is no text")
-        return ExpertPlan(plan, cost, share, whole[0], name), whole[1]
+        return ExpertPlan(plan, cost, share, whole[0], name, final), whole[1]
+    except DocumentError:
+        raise
     except (KeyError, ValueError) as error:
         raise DocumentError(f"certificate: reference: {type(error).__name__}: {error}") from None
 
 
-def read_roster(document: Mapping[str, Any]) -> Roster:
-    """The roster of such a certificate; errors as of `read_expert_plan`."""
-    roster = _object(_object(document, "reference"), "roster")
-    salt, shares = roster.get("salt"), _object(roster, "shares")
-    if not isinstance(salt, str) or len(salt) > 1000 or len(shares) > MOST_ANNOTATORS:
-        raise DocumentError(f"certificate: the roster has no salt, or more than {MOST_ANNOTATORS} annotators")
-    exact = {}
-    for name, share in shares.items():
-        if not isinstance(share, str) or not SHARE.fullmatch(share) or not int(share.split("/")[1]):
-            raise DocumentError(f"certificate: {str(share)[:60]!r} is no share of the work")
-        exact[name] = Fraction(share)
-        if _fraction(exact[name]) != share:
-            raise DocumentError(f"certificate: the share {share!r} is not in lowest terms")
-    if not exact or min(exact.values()) <= 0 or sum(exact.values(), Fraction(0)) != 1:
-        raise DocumentError("certificate: the shares of the work are not above 0 and together 1")
-    try:
-        "".join([salt, *exact]).encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can name, is no text
-        raise DocumentError("certificate: a name of the roster is no text") from None
-    return Roster(salt, tuple(sorted(exact.items())))
-
-
 def _read_chains(document: Mapping[str, Any], plan: Plan) -> ReferenceChains:
     """Enough to test along them; the scores of the pool are not part of the document."""
-    slices = read_slices(_object(document, "slices"))
+    slices = read_slices(object_of(document, "slices"))
     if sum(slices.sizes.tolist()) != plan.pool_size:
         raise DocumentError("certificate: slices: they do not hold as many items as the pool")
     if not np.all((slices.rho > 0) & (slices.rho < 1)):
@@ -335,7 +331,7 @@ def _read_chains(document: Mapping[str, Any], plan: Plan) -> ReferenceChains:
     chains = document.get("chains")
     if not isinstance(chains, list):
         raise DocumentError("certificate: 'chains' is no list")
-    scores = read_score_chains(_object(document, "scores")) if "scores" in document else None
+    scores = read_score_chains(object_of(document, "scores")) if "scores" in document else None
     found = tuple(_read_chain(chain, slices.ends, plan.sources - 1) for chain in chains)
     return ReferenceChains(Bins(slices.ends, slices.sizes, slices.rho, np.empty(0)), found, scores)
 
@@ -356,7 +352,7 @@ def _read_chain(chain: object, ends: tuple[Key, ...], models: int) -> SliceChain
 
 
 def _read_models_costs(document: Mapping[str, Any], plan: Plan) -> SourceCosts:
-    slices = _object(document, "slices")
+    slices = object_of(document, "slices")
     width = len(slices["ends"])
     models, people = (
         _cost_table(slices.get(name), plan.sources - 1, width) for name in ("models_cost", "people_cost")
@@ -380,15 +376,4 @@ def _are_costs(values: Sequence[object]) -> bool:
 
 def read_score_costs(document: Mapping[str, Any]) -> PilotCosts | None:
     """What policies on every score cost on the pilot; None where no chain is on every score."""
-    return read_pilot_costs(_object(document, "scores")) if "scores" in document else None
-
-
-def _object(document: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = document.get(key)
-    if not isinstance(value, dict):
-        raise DocumentError(f"certificate: {key!r} is missing or no object")
-    return value
-
-
-def _fraction(value: Fraction) -> str:
-    return f"{value.numerator}/{value.denominator}"
+    return read_pilot_costs(object_of(document, "scores")) if "scores" in document else None

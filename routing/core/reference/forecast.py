@@ -48,6 +48,11 @@ class Foretold:
     losses: Floats
     costs: Floats
 
+    @property
+    def models(self) -> int:
+        """K."""
+        return len(self.losses) - 3
+
 
 def foretell(
     run: ExpertPlan, slices: Bins, pilot: PilotData | None, people: PeopleForecast | None = None

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from typing import Any
 
-from routing.core.exact import NumberError, plain, to_decimal
-from routing.core.messages import declare, gettext_noop, say
+from routing.core.documents import DECIMAL, DocumentError
+from routing.core.exact import NumberError, plain, to_decimal, to_fraction
+from routing.core.messages import Message, declare, gettext_noop, say
 from routing.core.plan import Plan, PlanError, validate
+from routing.core.reference.audit import FinalAudit
 from routing.core.reference.recheck import default_weight, effort, recheck_levels, rechecked
+from routing.core.reference.roster import EXPERT, Roster, RosterError
 from routing.core.rules import every_score
 from routing.core.targets.dataset import Levels
 
+MOST_SAMPLED = 10**8
 CHAINS = 3
 """Chains that are tested, each at alpha divided by it."""
 HALF = Decimal("0.5")
@@ -20,8 +26,57 @@ DIGITS = 28
 LONGEST_NAME = 200
 HEAVIEST = 10**6
 """Largest w."""
-LARGEST_EFFORT = 2 * 10**11
-"""Of `recheck.effort`: some ten minutes on one core."""
+LARGEST_EFFORT = 5 * 10**10
+"""Of `recheck.effort`: a minute or two on one core."""
+
+
+@dataclass(frozen=True)
+class FinalPlan:
+    """What is fixed with the plan of the run.
+
+    Attributes
+    ----------
+    sample : int
+        n_F, how many labels are drawn; all, where there are no more.
+    models_error : Decimal
+        The share of all items that models may get wrong: E_M = floor(models_error N).
+    models_alpha, people_alpha : Decimal
+        alpha_1 and alpha_2.
+    """
+
+    sample: int
+    models_error: Decimal
+    models_alpha: Decimal
+    people_alpha: Decimal
+
+    def audit(self, pool_size: int) -> FinalAudit:
+        models, people = to_fraction(self.models_alpha), to_fraction(self.people_alpha)
+        return FinalAudit(int(to_fraction(self.models_error) * pool_size), models, people)
+
+    @property
+    def alpha(self) -> Decimal:
+        """How often the certificate may be false."""
+        return self.models_alpha + self.people_alpha
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {
+            "sample": self.sample,
+            "models_error": plain(self.models_error),
+            "models_alpha": plain(self.models_alpha),
+            "people_alpha": plain(self.people_alpha),
+        }
+
+
+def read_final_plan(document: Mapping[str, Any]) -> FinalPlan:
+    """The plan of a final audit, as its certificate has it. Raises DocumentError."""
+    sample = document.get("sample")
+    numbers = [document.get(name) for name in ("models_error", "models_alpha", "people_alpha")]
+    if type(sample) is not int or not 1 <= sample <= MOST_SAMPLED:
+        raise DocumentError("final audit: plan.sample is no whole number above 0")
+    if not all(isinstance(one, str) and DECIMAL.fullmatch(one) for one in numbers):
+        raise DocumentError("final audit: a number of its plan is no text of a decimal number")
+    return FinalPlan(sample, *(Decimal(str(one)) for one in numbers))
 
 
 @dataclass(frozen=True)
@@ -41,6 +96,12 @@ class ExpertPlan:
         w; 0 means `default_weight`.
     expert : str
         Her name, as the certificate is to say it.
+    final : FinalPlan or None
+        Of the final audit; where there is one, a policy is chosen of which the calibration certifies the
+        models' part, if there is any.
+    experts : names and fractions
+        Where several share the work, each with her share of it, in the order of the names: the reference is
+        then the one whose item it is by `Roster`, for the duty `EXPERT`.  Empty where one does all.
     """
 
     plan: Plan
@@ -48,6 +109,8 @@ class ExpertPlan:
     recheck_share: Decimal = HALF
     weight: int = 0
     expert: str = "the expert"
+    final: FinalPlan | None = None
+    experts: tuple[tuple[str, Fraction], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("expert_cost", "recheck_share"):
@@ -57,8 +120,20 @@ class ExpertPlan:
                 raise PlanError(name, say("plan.field", field=name, error=error.said)) from error
         if not 0 < self.recheck_share <= 1:
             raise PlanError("recheck_share", say("expert.recheck_share", share=plain(self.recheck_share)))
+        object.__setattr__(self, "experts", tuple(sorted(self.experts)))
         if not self.weight:
             object.__setattr__(self, "weight", default_weight(self.recheck_share))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all experts."""
+        return tuple(name for name, _ in self.experts) or (self.expert,)
+
+    @property
+    def who(self) -> str | Message:
+        """All of them, to be filled into a sentence: "Eve", "Eve or Uma"."""
+        *others, last = self.names
+        return say("expert.one_of", names=", ".join(others), last=last) if others else last
 
     @property
     def all_rechecked(self) -> bool:
@@ -74,15 +149,19 @@ class ExpertPlan:
         """n_B."""
         return rechecked(self.recheck_share, asked)
 
-    def levels(self, asked: int) -> Levels:
-        """The numbers that decide along each chain, for n asked items."""
+    def levels(self, asked: int, level: Fraction | None = None) -> Levels:
+        """The numbers that decide along each chain, for n asked items; or at another ``level``.
+
+        Of so few that all are rechecked they are those of single counts, which `weight` only makes stricter.
+        """
+        rechecked = self.rechecked(asked)
         return recheck_levels(
             pool_size=self.plan.pool_size,
             asked=asked,
-            rechecked=self.rechecked(asked),
-            weight=self.weight,
+            rechecked=rechecked,
+            weight=self.weight if rechecked < asked else 1,
             budget=self.plan.budget,
-            level=self.level,
+            level=self.level if level is None else level,
         )
 
     @property
@@ -106,8 +185,7 @@ def validate_expert_plan(run: ExpertPlan) -> None:
         raise PlanError("expert_cost", say("expert.cost", cost=plain(run.expert_cost)))
     if run.all_rechecked and run.weight != 1:
         raise PlanError("weight", say("expert.weight", weight=run.weight))
-    if not run.expert.strip() or len(run.expert) > LONGEST_NAME or not run.expert.isprintable():
-        raise PlanError("expert", say("expert.name", most=LONGEST_NAME))
+    _refuse_names(run)
     if not 1 <= run.weight <= HEAVIEST:
         raise PlanError("weight", say("expert.heavy", weight=run.weight, most=HEAVIEST))
     work = effort(
@@ -119,14 +197,36 @@ def validate_expert_plan(run: ExpertPlan) -> None:
     )
     if work > LARGEST_EFFORT:
         raise PlanError("recheck_share", say("expert.effort", pool=plan.pool_size, m=plan.m))
-    if run.rechecked(int(plan.expected_labels)) < 1:
+    if not run.all_rechecked and run.rechecked(plan.m) >= plan.m:
+        raise PlanError("recheck_share", say("expert.nearly_all", share=plain(run.recheck_share)))
+    if to_fraction(run.recheck_share) * to_fraction(plan.expected_labels) < 1:
         raise PlanError(
             "recheck_share",
             say("expert.no_recheck", share=plain(run.recheck_share), labels=plain(plan.expected_labels)),
         )
 
 
+def _refuse_names(run: ExpertPlan) -> None:
+    if len(", ".join(run.names)) > LONGEST_NAME or not all(
+        name.strip() and name.isprintable() for name in run.names
+    ):
+        raise PlanError("expert", say("expert.name", most=LONGEST_NAME))
+    if not run.experts:
+        return
+    if len(run.experts) == 1:
+        raise PlanError("expert", say("expert.alone", name=run.names[0]))
+    if twice := [name for name in run.names if run.names.count(name) > 1]:
+        raise PlanError("expert", say("expert.twice", name=twice[0]))
+    try:
+        Roster.of("", dict(run.experts), duty=EXPERT)
+    except RosterError as error:
+        raise PlanError("expert", error.said) from error
+
+
 SAYS = {
+    "expert.one_of": gettext_noop("%(names)s or %(last)s"),
+    "expert.alone": gettext_noop("%(name)s shares the work of the expert with nobody; leave out her share"),
+    "expert.twice": gettext_noop("%(name)s is named twice among the experts"),
     "expert.recheck_share": gettext_noop(
         "r = %(share)s: the share of the asked items that the expert labels in any case must be above 0 and "
         "at most 1"
@@ -148,6 +248,9 @@ SAYS = {
     "expert.effort": gettext_noop(
         "with a pool of %(pool)s items and m = %(m)s, what may pass takes hours to compute; let the expert "
         "label every asked item (r = 1), or draw fewer"
+    ),
+    "expert.nearly_all": gettext_noop(
+        "with r = %(share)s the expert labels every asked item: write 1, then each error counts once"
     ),
     "expert.no_recheck": gettext_noop(
         "r = %(share)s of %(labels)s asked items is less than one item: the expert would recheck nothing; "

@@ -9,6 +9,8 @@ items between A and B holds for M and more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -167,8 +169,12 @@ def recheck_levels(
     """s and the largest Q of the wide and of the narrow test (Sections 5.3, 13.1), in place of c_s, c_0.
 
     T - K_A - K_B is to be at most E.  A policy in the wide prefix with K_A + K_B >= s delivers at most E
-    wrong labels, and so does every one in the narrow prefix.  Where all asked items are rechecked, w = 1 and
-    these are the two levels of a data set.
+    wrong labels, and so does every one in the narrow prefix: for any s that these arguments fix, as they do
+    before a label.  Where all asked items are rechecked, w = 1 and these are the two levels of a data set.
+    Else s is chosen so that no other one admits all that it does and more: the wide limit is the largest that
+    is `SLACK` or more above its s, and s the least that has this limit, for what makes Q grow by w makes
+    K_A + K_B grow by 1 only.  One level stands where two would not allow more, or would turn away a policy
+    without an observed error.
 
     Raises
     ------
@@ -193,36 +199,70 @@ def recheck_levels(
             level=float(part),
         )
 
-    s = 0
-    if pool_size - asked > budget:
-        s = max(0, _largest_s(pool_size, asked, rechecked, weight, budget, float(share)) - SLACK)
-    if s == 0:
-        one = limit(budget + 1, level)
-        return Levels(0, one, one)
-    return Levels(s, limit(budget + s + 1, share), limit(budget + 1, level - share))
+    narrow = limit(budget + 1, level - share)
+    if narrow >= 0 and pool_size - asked > budget:
+        search = _Search(pool_size, asked, rechecked, weight, budget, float(share))
+        most = search.largest_s()
+        wide = limit(budget + most + 1, share) if most > 0 else -1
+        # Asked of the one level in this way, as a few splits mostly tell.
+        if wide >= 0 and not replace(search, level=float(level)).reaches(0, wide):
+            return Levels(search.least_s(wide, most), wide, narrow)
+    one = limit(budget + 1, level)
+    return Levels(0, one, one)
 
 
-def _largest_s(pool_size: int, asked: int, rechecked: int, weight: int, budget: int, level: float) -> int:
-    """Largest k whose limit at M = E + k + 1 is k or more; -1 where none is.
+@dataclass(frozen=True)
+class _Search:
+    """For an s whose limit at M = E + s + 1 is as wanted.
 
-    One more wrong item in A is at most one more in Q; so if k + 1 has it, k has it, and k is found by
-    bisection, below the k of an ordinary count: at some splits first, then downwards at all of them.
+    The limit never falls in s.  It is looked at for some splits first, as they refuse most of what all do.
     """
 
-    def passes(k: int, splits: int) -> bool:
-        wrong = budget + k + 1
-        if wrong > pool_size:
-            return True
-        worst = _worst(pool_size, asked, rechecked, weight, wrong, k, splits=splits)
-        return bool(worst[k] <= level)
+    pool_size: int
+    asked: int
+    rechecked: int
+    weight: int
+    budget: int
+    level: float
 
-    low, high = -1, largest_self_consistent(pool_size, budget, asked, level) + 1
-    while high - low > 1:
-        k = (low + high) // 2
-        low, high = (k, high) if passes(k, FEW) else (low, k)
-    while low >= 0 and not passes(low, 0):
-        low -= 1
-    return low
+    def reaches(self, s: int, count: int) -> bool:
+        """Whether the limit at M = E + s + 1 is ``count`` or more."""
+        return all(self.may_reach(s, count, splits) for splits in (FEW, 0))
+
+    def may_reach(self, s: int, count: int, splits: int = FEW) -> bool:
+        """The same, as far as these splits tell."""
+        wrong = self.budget + s + 1
+        if wrong > self.pool_size:
+            return True
+        worst = _worst(self.pool_size, self.asked, self.rechecked, self.weight, wrong, count, splits=splits)
+        return bool(worst[count] <= self.level)
+
+    def largest_s(self) -> int:
+        """Largest s whose limit is s + `SLACK` or more; -1 where none is.
+
+        One more wrong item in A is at most one more in Q; so if s + 1 has it, s has it, and s is found by
+        bisection, below that of an ordinary count.
+        """
+        high = largest_self_consistent(self.pool_size, self.budget, self.asked, self.level) + 1
+        low = self._last(lambda s: self.may_reach(s, s + SLACK), -1, high)
+        while low >= 0 and not self.reaches(low, low + SLACK):
+            low -= 1
+        return low
+
+    def least_s(self, count: int, most: int) -> int:
+        """Least s whose limit is ``count`` or more; ``most`` has it."""
+        s = 1 + self._last(lambda s: not self.may_reach(s, count), -1, most)
+        while s < most and not self.reaches(s, count):
+            s += 1
+        return s
+
+    @staticmethod
+    def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
+        """Largest s in ``low`` .. ``high`` - 1 that ``holds``, ``low`` taken to."""
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if holds(middle) else (low, middle)
+        return low
 
 
 def effort(*, pool_size: int, asked: int, rechecked: int, weight: int, budget: int) -> int:

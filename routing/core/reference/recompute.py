@@ -15,10 +15,11 @@ from routing.core.reference.documents import (
     expert_certificate,
     read_expert_plan,
     read_frozen,
-    read_roster,
     read_score_costs,
 )
 from routing.core.reference.plan import ExpertPlan
+from routing.core.reference.recheck import default_weight
+from routing.core.reference.roster_documents import read_roster
 from routing.core.reference.table import expert_sees
 
 
@@ -59,7 +60,16 @@ def again_with_expert(
         replaced=replaced,
     )
     again = expert_certificate(run, chains, calibration, found, roster=roster, provenance=provenance)
-    return again, list(_labelled_in_vain(run, calibration))
+    return again, [*_chosen_weight(run), *_labelled_in_vain(run, calibration)]
+
+
+def _chosen_weight(run: ExpertPlan) -> Iterator[str]:
+    """A weight of its own may have been fixed with the plan, or chosen after the labels: no file can tell."""
+    if not run.all_rechecked and run.weight != (usual := default_weight(run.recheck_share)):
+        yield (
+            f"certificate: reference.weight is {run.weight}, and {usual} is what follows from the share "
+            f"{run.recheck_share}: this proves nothing unless it was fixed before the labels"
+        )
 
 
 def _labelled_in_vain(run: ExpertPlan, calibration: Calibration) -> Iterator[str]:

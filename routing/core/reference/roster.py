@@ -57,7 +57,7 @@ class Roster:
     def of(
         cls,
         salt: str,
-        shares: Mapping[str, Number],
+        shares: Mapping[str, Number | Fraction],
         *,
         experts: Collection[str] = (),
         duty: str = ANNOTATOR,
@@ -70,7 +70,10 @@ class Roster:
             There is nobody, a share is not above 0, they do not add up to 1, or one of ``experts`` annotates.
         """
         _check_names(shares, experts)
-        exact = {name: to_fraction(share) for name, share in shares.items()}
+        exact = {
+            name: share if isinstance(share, Fraction) else to_fraction(share)
+            for name, share in shares.items()
+        }
         for name, share in exact.items():
             if share <= 0:
                 raise RosterError(say("roster.share", name=name, share=str(shares[name])))

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from routing.core.arrays import Bools, Floats, Ints, Keys
+from routing.core.bounds import Evidence
+from routing.core.every_score.chain import ScoreChain
 from routing.core.every_score.items import ScoredItems
 from routing.core.every_score.losses import AskedItems
-from routing.core.every_score.select import PilotCosts, ScoreSelection, select_every_score
+from routing.core.every_score.select import Judge, PilotCosts, ScoreSelection, select_every_score
 from routing.core.pilot_losses import LEARNT_DIGITS, half_isotonic_half_logistic
+from routing.core.reference.audit import FinalAudit
 from routing.core.reference.chain import ReferenceChains, SliceChain
 from routing.core.reference.forecast import SourceCosts
-from routing.core.reference.plan import ExpertPlan
-from routing.core.reference.recheck import judge_weighted
+from routing.core.reference.plan import CHAINS, ExpertPlan
+from routing.core.reference.recheck import judge_weighted, largest_weighted_count
 from routing.core.reference.sources import EXPERT, AskedLabels
 from routing.core.rules.fixed_sequence import Verdict, cheapest
+from routing.core.targets.dataset import Levels
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,8 @@ def select_with_expert(
     """The tests along all chains, each at alpha / 3, and the choice of least estimated cost.
 
     What second looks cost is estimated from the asked items; any choice among certified policies is valid.
+    Where a final audit is planned it is among those of which models' part is certified, too, so that the
+    audit may succeed; unless there is none.
 
     Parameters
     ----------
@@ -144,19 +152,122 @@ def select_with_expert(
     spent, part = models_costs.with_people(run, looks), slices.sizes / run.plan.pool_size
     costs = SourceCosts(spent.models * part, spent.people * part)
     tests = tuple(_test(run, chain, labels, costs) for chain in chains.chains)
-    number, index, least = 0, 0, float(tests[0].costs[0])
-    for candidate, test in enumerate(tests):
-        best = cheapest(test.verdict.eligible, test.costs)
-        if test.costs[best] < least:
-            number, index, least = candidate, best, float(test.costs[best])
+    number, index, least = _chosen(tests, [test.verdict.eligible for test in tests])
+    if run.final is not None:
+        audit = run.final.audit(run.plan.pool_size)
+        parts = [models_verdict(run, chain, labels, audit).eligible for chain in chains.chains]
+        both = [test.verdict.eligible & part for test, part in zip(tests, parts, strict=True)]
+        if any(row[1:].any() for row in both):
+            number, index, least = _chosen(tests, both)
     if chains.scores is None:
         return ReferenceSelection(tests, None, number, index, models_costs)
     if scored is None:
         raise ValueError("a chain is on every score: the asked items' own scores are needed")
-    by_scores = select_every_score(run.models_and_expert, chains.scores, scored, pilot_costs)
+    by_scores = select_every_score(
+        run.models_and_expert,
+        chains.scores,
+        weighted_asked(run, labels, scored),
+        pilot_costs,
+        judge=judge_for(run, labels),
+    )
     if by_scores.index and by_scores.costs[by_scores.number][by_scores.index] < least:
         number, index = len(tests), by_scores.index
     return ReferenceSelection(tests, by_scores, number, index, models_costs)
+
+
+def weighted_asked(run: ExpertPlan, labels: AskedLabels, scored: AskedItems) -> AskedItems:
+    """The asked items with the models' losses as they add up to Q+ and to K_A- + K_B-: nothing is known of
+    those that the expert was not to label.
+    """
+    if run.all_rechecked:
+        return scored
+    models = scored.upper.shape[1]
+    return replace(
+        scored, upper=labels.weighted(run.weight)[:, :models], lower=labels.lower[:, :models].copy()
+    )
+
+
+def judge_for(run: ExpertPlan, labels: AskedLabels) -> Judge | None:
+    """How chains on every score are tested: in order by Q, as the simultaneous test along a nested chain is
+    about counts of which every asked item is seen; None where each is, r = 1.
+    """
+    if run.all_rechecked:
+        return None
+
+    def judge(
+        chain: ScoreChain, *, evidence: Evidence, lower: Floats, level: Fraction
+    ) -> tuple[Verdict, Fraction]:
+        levels = run.levels(labels.asked, level)
+        return judge_weighted(np.rint(evidence.total), np.rint(lower), levels), level
+
+    return judge
+
+
+def _chosen(tests: Sequence[SliceTest], eligible: Sequence[Bools]) -> tuple[int, int, float]:
+    """Chain and policy of least cost among those that are eligible, (J,) of each chain, and that cost."""
+    number, index, least = 0, 0, float(tests[0].costs[0])
+    for candidate, (test, among) in enumerate(zip(tests, eligible, strict=True)):
+        best = cheapest(among, test.costs)
+        if test.costs[best] < least:
+            number, index, least = candidate, best, float(test.costs[best])
+    return number, index, least
+
+
+@dataclass(frozen=True)
+class ModelsPart:
+    """Whether models alone leave at most E_M wrong labels under a policy, by the calibration.
+
+    Attributes
+    ----------
+    observed, allowed : int
+        The errors of models on the asked items, each by its weight, and the most that may be seen.
+    holds : bool
+        Whether this policy and all before it on its chain pass.
+    """
+
+    observed: int
+    allowed: int
+    holds: bool
+
+
+def models_part(
+    run: ExpertPlan, chosen: ReferenceSelection, labels: AskedLabels, audit: FinalAudit
+) -> ModelsPart:
+    """Whether the calibration certifies at alpha_1 that models leave at most E_M wrong labels under the
+    chosen policy, which is one over slices.
+    """
+    chain, place = chosen.tests[chosen.number].chain, chosen.index
+    verdict = models_verdict(run, chain, labels, audit)
+    upper = totals(chain, labels.keys, labels.of_models_only(chain.models).weighted(run.weight), _all(labels))
+    return ModelsPart(int(upper[place]), int(verdict.allowed[place]), bool(verdict.eligible[place]))
+
+
+def models_verdict(run: ExpertPlan, chain: SliceChain, labels: AskedLabels, audit: FinalAudit) -> Verdict:
+    """Of which policies of a chain models leave at most E_M wrong labels: it is tested once more, with no
+    loss for people's labels.
+
+    The policy is chosen by the same labels; so each chain is tested at alpha_1 / 3, in order, and whichever
+    policy is chosen, it is one of those that are certified together.
+    """
+    of_models, rechecked = labels.of_models_only(chain.models), labels.rechecked
+    limit = largest_weighted_count(
+        pool_size=run.plan.pool_size,
+        asked=labels.asked,
+        rechecked=rechecked,
+        weight=run.weight if rechecked < labels.asked else 1,
+        wrong=audit.models_budget + 1,
+        level=float(audit.models_level / CHAINS),
+    )
+    upper, lower = (
+        totals(chain, labels.keys, losses, _all(labels))
+        for losses in (of_models.weighted(run.weight), of_models.lower)
+    )
+    # One level: what a policy sends to models may show fewer errors than two levels ask for.
+    return judge_weighted(upper, lower, Levels(0, limit, limit))
+
+
+def _all(labels: AskedLabels) -> Bools:
+    return np.ones_like(labels.alike)
 
 
 def looks_of(chains: ReferenceChains, labels: AskedLabels) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from routing.core.bounds.hypergeometric import Hypergeometric
 from routing.core.certificate import REFERENCE, Document
 from routing.core.certify import Outcome, guarantee
-from routing.core.messages import sentences
+from routing.core.messages import Message, sentences
 from routing.core.plan import Plan
 from routing.core.reference.words import SETTLED, settled_promises
 
@@ -20,15 +20,20 @@ def settled_certificate(plan: Plan, outcome: Outcome, document: Document) -> Doc
     """
     if fault := settled_fault(plan):
         raise ValueError(fault)
-    said = outcome.said
-    if outcome.why_nothing is None:
-        said = (*settled_promises(plan), *said[len(plan.target_rule().promises(guarantee(plan))) :])
     return {
         **document,
         "version": REFERENCE,
         "reference": {"kind": SETTLED},
-        "result": {**document["result"], "sentence": sentences(said)},
+        "result": {**document["result"], "sentence": sentences(settled_says(plan, outcome))},
     }
+
+
+def settled_says(plan: Plan, outcome: Outcome) -> tuple[Message, ...]:
+    """What an ordinary analysis of the settled labels says, in the words of this reference."""
+    if outcome.why_nothing is not None:
+        return outcome.said
+    ordinary = plan.target_rule().promises(guarantee(plan))
+    return (*settled_promises(plan), *outcome.said[len(ordinary) :])
 
 
 def settled_fault(plan: Plan) -> str:

@@ -280,14 +280,15 @@ def deliver(
     Parameters
     ----------
     expert
-        Her label, None where she gave none.
+        Her label, None where she gave none: then an asked item that she saw and that the policy sends to
+        `checked` stays blank, as she is a part of that source.
     seen
         Why she saw the item whatever the policy says, `ASKED`, `RECHECK` or `AUDIT`; '' where she did not:
         an item that was not asked, or one that was and was neither unlike nor rechecked.
     """
     models = len(answers)
     by, why = _by(source, answers, annotator, loss)
-    if seen and expert is not None:
+    if (seen and expert is not None) or (seen in (ASKED, RECHECK) and source == models + CHECKED):
         return Delivered(expert, source, models + EXPERT, seen)
     label = expert if by == models + EXPERT else annotator if by == models + PERSON else answers[by]
     return Delivered(label, source, by, seen or why)

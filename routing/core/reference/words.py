@@ -61,11 +61,11 @@ def expert_says(
     """
     said = expert_promises(run, replaced=replaced)
     if why_nothing is not None:
-        said = [say("reference.nothing", expert=run.expert, reason=why_nothing)]
+        said = [say("reference.nothing", expert=run.who, reason=why_nothing)]
     if unlabelled:
-        said.append(say("reference.unlabelled", expert=run.expert, items=unlabelled))
+        said.append(say("reference.unlabelled", expert=run.who, items=unlabelled))
     if dearer:
-        said.append(say("reference.dearer", expert=run.expert))
+        said.append(say("reference.dearer", expert=run.who))
     return tuple(said)
 
 
@@ -79,16 +79,31 @@ def expert_promises(run: ExpertPlan, *, replaced: int = 0) -> list[Message]:
     if replaced:
         exact = Decimal(run.plan.budget + replaced) / Decimal(run.plan.pool_size)
         share = exact.quantize(Decimal("1e-6"), rounding=ROUND_CEILING)
-    said = [say("reference.expert", expert=run.expert, share=percent(share), **_odds(run.plan))]
+    said = [
+        say(
+            "reference.expert",
+            expert=say("reference.by_roster", experts=run.who) if run.experts else run.who,
+            share=percent(share),
+            items=f"{run.plan.pool_size:,}",
+            **_odds(run.plan),
+        )
+    ]
     if replaced:
         said.append(say("reference.replaced", items=replaced, share=percent(run.plan.epsilon)))
+    if run.experts:
+        said.append(say("reference.experts"))
     return [*said, say("reference.expert_holds")]
 
 
 def settled_promises(plan: Plan) -> list[Message]:
     """The promise with the reference `settled`; its certificate is an ordinary one of the settled labels."""
     return [
-        say("reference.settled", share=percent(plan.epsilon), **_odds(plan)),
+        say(
+            "reference.settled",
+            share=percent(plan.epsilon),
+            items=f"{plan.pool_size:,}",
+            **_odds(plan),
+        ),
         say("reference.settled_alike"),
     ]
 
@@ -137,9 +152,14 @@ SAYS = {
         "item."
     ),
     "reference.expert": gettext_noop(
-        "At most %(share)s of the labels in the delivered data set differ from what %(expert)s would give, "
-        "blind (epsilon = %(epsilon)s), with probability at least %(odds)s over the random draw (alpha = "
-        "%(alpha)s). Mistakes of models and of people are counted."
+        "At most %(share)s of the delivered labels of the run's %(items)s items differ from what %(expert)s "
+        "would give, blind (epsilon = %(epsilon)s), with probability at least %(odds)s over the random draw "
+        "(alpha = %(alpha)s). Mistakes of models and of people are counted."
+    ),
+    "reference.by_roster": gettext_noop("%(experts)s, by a fixed roster,"),
+    "reference.experts": gettext_noop(
+        "Right is the expert whose item it is: no two of them label the same one, and how much they differ "
+        "among themselves is not known."
     ),
     "reference.replaced": gettext_noop(
         "It would be %(share)s, but %(items)s items were labelled by others than the annotators whose they "
@@ -150,9 +170,9 @@ SAYS = {
         "set."
     ),
     "reference.settled": gettext_noop(
-        "At most %(share)s of the labels in the delivered data set differ from what two of our people, and a "
-        "decider where they differ, would give (epsilon = %(epsilon)s), with probability at least %(odds)s "
-        "over the random draw (alpha = %(alpha)s)."
+        "At most %(share)s of the delivered labels of the run's %(items)s items differ from what two of our "
+        "people, and a decider where they differ, would give (epsilon = %(epsilon)s), with probability at "
+        "least %(odds)s over the random draw (alpha = %(alpha)s)."
     ),
     "reference.settled_alike": gettext_noop("A mistake that two people make alike is not counted."),
 }
