@@ -101,13 +101,25 @@ class ReadOnly(NoChanges, admin.ModelAdmin):
         match = request.resolver_match
         if match is None or not (match.url_name or "").endswith("_changelist"):
             return queryset
-        long = {f"{name}__{field}" for name, model in self._named().items() for field in _long(model)}
+        read = self._named() | self._on_the_way()
+        long = {f"{name}__{field}" for name, model in read.items() for field in _long(model)}
         return queryset.defer(*(long | _long(self.model)).difference(self.list_display, self.in_names))
 
     def _named(self) -> dict[str, type[Model]]:
         """The relations in the list, by name, and what they lead to."""
         fields = self.model._meta.fields
         return {f.name: f.related_model for f in fields if f.is_relation and f.name in self.list_display}
+
+    def _on_the_way(self) -> dict[str, type[Model]]:
+        """What `through` leads over, by the path to it."""
+        found: dict[str, type[Model]] = {}
+        for path in self.through:
+            model: Any = self.model
+            parts = path.split("__")
+            for length, part in enumerate(parts, start=1):
+                model = model._meta.get_field(part).related_model
+                found["__".join(parts[:length])] = model
+        return found
 
 
 def _long(model: type[Model]) -> set[str]:

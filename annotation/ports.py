@@ -4,7 +4,7 @@
 until then, and where there is no routing, `NoRouting` answers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from django.db.models import Q
@@ -25,8 +25,19 @@ class RoutingPort(Protocol):
     def work_item_ended(self, *, work_item: WorkItem) -> None:
         """A work item has ended without a label."""
 
+    def work_item_skipped(self, *, work_item: WorkItem, user: User) -> None:
+        """Somebody could not or would not label a work item, which is open again."""
+
     def project_duplicated(self, *, project: Project, copy: Project, actor: User) -> None:
         """A project was copied: what is not annotation's own is to be copied, too."""
+
+    # --- What the roster says ---
+
+    def decider(self, *, batch: WorkBatch, item_id: int) -> int | None:
+        """Id of the user who decides where two people differ about an item; None where a reviewer does."""
+
+    def locked_together(self, *, batch: WorkBatch) -> Collection[int]:
+        """Ids of batches of which work may end or begin as work of this one, with a roster, ends."""
 
     # --- What stands against something, in words; "" where nothing does ---
 
@@ -90,6 +101,15 @@ class NoRouting:
 
     def work_item_ended(self, *, work_item: WorkItem) -> None:
         return
+
+    def work_item_skipped(self, *, work_item: WorkItem, user: User) -> None:
+        return
+
+    def decider(self, *, batch: WorkBatch, item_id: int) -> int | None:
+        return None
+
+    def locked_together(self, *, batch: WorkBatch) -> Collection[int]:
+        return ()
 
     def project_duplicated(self, *, project: Project, copy: Project, actor: User) -> None:
         return

@@ -44,6 +44,11 @@ class RunSourceInline(ReadOnlyInline):
     fields = ("position", "source", "fingerprint", "cost_per_label", "cost_function", "prices")
 
 
+class RosterInline(ReadOnlyInline):
+    model = models.RosterEntry
+    fields = ("name", "role", "user", "share", "left_at")
+
+
 @admin.register(models.Run)
 class RunAdmin(ReadOnly):
     list_display = (
@@ -54,7 +59,7 @@ class RunAdmin(ReadOnly):
     search_fields = ("project__slug",)
     # The seed would give the draw away, chains and slices the scores.
     exclude = ("entropy", "salt", "chains", "slices")
-    inlines = (RunSourceInline,)
+    inlines = (RunSourceInline, RosterInline)
 
 
 @admin.register(models.Certificate)
@@ -128,9 +133,43 @@ class RouteAdmin(Blind):
     search_fields = ("=item__external_id",)
 
 
+@admin.register(models.ExpertRequest)
+class ExpertRequestAdmin(Blind):
+    project_path = "run__project_id"
+    list_display = ("run", "item", "why")
+    through = ("run__project",)
+    search_fields = ("=item__external_id",)
+
+
+@admin.register(models.AuditedItem)
+class AuditedItemAdmin(Blind):
+    project_path = "run__project_id"
+    list_display = ("run", "item", "place")
+    through = ("run__project",)
+
+
+@admin.register(models.FinalAudit)
+class FinalAuditAdmin(ReadOnly):
+    list_display = ("run", "size", "sampled", "drawn_at")
+    through = ("run__project",)
+
+
+@admin.register(models.FinalSample)
+class FinalSampleAdmin(Blind):
+    project_path = "audit__run__project_id"
+    list_display = ("audit", "order", "item")
+    through = ("audit__run__project",)
+
+
+@admin.register(models.FinalCertificate)
+class FinalCertificateAdmin(ReadOnly):
+    list_display = ("audit", "certified", "sha256", "created_at")
+    through = ("audit__run__project",)
+
+
 @admin.register(models.Spend)
 class SpendAdmin(ReadOnly):
-    list_display = ("project", "run", "source", "stage", "quantity", "amount", "created_at")
+    list_display = ("project", "run", "source", "by_expert", "stage", "quantity", "amount", "created_at")
     through = ("run__project",)
     list_filter = ("stage",)
 

@@ -27,6 +27,10 @@ class RoutingConfig(AppConfig):
             "routing_measureditem",
             "routing_promptversion",
             "routing_sentanswer",
+            "routing_expertrequest",
+            "routing_auditeditem",
+            "routing_finalsample",
+            "routing_finalcertificate",
         )
         append_only.register_columns(
             "routing_run",
@@ -38,6 +42,18 @@ class RoutingConfig(AppConfig):
                 "slices": "IS NULL AND OLD.chains IS NULL",
             },
             message="the plan of a run cannot be changed after its draw: start a new run",
+        )
+        append_only.register_columns(
+            "routing_rosterentry",
+            fixed=("run_id", "user_id", "role", "name", "share"),
+            once={"left_at": "IS NULL"},
+            message="the roster of a run cannot be changed: start a new run",
+        )
+        append_only.register_columns(
+            "routing_finalaudit",
+            fixed=models.FinalAudit.FIXED_COLUMNS,
+            once={},
+            message="a final audit is drawn once and cannot be changed",
         )
         append_only.register_columns(
             "routing_measurement",

@@ -13,6 +13,13 @@ from routing.items.changes import CHANGE_KIND as CHANGE, UNDO, run_change, run_u
 from routing.models import MeasuredSource, RunSource, Source
 from routing.runs.certify import analyse_run
 from routing.runs.complete import settle_run
+from routing.runs.expert.ask import bring_to_expert
+from routing.runs.expert.final import (
+    ANALYSE as ANALYSE_FINAL,
+    DRAW as DRAW_FINAL,
+    analyse_sample,
+    draw_sample,
+)
 from routing.runs.measure import run_measurement
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.route import route_run
@@ -52,8 +59,11 @@ def register() -> None:
     measuring: dict[str, Any] = {"queue": queue_of_measurement, "can_pause": True}
     jobs.register("prepare_run", prepare_run, title=gettext_noop("Predicting and drawing"), **models)
     jobs.register(MEASURE, run_measurement, title=gettext_noop("Measuring the models"), **measuring)
+    jobs.register("ask_expert", bring_to_expert, title=gettext_noop("Asking the expert"))
     jobs.register("analyse_run", analyse_run, title=gettext_noop("The analysis"), **models)
     jobs.register("route_run", route_run, title=gettext_noop("The routing"), **models)
+    jobs.register(DRAW_FINAL, draw_sample, title=gettext_noop("Drawing the final audit"))
+    jobs.register(ANALYSE_FINAL, analyse_sample, title=gettext_noop("Analysing the final audit"))
     jobs.register("settle_run", settle_run, title=gettext_noop("Settling what people differ about"))
     jobs.register("deliver_run", deliver_run, title=gettext_noop("The delivery"))
     jobs.register(EXPORT, run_export, title=gettext_noop("Sending a delivery to a store"))

@@ -20,15 +20,27 @@ from annotation.models import (
     WorkItem,
 )
 from annotation.permissions import ROLES_BY_ACTION, Access
-from routing.common.states import UNDER_WAY, State
+from routing.common.states import CANCELLABLE, UNDER_WAY, State
 from routing.items.changes import CHANGE_KIND as CHANGE
-from routing.models import Certificate, Delivery, ModelPrice, Prediction, PromptVersion, Run, Source, Spend
+from routing.models import (
+    Certificate,
+    Delivery,
+    ModelPrice,
+    Prediction,
+    PromptVersion,
+    RosterEntry,
+    Run,
+    Source,
+)
 from routing.overview.facts import read_facts
 from routing.overview.next_step import next_step_of
 from routing.runs.certify import mark_invalid
 from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
+from routing.runs.expert.requests import hand_over_item, person_did_not_answer
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.plan_options import needs_of
+from routing.runs.roster import decider_of
+from routing.runs.stored_label import look_after_end, look_after_label, pay_for_label
 from routing.runs.two_people import newest_run, sentences_of
 from routing.sources.hidden_columns import columns_hidden_now, hidden_columns
 from routing.sources.prompt_versions import source_asked_otherwise
@@ -64,29 +76,25 @@ class Routing:
         run = run_of_batch(batch.pk)
         if run is None:
             return
+        calibration = batch.pk in (run.calibration_batch_id, run.expert_batch_id)
         if replaced is not None:
-            locked = batch.pk == run.calibration_batch_id and batch.locked_at is not None
-            if locked and not _has_several(label.work_item):
+            if calibration and batch.locked_at is not None and not _has_several(label.work_item):
                 mark_invalid(
                     run=run,
                     why=CORRECTED,
                     params={"item": label.item.external_id},
                     actor=label.annotator,
                 )
-            return
-        calibration = batch.pk == run.calibration_batch_id
-        Spend.objects.create(
-            project_id=run.project_id,
-            run=run,
-            stage=Spend.Stage.CALIBRATION if calibration else Spend.Stage.ROUTED,
-            quantity=1,
-            amount=run.human_cost,
-            key=f"label:{label.pk}",
-        )
-        if not calibration:
-            complete_if_done(run, label.work_item)
         else:
-            calibration_ended(run, label.work_item)
+            pay_for_label(run, label)
+        if calibration:
+            if replaced is None:
+                calibration_ended(run, label.work_item)
+            return
+        if run.by_expert:
+            look_after_label(run, label, corrected=replaced is not None)
+        if replaced is None:
+            complete_if_done(run, label.work_item)
 
     def settled(self, *, batch: WorkBatch, settlements: Sequence[Settlement]) -> None:
         """See what a changed label of record breaks, or whether the run is now complete."""
@@ -113,10 +121,31 @@ class Routing:
         run = run_of_batch(work_item.batch_id)
         if run is None:
             return
-        if work_item.batch_id == run.routed_batch_id:
+        if work_item.batch_id in (run.routed_batch_id, run.expert_routed_batch_id):
+            if run.by_expert and work_item.batch_id == run.routed_batch_id:
+                person_did_not_answer(run, work_item)
+            look_after_end(run, work_item)
             complete_if_done(run, work_item)
         else:
             calibration_ended(run, work_item)
+
+    def work_item_skipped(self, *, work_item: WorkItem, user: User) -> None:
+        """What an annotator cannot label after the routing goes to the expert."""
+        run = run_of_batch(work_item.batch_id)
+        if run is not None and run.by_expert and work_item.batch_id == run.routed_batch_id:
+            hand_over_item(run, work_item)
+            look_after_end(run, work_item)
+
+    def decider(self, *, batch: WorkBatch, item_id: int) -> int | None:
+        run = run_of_batch(batch.pk)
+        return None if run is None else decider_of(run, item_id)
+
+    def locked_together(self, *, batch: WorkBatch) -> Collection[int]:
+        runs = Run.objects.filter(
+            Q(routed_batch=batch.pk) | Q(expert_routed_batch=batch.pk), reference=Run.Reference.EXPERT
+        )
+        together = runs.values_list("routed_batch", "expert_routed_batch").first() or ()
+        return [pk for pk in together if pk is not None]
 
     def project_duplicated(self, *, project: Project, copy: Project, actor: User) -> None:
         _copy_sources(project, copy, actor)
@@ -125,7 +154,10 @@ class Routing:
         """Once a run is analysed, whoever may look at predictions may have seen those of the items that are
         left: by their role, by one that they had since, or in the administration.
         """
-        first = Certificate.objects.filter(run__project=project).order_by("created_at").first()
+        if words := _on_the_roster(project, user):
+            return words
+        analysed = Certificate.objects.filter(run__project=project).order_by("created_at")
+        first = analysed.values_list("created_at", flat=True).first()
         if first is None:
             return ""
         seers = ROLES_BY_ACTION["predictions.view"]
@@ -141,7 +173,7 @@ class Routing:
                 "you can see what its models predicted. So these items have to be labelled by people who "
                 "cannot."
             )
-        if _had_role(project, user, seers, since=first.created_at):
+        if _had_role(project, user, seers, since=first):
             return _(
                 "An earlier run of this project has been analysed, and with the role that you had then you "
                 "could see what its models predicted. So these items have to be labelled by people who could "
@@ -169,8 +201,14 @@ class Routing:
         choices: Sequence[tuple[str, str]] | None = None,
     ) -> str:
         """Prompts that hold the guidelines or the labels would change with them, under a run whose models
-        may still be called.
+        may still be called; and an expert's run promises that people label by the same rules throughout.
         """
+        held = project.runs.filter(reference=Run.Reference.EXPERT, state__in=CANCELLABLE).first()
+        if held is not None and (guidelines is not None or choices is not None):
+            return _(
+                "Run %(number)s promises that people label later items as they labelled the calibration set: "
+                "guidelines and the order of labels can be changed once it is complete or cancelled."
+            ) % {"number": held.number}
         found = source_asked_otherwise(project, guidelines=guidelines, choices=choices)
         if found is None:
             return ""
@@ -229,6 +267,28 @@ class Routing:
         title = _("Run %(number)s") % {"number": run.number}
         address = reverse("run", args=[access.project.slug, run.number])
         return sentences_of(run, run.certificate.figures), title, address
+
+
+def _on_the_roster(project: Project, user: User) -> str:
+    """Why somebody on the roster of a run under way may label blind no more: since it began they had a role
+    with which they could see what others label there.
+    """
+    entries = RosterEntry.objects.filter(run__project=project, user=user, run__state__in=UNDER_WAY)
+    strict = Q(role=RosterEntry.Role.EXPERT) | Q(run__reference=Run.Reference.SETTLED)
+    entry = (
+        entries.filter(strict).order_by("run__number").values_list("run__number", "run__created_at").first()
+    )
+    if entry is None:
+        return ""
+    number, since = entry
+    seers = ROLES_BY_ACTION["review"]
+    now = Membership.objects.filter(project=project, user=user, role__in=seers).exists()
+    if not now and not _had_role(project, user, seers, since=since):
+        return ""
+    return _(
+        "With your role, or one that you had since run %(number)s began, you can see what others label. Its "
+        "items have to be labelled by people who cannot."
+    ) % {"number": number}
 
 
 def _has_several(work_item: WorkItem) -> bool:

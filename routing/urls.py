@@ -5,7 +5,7 @@ from django.urls import path
 from routing.delivery import views as deliveries
 from routing.items import views as items
 from routing.overview import views as overview
-from routing.runs import plan_views as plan, views as runs
+from routing.runs import expert_views as experts, plan_views as plan, views as runs
 from routing.sources import prompts_views as prompts, views as sources
 
 urlpatterns = [
@@ -51,6 +51,23 @@ urlpatterns = [
     path("projects/<slug:slug>/runs/", runs.runs, name="runs"),
     path("projects/<slug:slug>/runs/<row:number>/", runs.run, name="run"),
     path("projects/<slug:slug>/runs/<row:number>/analyse/", runs.run_analyse, name="run_analyse"),
+    path("projects/<slug:slug>/runs/<row:number>/ask-expert/", experts.run_ask_expert, name="run_ask_expert"),
+    path("projects/<slug:slug>/runs/<row:number>/hand-over/", experts.run_hand_over, name="run_hand_over"),
+    path(
+        "projects/<slug:slug>/runs/<row:number>/final-audit/",
+        experts.run_final_audit,
+        name="run_final_audit",
+    ),
+    path(
+        "projects/<slug:slug>/runs/<row:number>/analyse-final-audit/",
+        experts.run_analyse_final_audit,
+        name="run_analyse_final_audit",
+    ),
+    path(
+        "projects/<slug:slug>/runs/<row:number>/final_audit.json",
+        experts.run_final_certificate,
+        name="run_final_certificate",
+    ),
     path("projects/<slug:slug>/runs/<row:number>/route/", runs.run_route, name="run_route"),
     path("projects/<slug:slug>/runs/<row:number>/cancel/", runs.run_cancel, name="run_cancel"),
     path("projects/<slug:slug>/runs/<row:number>/budget/", runs.run_budget, name="run_budget"),

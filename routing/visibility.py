@@ -102,7 +102,8 @@ def view_permission(project: Project, access: Access, *, run: int | None = None)
 def hidden_batches(project: Project) -> set[int]:
     """The calibration set of a run that is not analysed yet: not even which items are in it may be seen."""
     runs = project.runs.filter(state__in=OPEN, calibration_batch__isnull=False)
-    return set(runs.values_list("calibration_batch", flat=True))
+    found = runs.values_list("calibration_batch", "expert_batch")
+    return {batch for batches in found for batch in batches if batch is not None}
 
 
 def open_calibration_runs(project: Project) -> tuple[int, ...]:

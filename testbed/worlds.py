@@ -211,10 +211,12 @@ def make_world(
     costs: Sequence[str] = ("1", "2"),
     human_cost: str = "8",
     change: Callable[[int, dict[str, str]], None] | None = None,
+    own_scores: bool = True,
 ) -> World:
     """A project of texts with a recorded source per entry of `error`, wrong with that probability at u.
 
-    `change` may change the recorded columns of an item before it is stored.
+    `change` may change the recorded columns of an item before it is stored; without `own_scores` only the
+    first source has a score.
     """
     random_ = random.Random(seed)
     project = make_project(
@@ -247,7 +249,10 @@ def make_world(
             user=manager,
             name=f"Model {number}",
             backend="recorded",
-            params={"label_column": f"model{number}", "confidence_column": f"confidence{number}"},
+            params={
+                "label_column": f"model{number}",
+                **({"confidence_column": f"confidence{number}"} if own_scores or number == 1 else {}),
+            },
             cost_per_label=Decimal(cost),
         )
     annotators = [add_member(project) for _ in range(2)]

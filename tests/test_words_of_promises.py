@@ -26,6 +26,7 @@ ALLOWED = {
     r"talked into a wrong label|Which items are wrong|labelled wrongly": "attacks, after which nobody agrees",
     r"wrong label of a model that is replaced by the label of record stops being wrong": "against the record",
     r"none counts as wrong": "that of people nothing is counted",
+    r"with wrong=row\.wrong|\{\{ wrong \}\} of": "what differs from the expert, counted",
 }
 
 

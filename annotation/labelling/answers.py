@@ -126,6 +126,7 @@ def correct(
     check_idempotency_key(idempotency_key)
     try:
         with transaction.atomic():
+            lock_settling(batch)
             # A correction comes before the batch's lock or after it, never beside it.
             batch = WorkBatch.objects.select_for_update(no_key=True).get(pk=batch.pk)
             if label := _replay(user, idempotency_key, old.work_item_id, value, comment):
@@ -172,8 +173,11 @@ def skip(*, user: User, work_item_id: int, token: str, reason: str, comment: str
     check_comment(comment)
     work_item, _watched = _load(work_item_id)
     with transaction.atomic():
+        lock_settling(work_item.batch)
         if active_lease(user, work_item_id, token).update(state=State.OPEN, **NO_LEASE):
-            return Skip.objects.create(work_item=work_item, user=user, reason=reason, comment=comment)
+            skipped = Skip.objects.create(work_item=work_item, user=user, reason=reason, comment=comment)
+            routing_port().work_item_skipped(work_item=work_item, user=user)
+            return skipped
         earlier = Skip.objects.filter(work_item=work_item, user=user, cleared_at__isnull=True).first()
     if earlier is not None and (earlier.reason, earlier.comment) == (reason, comment):
         return earlier

@@ -4,7 +4,7 @@ Nobody is asked any more as soon as a batch ends; of a large one, a job writes t
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
@@ -25,7 +25,6 @@ from annotation.labelling.stuck_items import may_be_stuck, stuck_in
 from annotation.models import Item, Label, Project, User, WorkBatch, WorkItem
 
 State = WorkItem.State
-UNFINISHED = (State.OPEN, State.LEASED)
 AT_ONCE = 2_000
 """Open work items that are withdrawn in a request."""
 CHUNK = 50_000
@@ -72,9 +71,15 @@ def create_batch(
     entropy: int,
     overlap: int = 1,
     overlap_share: Decimal = Decimal(1),
+    people: Callable[[Sequence[int]], Sequence[Sequence[int]]] | None = None,
+    third_decides: bool = False,
 ) -> WorkBatch:
     """Ask people for one label of each item, in an order drawn from `entropy`; for `overlap` labels by as
     many people of items that are chosen at random, each with the probability `overlap_share`.
+
+    With a roster, `people` gives for ids of items the ids of the users who label each, by slot, and nobody
+    else is asked; `overlap` is then how many these are, and `third_decides` says that a third person does
+    where two differ.
 
     Order and choice rest on hashes of `entropy` and the item's id, so that they say nothing about how the
     items were chosen or in which order they are given here. Raises InputError where an item is not of the
@@ -89,16 +94,24 @@ def create_batch(
                 batch__project=project, batch__withdrawn_at__isnull=False, state=State.LEASED
             )
         )
-        batch = WorkBatch.objects.create(project=project, blind=blind, priority=priority, overlap=overlap)
+        batch = WorkBatch.objects.create(
+            project=project,
+            blind=blind,
+            priority=priority,
+            overlap=overlap,
+            rostered=people is not None,
+            third_decides=third_decides,
+        )
         for ids in _chunks(item_ids):
             given += len(ids)
+            slots = people(ids) if people else _slots(ids, entropy, overlap, overlap_share)
             rows = (
-                (batch.pk, pk, slot, priority, _place(entropy, pk))
-                for pk in ids
-                for slot in range(overlap if overlap > 1 and _has_several(entropy, pk, overlap_share) else 1)
+                (batch.pk, pk, slot, user, priority, _place(entropy, pk))
+                for pk, users in zip(ids, slots, strict=True)
+                for slot, user in enumerate(users)
             )
             try:
-                copy_rows(WorkItem, ("batch", "item", "slot", "priority", "order"), rows)
+                copy_rows(WorkItem, ("batch", "item", "slot", "assigned_to", "priority", "order"), rows)
             except IntegrityError:  # two rows for one slot
                 raise wrong from None
         # All at once: of a million items that is one look instead of a thousand.
@@ -123,7 +136,7 @@ def lock_batch(*, batch: WorkBatch) -> WorkBatch:
             # Of two servers one clock may be behind the other.
             locked.locked_at = max(filter(None, (timezone.now(), last, settled)))
             locked.save(update_fields=["locked_at"])
-        waiting = WorkItem.objects.filter(batch=batch, state__in=(State.OPEN, State.LEASED)).count()
+        waiting = WorkItem.objects.filter(batch=batch, state__in=WorkItem.UNFINISHED).count()
         if waiting:
             raise ConflictError(_("%(count)s items still wait for their label.") % {"count": f"{waiting:,}"})
         if batch.overlap > 1 and (differ := unsettled(WorkItem.objects.filter(batch=batch)).count()):
@@ -138,7 +151,7 @@ def withdraw_batch(*, batch: WorkBatch) -> int:
     """Ask no longer for what has no label yet; returns how many work items that is. Labels stay."""
     with transaction.atomic():
         _mark_withdrawn(batch)
-        return _withdraw(WorkItem.objects.filter(batch=batch, state__in=UNFINISHED))
+        return _withdraw(WorkItem.objects.filter(batch=batch, state__in=WorkItem.UNFINISHED))
 
 
 def stop_asking(*, batch: WorkBatch) -> bool:
@@ -150,14 +163,14 @@ def stop_asking(*, batch: WorkBatch) -> bool:
         _mark_withdrawn(batch)
         waiting = WorkItem.objects.filter(batch=batch, state=State.OPEN)
         many = len(waiting.order_by().values_list("pk")[: AT_ONCE + 1]) > AT_ONCE
-        states = (State.LEASED,) if many else UNFINISHED
+        states = (State.LEASED,) if many else WorkItem.UNFINISHED
         _withdraw(WorkItem.objects.filter(batch=batch, state__in=states))
         return not many
 
 
 def left_to_withdraw(batch: WorkBatch, most: int) -> list[int]:
     """Some work items of a withdrawn batch that still look as if they were asked for."""
-    left = WorkItem.objects.filter(batch=batch, state__in=UNFINISHED).order_by()
+    left = WorkItem.objects.filter(batch=batch, state__in=WorkItem.UNFINISHED).order_by()
     return list(left.values_list("pk", flat=True)[:most])
 
 
@@ -165,7 +178,7 @@ def withdraw_some(batch: WorkBatch, work_items: Collection[int]) -> int:
     """Withdraw these of the batch; call it in a transaction."""
     # The batch first, as in `settlement.lock_settling`.
     list(WorkBatch.objects.select_for_update(no_key=True).filter(pk=batch.pk).values_list("pk"))
-    return _withdraw(WorkItem.objects.filter(batch=batch, pk__in=work_items, state__in=UNFINISHED))
+    return _withdraw(WorkItem.objects.filter(batch=batch, pk__in=work_items, state__in=WorkItem.UNFINISHED))
 
 
 def _mark_withdrawn(batch: WorkBatch) -> None:
@@ -226,6 +239,15 @@ def _items_of_several(batch: WorkBatch) -> tuple[int, int, int]:
     # Only what is answered is ever settled, and an answer stays.
     standing = batch.settlements.filter(superseded_by__isnull=True, value__isnull=False).count()
     return counted["items"], counted["alone"] + standing, counted["answered"] - standing
+
+
+def _slots(
+    ids: Sequence[int], entropy: int, overlap: int, overlap_share: Decimal
+) -> Iterator[Sequence[None]]:
+    """One entry for each label that is asked for of each item, whoever gives it."""
+    one, several = [None], [None] * overlap
+    for pk in ids:
+        yield several if overlap > 1 and _has_several(entropy, pk, overlap_share) else one
 
 
 def _place(entropy: int, item_id: int) -> int:

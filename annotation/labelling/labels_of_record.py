@@ -7,6 +7,7 @@ A batch asks most items of one person; of those that it asks several about, it h
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -18,6 +19,7 @@ from annotation.models.projects import LONG_COLUMNS
 from annotation.ports import routing_port
 
 State = WorkItem.State
+NOTHING: Mapping[int, int] = MappingProxyType({})
 _Key = tuple[int, int]
 """Of a batch and an item."""
 # Filters of WorkItem: those of the same item in the same batch.
@@ -91,16 +93,25 @@ def batches_with_overlap(project: Project) -> list[int]:
     return list(project.work_batches.filter(overlap__gt=1).values_list("pk", flat=True))
 
 
-def has_record(project: Project, *, item: str, hidden: Collection[int] | None = None) -> Q:
+def has_record(
+    project: Project,
+    *,
+    item: str,
+    hidden: Collection[int] | None = None,
+    only: Collection[int] | None = None,
+) -> Q:
     """Whether an item has a label of record, for rows that name it by `item` ("pk", "item", "item_id").
 
-    Labels of the batches in `hidden` do not count.
+    Labels of the batches in `hidden` do not count, nor do, where `only` is given, those of other batches.
     """
     labels = Label.objects.filter(item=OuterRef(item))
     settled = Settlement.objects.filter(item=OuterRef(item), superseded_by__isnull=True, value__isnull=False)
     if hidden is not None:
         labels = labels.exclude(work_item__batch__in=hidden)
         settled = settled.exclude(batch__in=hidden)
+    if only is not None:
+        labels = labels.filter(work_item__batch__in=only)
+        settled = settled.filter(batch__in=only)
     several = batches_with_overlap(project)
     if not several:
         return Q(Exists(labels))
@@ -115,13 +126,13 @@ def record_values(
     item_ids: Sequence[int],
     *,
     hidden: Collection[int] = (),
-    before_others: Collection[int] = (),
+    before_others: Mapping[int, int] = NOTHING,
 ) -> dict[int, Record]:
     """Item id -> its label of record; items without one are left out. A few queries, whatever their number;
     give it pages of some hundred ids.
 
-    Where several batches asked about an item, those in `before_others` go first, then the newest. Labels of
-    the batches in `hidden` do not count.
+    Where several batches asked about an item, those in `before_others` go first, the highest before the
+    others, then the newest. Labels of the batches in `hidden` do not count.
     """
     labels = (
         _newest(of_items("item", item_ids), hidden)
@@ -157,7 +168,7 @@ def record_rows(
     item_ids: Sequence[int],
     *,
     hidden: Collection[int] = (),
-    before_others: Collection[int] = (),
+    before_others: Mapping[int, int] = NOTHING,
 ) -> dict[int, RecordRow]:
     """As `record_values`, for pages of thousands of items: no object is made for a label."""
     labels = (
@@ -194,7 +205,7 @@ def _newest(of: Q, hidden: Collection[int]) -> QuerySet[Label]:
 def _of_record(
     item_ids: Sequence[int],
     last: Mapping[_Key, int],
-    before_others: Collection[int],
+    before_others: Mapping[int, int],
     several: Collection[_Key],
     settled: Collection[_Key],
 ) -> Iterable[_Key]:
@@ -203,7 +214,7 @@ def _of_record(
     """
     wanted = set(item_ids)
     by_item: dict[int, _Key] = {}
-    for key in sorted(last, key=lambda key: (key[0] in before_others, last[key])):
+    for key in sorted(last, key=lambda key: (before_others.get(key[0], 0), last[key])):
         if key[1] in wanted and (key in settled or key not in several):
             by_item[key[1]] = key
     return by_item.values()

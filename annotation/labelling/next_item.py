@@ -23,7 +23,7 @@ LATEST = 50
 
 def batches_with_work(project: Project, now: datetime) -> Iterator[tuple[WorkBatch, bool]]:
     """Those in which something waits, in their order; each with whether a lease in it is over."""
-    unfinished = WorkItem.objects.filter(batch=OuterRef("pk"), state__in=(State.OPEN, State.LEASED))
+    unfinished = WorkItem.objects.filter(batch=OuterRef("pk"), state__in=WorkItem.UNFINISHED)
     expired = WorkItem.objects.filter(batch=OuterRef("pk"), state=State.LEASED, lease_expires_at__lte=now)
     batches = WorkBatch.objects.filter(
         Exists(unfinished), project=project, locked_at__isnull=True, withdrawn_at__isnull=True
@@ -55,6 +55,8 @@ def available_work_items(batch: WorkBatch, user: User) -> QuerySet[WorkItem]:
     # up row by row while it walks the queue's index, up to the first row that fits.
     against = {f"against_{n}": _first(rows) for n, rows in enumerate(_against(batch, user))}
     rows = WorkItem.objects.filter(batch=batch).alias(**against)
+    if batch.rostered:
+        rows = rows.filter(assigned_to=user)
     return rows.filter(**{f"{name}__isnull": True for name in against}).order_by("priority", "order")
 
 

@@ -157,7 +157,7 @@ def _missing(request: ProjectRequest) -> str:
 def _is_over(project: Project) -> bool:
     """Whether people were asked, and every item has ended."""
     work = WorkItem.objects.filter(batch__project=project, batch__imported_by__isnull=True)
-    return work.exists() and not work.filter(state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)).exists()
+    return work.exists() and not work.filter(state__in=WorkItem.UNFINISHED).exists()
 
 
 def redirected(request: ProjectRequest, task: LeasedItem | None, said: Flash) -> HttpResponseBase:
@@ -247,9 +247,7 @@ def why_not_mine(project: Project, user: User) -> str:
     membership = Membership.objects.filter(project=project, user=user).first()
     if membership is not None and (reached := limit_reached(membership)):
         return reached
-    waiting = WorkItem.objects.filter(
-        batch=OuterRef("pk"), state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)
-    )
+    waiting = WorkItem.objects.filter(batch=OuterRef("pk"), state__in=WorkItem.UNFINISHED)
     blind = WorkBatch.objects.filter(
         Exists(waiting), project=project, blind=True, locked_at__isnull=True, withdrawn_at__isnull=True
     )

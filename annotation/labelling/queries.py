@@ -70,18 +70,27 @@ def _last_session(labels: QuerySet[Label]) -> tuple[int | None, float | None]:
 
 def waiting_for(project: Project, user: User) -> int:
     """How many items wait in the queue for this person, with what they hold: no more than they may label."""
-    unfinished = WorkItem.objects.filter(batch=OuterRef("pk"), state__in=(State.OPEN, State.LEASED))
+    unfinished = WorkItem.objects.filter(batch=OuterRef("pk"), state__in=WorkItem.UNFINISHED)
     asking = WorkBatch.objects.filter(Exists(unfinished), locked_at__isnull=True, withdrawn_at__isnull=True)
     batches = [
         batch
         for batch in asking.filter(project=project)
         if not (batch.blind and routing_port().blind_objection(project=project, user=user))
     ]
-    one = [batch.pk for batch in batches if batch.overlap == 1]
-    several = [batch.pk for batch in batches if batch.overlap > 1]
+    own = [batch.pk for batch in batches if batch.rostered]
+    one = [batch.pk for batch in batches if batch.overlap == 1 and not batch.rostered]
+    several = [batch.pk for batch in batches if batch.overlap > 1 and not batch.rostered]
     waiting = _waiting(one, user) + (_waiting_of_several(several, user) if several else 0)
+    waiting += _waiting_by_roster(own, user) if own else 0
     membership = Membership.objects.filter(project=project, user=user).first()
     return remaining_quota(membership, most=waiting) if membership else waiting
+
+
+def _waiting_by_roster(batches: list[int], user: User) -> int:
+    """What is this person's and they did not skip."""
+    work = WorkItem.objects.filter(batch__in=batches, assigned_to=user, state__in=WorkItem.UNFINISHED)
+    skipped = Skip.objects.filter(user=user, cleared_at__isnull=True, work_item=OuterRef("pk"))
+    return work.filter(~Exists(skipped)).count()
 
 
 def _waiting(batches: list[int], user: User) -> int:
@@ -119,6 +128,6 @@ def _waiting_of_several(batches: list[int], user: User) -> int:
         ),
         ~Exists(Skip.objects.filter(user=user, cleared_at__isnull=True, **same)),
         batch__in=batches,
-        state__in=(State.OPEN, State.LEASED),
+        state__in=WorkItem.UNFINISHED,
     )
     return work.values("batch", "item").distinct().count()

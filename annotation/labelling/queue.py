@@ -25,6 +25,7 @@ from annotation.labelling.leases import (
     release,
     release_all,
 )
+from annotation.labelling.rostered import add_work, give_up_work_of, withdraw_work_of
 from annotation.labelling.settlement import adjudicate, majority, settle_after, settle_batch_by_dawid_skene
 from annotation.labelling.stuck_items import (
     STUCK_ITEM_DECISIONS,
@@ -41,6 +42,7 @@ __all__ = [
     "STUCK_ITEM_DECISIONS",
     "BatchProgress",
     "LeasedItem",
+    "add_work",
     "adjudicate",
     "ask_again",
     "ask_no_more",
@@ -51,6 +53,7 @@ __all__ = [
     "create_batch",
     "decide_on_stuck_item",
     "give_up",
+    "give_up_work_of",
     "has_seen",
     "heartbeat",
     "held_item",
@@ -66,4 +69,5 @@ __all__ = [
     "undo",
     "validate_value",
     "withdraw_batch",
+    "withdraw_work_of",
 ]

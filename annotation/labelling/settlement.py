@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
@@ -18,6 +19,7 @@ from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling.dawid_skene import dawid_skene
 from annotation.labelling.labels_of_record import answers_of, standing_of, unsettled
+from annotation.labelling.leases import NO_LEASE
 from annotation.labelling.validation import check_comment, validate_value
 from annotation.models import Item, Label, Settlement, User, WorkBatch, WorkItem
 from annotation.ports import routing_port
@@ -43,10 +45,14 @@ def lock_settling(batch: WorkBatch) -> None:
 
     Two people who give the last two at once would else each see the other's as missing. And it is the batch
     that is locked, before any work item, as whoever withdraws it does: locks that are taken in another order
-    end one of the two with "deadlock detected".
+    end one of the two with "deadlock detected". Of several batches that are locked, the first comes first.
     """
+    together = set(routing_port().locked_together(batch=batch)) if batch.rostered else set()
     if batch.overlap > 1:
-        list(WorkBatch.objects.select_for_update(no_key=True).filter(pk=batch.pk).values_list("pk"))
+        together.add(batch.pk)
+    if together:
+        batches = WorkBatch.objects.select_for_update(no_key=True).filter(pk__in=together)
+        list(batches.order_by("pk").values_list("pk"))
 
 
 def settle_item(batch: WorkBatch, item_id: int) -> Settlement | None:
@@ -55,6 +61,8 @@ def settle_item(batch: WorkBatch, item_id: int) -> Settlement | None:
     A label that more than half gave counts before a reviewer's decision, and that one stays where the answers
     go on to differ. A majority or an outcome of Dawid-Skene whose reasons are gone leaves the item open.
     """
+    if batch.third_decides:
+        return _settle_by_third(batch, item_id)
     states = _states(batch, item_id)
     if len(states) < 2 or _still_asked(states) or State.UNLABELABLE in states:
         return None
@@ -67,6 +75,69 @@ def settle_item(batch: WorkBatch, item_id: int) -> Settlement | None:
     if standing is None or standing.value is None or standing.method == Method.ADJUDICATED:
         return None
     return _store(batch, item_id, standing, None, standing.method)
+
+
+def _settle_by_third(batch: WorkBatch, item_id: int) -> Settlement | None:
+    """The same where a third person decides if the first two differ, and is asked only then."""
+    work = {one.slot: one for one in WorkItem.objects.filter(batch=batch, item=item_id)}
+    if len(work) < 2 or any(work[slot].state != State.DONE for slot in (0, 1)):
+        return None
+    given = {label.work_item.slot: label for label in answers_of(batch, Item(pk=item_id))}
+    standing, third = standing_of(batch, item_id), work.get(2)
+    if given[0].value == given[1].value:
+        if third is not None and third.state in WorkItem.UNFINISHED:
+            _move(third, State.WITHDRAWN)
+        return _store_new(batch, item_id, standing, given[0].value)
+    if third is not None and third.state == State.DONE:
+        value, decider = given[2].value, given[2].annotator
+        if value in (given[0].value, given[1].value):
+            return _store_new(batch, item_id, standing, value)
+        return _store_new(batch, item_id, standing, value, Method.ADJUDICATED, decider)
+    # A correction may come when the labels are locked: nobody can be asked then.
+    still = WorkBatch.objects.filter(pk=batch.pk, locked_at__isnull=True, withdrawn_at__isnull=True)
+    if still.exists():
+        _ask_third(batch, item_id, third)
+    if standing is None or standing.value is None:
+        return None
+    return _store(batch, item_id, standing, None, Method.MAJORITY)
+
+
+def _ask_third(batch: WorkBatch, item_id: int, third: WorkItem | None) -> None:
+    """Ask whoever decides, unless they are asked already; a reviewer is where the roster names nobody."""
+    if third is not None:
+        if third.state == State.WITHDRAWN:
+            _move(third, State.OPEN)
+        return
+    decider = routing_port().decider(batch=batch, item_id=item_id)
+    if decider is not None:
+        first = WorkItem.objects.get(batch=batch, item=item_id, slot=0)
+        WorkItem.objects.create(
+            batch=batch,
+            item_id=item_id,
+            slot=2,
+            assigned_to_id=decider,
+            priority=first.priority,
+            order=first.order,
+        )
+
+
+def _move(work_item: WorkItem, state: str) -> None:
+    ended = None if state == State.OPEN else timezone.now()
+    WorkItem.objects.filter(pk=work_item.pk).update(state=state, finished_at=ended, **NO_LEASE)
+
+
+def _store_new(
+    batch: WorkBatch,
+    item_id: int,
+    standing: Settlement | None,
+    value: Value,
+    method: str = Method.MAJORITY,
+    decided_by: User | None = None,
+) -> Settlement | None:
+    """Store a settlement, unless the one that stands says the same."""
+    if standing is not None and standing.value == value:
+        return None
+    return _store(batch, item_id, standing, value, method, decided_by=decided_by)
 
 
 def majority(values: Sequence[Value]) -> Value | None:
@@ -103,6 +174,9 @@ def adjudicate(
         batch = WorkBatch.objects.select_for_update(no_key=True).get(pk=batch.pk)
         if batch.withdrawn_at is not None:
             raise ConflictError(_("This item is no longer asked for."))
+        third = routing_port().decider(batch=batch, item_id=item.pk) if batch.third_decides else None
+        if third is not None and batch.locked_at is None:
+            raise ConflictError(_("Where two people differ here, a third one of the roster decides."))
         if batch.locked_at is not None and not confirmed:
             raise ConflictError(
                 _(

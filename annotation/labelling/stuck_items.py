@@ -23,7 +23,7 @@ def stuck_items(project: Project) -> QuerySet[WorkItem]:
     """
     skipped_in = Skip.objects.filter(work_item__batch=OuterRef("pk"), cleared_at__isnull=True)
     batches = WorkBatch.objects.filter(
-        Exists(skipped_in) | Q(overlap__gt=1),
+        Exists(skipped_in) | Q(overlap__gt=1) | Q(rostered=True),
         project=project,
         locked_at__isnull=True,
         withdrawn_at__isnull=True,
@@ -39,6 +39,8 @@ def stuck_items(project: Project) -> QuerySet[WorkItem]:
 
 def may_be_stuck(batch: WorkBatch) -> bool:
     """Whether it is worth while to look for stuck items, which takes longer."""
+    if batch.rostered:
+        return True
     if Skip.objects.filter(work_item__batch=batch, cleared_at__isnull=True).exists():
         return True
     # As long as nobody skips, so many people are enough for every item.
@@ -47,6 +49,8 @@ def may_be_stuck(batch: WorkBatch) -> bool:
 
 def stuck_in(batch: WorkBatch, *, one_per_item: bool = True) -> QuerySet[WorkItem]:
     """The batch's part of `stuck_items`."""
+    if batch.rostered:
+        return _stuck_by_roster(batch, one_per_item=one_per_item)
     skips = Skip.objects.filter(work_item__batch=batch, cleared_at__isnull=True)
     stuck = WorkItem.objects.filter(~Exists(_who_could_still_label(batch)), batch=batch, state=State.OPEN)
     # What nobody skipped is not looked at, which is nearly all.
@@ -63,12 +67,30 @@ def stuck_in(batch: WorkBatch, *, one_per_item: bool = True) -> QuerySet[WorkIte
     return stuck.exclude(Exists(WorkItem.objects.filter(state=State.OPEN, slot__lt=OuterRef("slot"), **same)))
 
 
+def _stuck_by_roster(batch: WorkBatch, *, one_per_item: bool) -> QuerySet[WorkItem]:
+    """What is for somebody who skipped it, or who may not label any more: nobody takes their place."""
+    skipped = Skip.objects.filter(
+        work_item=OuterRef("pk"), user=OuterRef("assigned_to"), cleared_at__isnull=True
+    )
+    gone = ~Q(assigned_to__in=_who_may_label(batch).values("user"))
+    stuck = WorkItem.objects.filter(gone | Q(Exists(skipped)), batch=batch, state=State.OPEN)
+    if batch.overlap == 1 or not one_per_item:
+        return stuck
+    before = WorkItem.objects.filter(
+        state=State.OPEN, slot__lt=OuterRef("slot"), item=OuterRef("item"), batch=batch
+    )
+    return stuck.exclude(Exists(before))
+
+
 def decide_on_stuck_item(*, work_item: WorkItem, actor: User, decision: str) -> WorkItem:
     """Make one of STUCK_ITEM_DECISIONS about an item that nobody is left to do. Raises InputError for another
-    word, and what the decision raises.
+    word, ConflictError where somebody can still do it, and what the decision raises.
     """
     if decision not in STUCK_ITEM_DECISIONS:
         raise InputError(_("Choose what to do with the item."), where="decision")
+    if not stuck_in(work_item.batch, one_per_item=False).filter(pk=work_item.pk).exists():
+        # Whoever could end any item could choose what a promise is tested on.
+        raise ConflictError(_("This item waits for somebody who can still label it. Load the page again."))
     return STUCK_ITEM_DECISIONS[decision](work_item=work_item, actor=actor)
 
 
@@ -90,9 +112,17 @@ def give_up(*, work_item: WorkItem, actor: User) -> WorkItem:
 def ask_no_more(*, work_item: WorkItem, actor: User) -> WorkItem:
     """Decide that the answers that an item has got are enough, and settle it from them if they agree.
 
-    Raises ConflictError where there is none, where somebody is at it, or nobody is asked any more.
+    Raises ConflictError where there is none, where somebody is at it, or nobody is asked any more, and where
+    the roster names two people and a third: the label is theirs or nobody's.
     """
     batch = work_item.batch
+    if batch.third_decides:
+        raise ConflictError(
+            _(
+                "Two people of the roster and a third make a label here, and nobody in their place: ask "
+                "again, or give the item up."
+            )
+        )
     with transaction.atomic():
         lock_settling(batch)
         same = WorkItem.objects.filter(batch=batch, item=work_item.item_id)
@@ -113,7 +143,7 @@ def ask_again(*, work_item: WorkItem, actor: User) -> WorkItem:
     if batch.overlap > 1:
         work = WorkItem.objects.filter(batch=batch, item=work_item.item_id)
     with transaction.atomic():
-        if not work.filter(state__in=(State.OPEN, State.LEASED)).exists():
+        if not work.filter(state__in=WorkItem.UNFINISHED).exists():
             raise ConflictError(_("This item no longer waits for a label. Load the page again."))
         Skip.objects.filter(work_item__in=work, cleared_at__isnull=True).update(cleared_at=timezone.now())
         _record(work_item, actor, "work.asked_again")
@@ -128,7 +158,7 @@ def _end(work_item: WorkItem, state: str) -> None:
     same = WorkItem.objects.filter(batch=work_item.batch_id, item=work_item.item_id)
     nobody_at_it = Q(state=State.OPEN) | Q(state=State.LEASED, lease_expires_at__lte=database_time())
     ended = same.filter(nobody_at_it).order_by().update(state=state, finished_at=timezone.now(), **NO_LEASE)
-    if not ended or same.filter(state__in=(State.OPEN, State.LEASED)).exists():
+    if not ended or same.filter(state__in=WorkItem.UNFINISHED).exists():
         raise ConflictError(_("Somebody has this item open, or it has been dealt with. Load the page again."))
 
 

@@ -21,6 +21,14 @@ class WorkBatch(models.Model):
     overlap = models.PositiveSmallIntegerField(
         default=1, help_text="The most people who are asked about one of its items."
     )
+    rostered = models.BooleanField(
+        default=False, db_default=False, help_text="Each of its work items is for one person alone."
+    )
+    third_decides = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Two people label an item, and a third decides where they differ, as the roster says.",
+    )
     locked_at = models.DateTimeField(
         null=True, blank=True, help_text="From then on a correction makes what rests on these labels invalid."
     )
@@ -55,6 +63,9 @@ class WorkItem(models.Model):
         UNLABELABLE = "unlabelable", _("Nobody can label it")
         WITHDRAWN = "withdrawn", _("Withdrawn")
 
+    UNFINISHED = (State.OPEN, State.LEASED)
+    """States in which somebody is still asked."""
+
     batch = models.ForeignKey(WorkBatch, on_delete=models.CASCADE, related_name="work_items")
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="work_items")
     slot = models.PositiveSmallIntegerField(
@@ -67,6 +78,15 @@ class WorkItem(models.Model):
         help_text="Place within the priority; random, so that it says nothing."
     )
     state = models.CharField(max_length=20, choices=State, default=State.OPEN)
+    assigned_to = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        help_text="By the roster: nobody else is asked. Empty: whoever comes first.",
+    )
     leased_to = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="leases"
     )
@@ -99,6 +119,11 @@ class WorkItem(models.Model):
         ]
         indexes = [
             models.Index(fields=["batch", "state", "priority", "order"], name="work_item_queue"),
+            models.Index(
+                fields=["batch", "assigned_to", "state", "priority", "order"],
+                condition=Q(assigned_to__isnull=False),
+                name="work_item_by_person",
+            ),
             models.Index(fields=["leased_to"], condition=Q(state="leased"), name="work_item_leases"),
             models.Index(fields=["item", "state"], name="work_item_by_item"),
         ]

@@ -14,7 +14,6 @@ from annotation.models.projects import LONG_COLUMNS
 from annotation.permissions import ROLES_BY_ACTION, Access
 from annotation.ports import routing_port
 
-UNFINISHED = (WorkItem.State.OPEN, WorkItem.State.LEASED)
 BADGE_SECONDS = 30
 BADGE_TAKES_SECONDS = 1
 
@@ -49,7 +48,7 @@ def project_cards(projects: list[Project], user: User) -> list[ProjectCard]:
     # Rows, not their keys, which PostgreSQL would fetch from the table.
     counted = Item.objects.filter(project__in=ids).order_by().values_list("project").annotate(n=Count("*"))
     items = dict(counted)
-    unfinished = WorkItem.objects.filter(batch=OuterRef("pk"), state__in=UNFINISHED)
+    unfinished = WorkItem.objects.filter(batch=OuterRef("pk"), state__in=WorkItem.UNFINISHED)
     batches = WorkBatch.objects.filter(
         Exists(unfinished), project__in=ids, locked_at__isnull=True, withdrawn_at__isnull=True
     )

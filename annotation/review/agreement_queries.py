@@ -181,6 +181,8 @@ def _several(project: Project, hidden: set[int]) -> _Several:
         work_item__batch__in={batch for batch, _ in units},
         superseded_by__isnull=True,
     ).order_by("pk")
+    # Who decides where two differ is asked only there: such answers would make people seem to differ less.
+    labels = labels.exclude(work_item__batch__third_decides=True, work_item__slot__gt=1)
     comparable = TASK_TYPES[project.task_type].comparable
     rows = labels.values_list("work_item__batch_id", "item_id", "annotator_id", "value")
     found = [

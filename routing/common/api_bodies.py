@@ -40,6 +40,17 @@ class MoneyBody(serializers.Serializer[Any]):
     left = decimal_number(allow_null=True)
 
 
+class OptionBody(serializers.Serializer[Any]):
+    """`refusal` says why it cannot be chosen beside the rest, and is empty where it can."""
+
+    name = serializers.CharField()
+    title = serializers.CharField(allow_blank=True)
+    summary = serializers.CharField(allow_blank=True)
+    refusal = serializers.CharField(allow_blank=True)
+    recommended = serializers.BooleanField()
+    parameters = map_of(serializers.CharField())
+
+
 class RunBody(serializers.Serializer[Any]):
     """The plan of a run, and how far it is."""
 
@@ -63,6 +74,16 @@ class RunBody(serializers.Serializer[Any]):
     overlap = serializers.IntegerField()
     overlap_share = decimal_number()
     consensus = serializers.CharField()
+    reference = serializers.ChoiceField(choices=Run.Reference.choices)
+    expert_name = serializers.CharField(allow_blank=True)
+    expert_cost = decimal_number(allow_null=True)
+    recheck_share = decimal_number(allow_null=True)
+    audit_share = decimal_number(allow_null=True)
+    accepted_error = decimal_number(allow_null=True)
+    final_sample = serializers.IntegerField(allow_null=True)
+    final_models_error = decimal_number(allow_null=True)
+    final_models_alpha = decimal_number(allow_null=True)
+    final_people_alpha = decimal_number(allow_null=True)
     pool_size = serializers.IntegerField()
     whole_size = serializers.IntegerField(allow_null=True)
     pool_hash = serializers.CharField(allow_blank=True)
@@ -98,6 +119,10 @@ class CertificateBody(serializers.Serializer[Any]):
         help_text="Whether the thresholds are certified, and nothing in `invalid_reasons` broke that."
     )
     sentence = serializers.CharField()
+    what_is_right = serializers.CharField(
+        help_text="What the sentence leaves open: whose label counts as right, and whose mistakes do not "
+        "count."
+    )
     thresholds = serializers.ListField(
         child=ThresholdBody(allow_null=True), help_text="One a model; null where nothing stays with it."
     )
@@ -127,6 +152,78 @@ class TwoPeopleBody(serializers.Serializer[Any]):
     high = serializers.FloatField(allow_null=True)
 
 
+class ExpertAuditBody(serializers.Serializer[Any]):
+    """How far the audit is; it warns where `wealth` reaches 20. What was accepted is `accepted_error`."""
+
+    marked = serializers.IntegerField()
+    audited = serializers.IntegerField()
+    differ = serializers.IntegerField()
+    wealth = serializers.FloatField()
+    alarm = serializers.BooleanField()
+
+
+class PeopleErrorBody(serializers.Serializer[Any]):
+    """How often labels of people differ from the expert's. `estimate` is null where nothing was seen, and a
+    share of all items that they have, with an exact range.
+    """
+
+    differ = serializers.IntegerField(help_text="Asked items on which they were seen to differ.")
+    asked = serializers.IntegerField()
+    estimate = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(help_text="Exact, with 95 % confidence, as `high`.")
+    high = serializers.FloatField()
+    caught = serializers.IntegerField(
+        help_text="Of these, those on which the dearest model says something else: a second look finds them."
+    )
+    shared = serializers.IntegerField(help_text="Those on which the dearest model says the same.")
+
+
+class AnnotatorErrorBody(PeopleErrorBody):
+    """The same of one annotator. A few dozen items rank nobody."""
+
+    name = serializers.CharField(help_text="As in the certificate; `GET roster/` has it with the username.")
+
+
+class PeopleBody(serializers.Serializer[Any]):
+    """What a run with an expert found of its people. `warning` belongs to the figures by annotator."""
+
+    all = PeopleErrorBody()
+    annotators = AnnotatorErrorBody(many=True)
+    warning = serializers.CharField(help_text="That a few dozen items rank nobody, in words.")
+
+
+class PeopleMeasuredBody(serializers.Serializer[Any]):
+    """How often people erred when an expert last looked, in the earlier run `run`."""
+
+    run = serializers.IntegerField()
+    differ = serializers.IntegerField()
+    asked = serializers.IntegerField()
+    estimate = serializers.FloatField()
+    low = serializers.FloatField(help_text="Exact, with 95 % confidence, as `high`.")
+    high = serializers.FloatField()
+    holds = serializers.BooleanField(help_text="Whether that run is not marked invalid.")
+
+
+class OtherReferenceBody(serializers.Serializer[Any]):
+    """What a reference would have come to on the labels of this run: shown, and certifying nothing."""
+
+    name = serializers.ChoiceField(
+        choices=("expert", "person", "alone", "everything"),
+        help_text="`expert`: this run's own choice; `person`: one person's word; `alone`: models and expert; "
+        "`everything`: the expert for everything.",
+    )
+    found = serializers.BooleanField(
+        help_text="Whether its tests passed anything but everything by people, or by the expert."
+    )
+    cost = decimal_number(help_text="Expected, in all.")
+    wrong = serializers.IntegerField(
+        help_text="Asked items on which the label by its policy is not the expert's, of the `seen` that she "
+        "labelled."
+    )
+    seen = serializers.IntegerField()
+    share = serializers.FloatField(help_text="The same of all items, estimated.")
+
+
 class LabelsBySource(serializers.Serializer[Any]):
     position = serializers.IntegerField()
     source = serializers.CharField()  # type: ignore[assignment]
@@ -139,6 +236,7 @@ class RunDetails(RunBody):
     sources = RunSourceBody(many=True)
     calibration = Progress(allow_null=True)
     labelling = Progress(allow_null=True)
+    expert = Progress(allow_null=True, help_text="What the expert labels now, or labelled last.")
     paid = decimal_number()
     models = MoneyBody()
     alpha_total = decimal_number()
@@ -156,6 +254,18 @@ class RunDetails(RunBody):
         "result.",
     )
     figures = serializers.DictField(required=False)
+    audit = ExpertAuditBody(
+        required=False, allow_null=True, help_text="Of the labels of people after the routing, by the expert."
+    )
+    people = PeopleBody(required=False, allow_null=True, help_text="Null without an expert.")
+    people_measured = PeopleMeasuredBody(
+        required=False,
+        allow_null=True,
+        help_text="Where one person's label is right: null where no earlier run had an expert.",
+    )
+    other_references = OtherReferenceBody(
+        many=True, required=False, help_text="Of a run with an expert, else empty."
+    )
 
 
 class StageBody(serializers.Serializer[Any]):
@@ -168,13 +278,14 @@ class StageBody(serializers.Serializer[Any]):
 
 
 class PaidBody(serializers.Serializer[Any]):
-    """One line of what was paid; `source` is empty for people."""
+    """One line of what was paid; `source` is empty for people, `by_expert` for the expert."""
 
     source = serializers.CharField(allow_blank=True)  # type: ignore[assignment]
     stage = serializers.CharField()
     stage_title = serializers.CharField()
     quantity = serializers.IntegerField()
     amount = decimal_number()
+    by_expert = serializers.BooleanField()
 
 
 class OverviewBody(serializers.Serializer[Any]):

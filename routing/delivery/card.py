@@ -10,17 +10,27 @@ from dataclasses import dataclass, field
 
 from django.utils.translation import gettext as _, override
 
-from routing.core.correctness import meaning_of_right
+from annotation.templatetags.hypac import percent
+from routing.core.correctness import left_open_by
 from routing.delivery.formats.base import Writer
 from routing.labels.page import Page
 from routing.models import Delivery, Run
+from routing.runs.expert.final import final_certificate_of
+from routing.runs.expert.measured import measured_in_words
+from routing.runs.expert.report import (
+    PeopleRow,
+    audit_in_words,
+    audit_of,
+    people_by_annotator,
+    rank_nobody,
+)
 from routing.runs.two_people import sentences_of
 
 
 @dataclass
 class Counts:
     """Rows written so far, and items that were looked at for them. `gone`: items of the delivery that this
-    one builds on that are no longer in the project.
+    one builds on that are no longer in the project. `before`: labels of items that are not in the run's pool.
     """
 
     rows: int = 0
@@ -28,6 +38,7 @@ class Counts:
     by_source: Counter[str] = field(default_factory=Counter)
     by_reason: Counter[str] = field(default_factory=Counter)
     imported: int = 0
+    before: int = 0
     gone: int = 0
 
     @property
@@ -47,7 +58,10 @@ class Counts:
                 given.append(source or "")
         self.by_reason.update(blank)
         self.by_source.update(given)
-        self.imported += page.columns["settled_by"].count("imported")
+        imported = page.columns["settled_by"].count("imported")
+        self.imported += imported
+        covers = zip(labels, page.columns["certificate_id"], strict=True)
+        self.before += sum(label is not None and cover is None for label, cover in covers) - imported
 
 
 def card(
@@ -71,22 +85,22 @@ def card(
     if part:
         lines += _part(run, counts, since, filters or {})
     # Rows that wait need not be in a part.
-    if counts.by_reason["it waits for a person"] or (part and run.state != Run.State.COMPLETE):
+    waits = counts.by_reason["it waits for a person"] or counts.by_reason["it waits for the expert"]
+    if waits or (part and run.state != Run.State.COMPLETE):
         lines += ["**This delivery is partial: people have not labelled everything yet.**", ""]
         if result["certified"]:
             lines += [
                 "What is certified is a share of the whole, once people have labelled the rest. Of the "
-                "labels that are here so far, a larger share may differ from what a person would give: those "
-                "by people, which count as right, are still to come.",
+                f"labels that are here so far, a larger share may differ from what {_still_to_come(run)}",
                 "",
             ]
     lines += [
         str(result["sentence"]),
         "",
-        meaning_of_right(certified=result["certified"], version=document["version"]),
+        left_open_by(document),
         "",
-        _two_people(run),
-        "",
+        *_about_people(run),
+        *_final_audit(run),
         f"- Certificate: {run.certificate.sha256}",
         f"- Rows: {counts.rows}",
         f"- Without a label: {counts.blanks}",
@@ -98,20 +112,75 @@ def card(
             if counts.imported
             else []
         ),
+        *(
+            [f"- Labelled before the run, of these, and not covered by its certificate: {counts.before}"]
+            if counts.before and run.reference != Run.Reference.PERSON
+            else []
+        ),
         "",
         *_limits(writers),
         "All rows are as they were at one moment, whatever people did while the files were written.",
         "",
         "To recompute the certificate, in a checkout of HyPAC: "
         "`.venv/bin/python -m routing.core.verify CERTIFICATE DRAW`, with the paths of this delivery's "
-        "`certificate.json` and `draw.jsonl`. A downloaded file has run and delivery before its name.",
+        "`certificate.json` and `draw.jsonl`"
+        + (", and `--final` with that of its `final_audit.json`" if final_certificate_of(run) else "")
+        + ". A downloaded file has run and delivery before its name.",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _two_people(run: Run) -> str:
+def _final_audit(run: Run) -> list[str]:
+    found = final_certificate_of(run)
+    if found is None:
+        planned = f"A final audit of {run.final_sample} labels was planned, and has not been made."
+        return [] if run.final_sample is None else [planned, ""]
     with override("en"):  # the same bytes, whoever asks for them
-        return " ".join(sentences_of(run, run.certificate.figures))
+        broken = found.broken_by
+    void = f" **It is no longer valid: {' '.join(map(_code, broken))}**" if broken else ""
+    return [f"Final audit: {found.sentence}{void}", "", f"- Certificate of the final audit: {found.sha256}"]
+
+
+def _still_to_come(run: Run) -> str:
+    if run.by_expert:
+        return "the expert would give: hers are still to come."
+    return "a person would give: those by people, which count as right, are still to come."
+
+
+def _about_people(run: Run) -> list[str]:
+    """How often people differ or err, by annotator where there is an expert, and what her audit has found."""
+    with override("en"):  # the same bytes, whoever asks for them
+        said = [*sentences_of(run, run.certificate.figures), *measured_in_words(run)]
+        lines = [" ".join(said), ""] if said else []
+        if not run.by_expert:
+            return lines
+        audit = audit_of(run)
+        return [
+            *lines,
+            *_by_annotator(people_by_annotator(run.certificate)),
+            "Audit of people's later labels: " + " ".join(audit_in_words(run, audit)),
+            "",
+        ]
+
+
+def _by_annotator(rows: Sequence[PeopleRow]) -> list[str]:
+    if not rows:
+        return []
+    return [
+        "The same by annotator, by the names of the certificate. " + rank_nobody(),
+        "",
+        *(
+            f"- {_code(row.name)}: differs on {row.differ} of {row.asked} asked items, on {_share(row)} of "
+            f"all of theirs; a second look finds {row.caught}, the dearest model shares {row.shared}"
+            for row in rows
+        ),
+        "",
+    ]
+
+
+def _share(row: PeopleRow) -> str:
+    between = f"{percent(row.low)} to {percent(row.high)}"
+    return between if row.estimate is None else f"{percent(row.estimate)} ({between})"
 
 
 def _part(run: Run, counts: Counts, since: Delivery | None, filters: Mapping[str, str]) -> list[str]:
@@ -149,7 +218,13 @@ def part_words(run: Run, *, rows: int, items: int) -> str:
     promise = _(
         "What is certified is about all %(pool)s items of the run together, not about this part: of the "
         "labels in it, a larger share may differ from what a person would give."
-    ) % {"pool": f"{run.pool_size:,}"}
+    )
+    if run.by_expert:
+        promise = _(
+            "What is certified is about all %(pool)s items of the run together, not about this part: of the "
+            "labels in it, a larger share may differ from what the expert would give."
+        )
+    promise = promise % {"pool": f"{run.pool_size:,}"}
     return f"{share} {promise}"
 
 

@@ -28,6 +28,7 @@ from routing.delivery.parts import Part, checked_part, part_of, selecting
 from routing.labels.all_items import delivery_of
 from routing.models import Delivery, DeliveryFile, Run
 from routing.runs.events import delivery_made
+from routing.runs.expert.final import final_certificate_of
 
 IN_MEMORY = 8 * 1024**2
 
@@ -182,6 +183,11 @@ def _write(context: JobContext, run: Run, part: Part, stack: ExitStack) -> _Made
             *(_small(name, text, "text/markdown") for name, text in cards.items()),
             _small("certificate.json", then.certificate.document, "application/json"),
             _small("draw.jsonl", then.certificate.draw_lines, "application/x-ndjson"),
+            *(
+                [_small("final_audit.json", final.document, "application/json")]
+                if (final := final_certificate_of(then))
+                else []
+            ),
             _small("README.md", said, "text/markdown"),
         ],
         given,

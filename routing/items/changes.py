@@ -32,7 +32,6 @@ CHUNK = 500
 # So many chosen items are done with at once, while the person waits.
 AT_ONCE = 200
 ASKED_PRIORITY = 20
-UNFINISHED = (WorkItem.State.OPEN, WorkItem.State.LEASED)
 
 
 @dataclass
@@ -272,11 +271,13 @@ def _stuck(permission: ViewPermission, items: QuerySet[Item]) -> QuerySet[Item]:
 
 
 def _labelled_by_models(permission: ViewPermission, items: QuerySet[Item]) -> QuerySet[Item]:
-    """Items of the delivered run without a label by a person, which nobody is asked about either."""
-    if permission.run is None:
-        return items.none()
+    """Items of the delivered run without a label by a person, which nobody is asked about either; none where
+    one person's label is not right by definition.
+    """
+    if permission.run is None or permission.run.reference != permission.run.Reference.PERSON:
+        return items.none()  # whoever is free is not who is right
     asked = WorkItem.objects.filter(
-        item=OuterRef("pk"), state__in=UNFINISHED, batch__withdrawn_at__isnull=True
+        item=OuterRef("pk"), state__in=WorkItem.UNFINISHED, batch__withdrawn_at__isnull=True
     )
     pool = permission.run.pool_items.filter(item=OuterRef("pk"))
     return items.filter(~by_person(permission) & ~Q(Exists(asked)) & Q(Exists(pool)))
@@ -322,8 +323,8 @@ def _give_up(
 def _ask_people(
     permission: ViewPermission, actor: User, items: Sequence[Item], _text: str, outcome: Outcome
 ) -> None:
-    """Labels of record in place of the models'. In every loss a label by a person counts as right where it is
-    the label of record, so that the error of the delivered data set, as the run's target defines it, can
+    """Labels of record in place of the models'. With the reference `person` such a label counts as right in
+    every loss, so that the error of the delivered data set, as the run's target defines it, can
     only fall: the certificate stays true.
     """
     batch = queue.create_batch(

@@ -20,6 +20,7 @@ from annotation.labelling.queue import stuck_items
 from annotation.models import Item, WorkItem
 from routing.labels.conditions import by_model, by_person, delivered_as
 from routing.models import PoolItem, Prediction, Route, RunSource
+from routing.runs.expert.counts import labelled_by_experts
 from routing.visibility import ViewPermission
 
 MAX_TEXT = 200
@@ -34,7 +35,7 @@ STAGES = (
     "unlabelable",
     "withdrawn",
 )
-PERSON, NOBODY = "person", "nobody"
+PERSON, NOBODY, EXPERT, CHECKED = "person", "nobody", "expert", "checked"
 
 
 class HiddenError(InputError):
@@ -86,7 +87,7 @@ def _stage(permission: ViewPermission, value: str) -> Q:
     work = permission.work().filter(item=OuterRef("pk"))
     if value == "waiting":
         asked = work.filter(batch__withdrawn_at__isnull=True)
-        return Q(Exists(asked.filter(state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED))))
+        return Q(Exists(asked.filter(state__in=WorkItem.UNFINISHED)))
     if value == "stuck":
         stuck = stuck_items(permission.project).filter(batch__in=permission.batches)
         return Q(pk__in=stuck.order_by().values("item"))
@@ -98,16 +99,19 @@ def _stage(permission: ViewPermission, value: str) -> Q:
 def _sent(permission: ViewPermission, value: str) -> Q:
     """Where the thresholds sent it: the position of a source, or a person."""
     _output(permission)
-    position = (
-        len(permission.run_sources) + 1 if value == PERSON else _source(permission, "sent", value).position
-    )
+    people = len(permission.run_sources) + 1
+    after = {PERSON: people}
+    if permission.run is not None and permission.run.by_expert:
+        after |= {CHECKED: people + 1, EXPERT: people + 2}
+    position = after.get(value) or _source(permission, "sent", value).position
     return Q(Exists(Route.objects.filter(run=permission.run, item=OuterRef("pk"), position=position)))
 
 
 def _given_by(permission: ViewPermission, value: str) -> Q:
     """Whose label a delivery would hold now."""
-    if value == PERSON:
-        return by_person(permission)
+    if value in (PERSON, EXPERT):
+        expert = Q(labelled_by_experts(permission.project, item="pk"))
+        return by_person(permission) & (expert if value == EXPERT else ~expert)
     _output(permission)
     if value == NOBODY:
         models = [by_model(permission, run_source) for run_source in permission.run_sources]

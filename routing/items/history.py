@@ -22,6 +22,8 @@ from routing.core_language import translated
 from routing.items.table import neighbours
 from routing.models import Delivery, ItemScore, Prediction, PromptVersion, Route, Run, RunSource
 from routing.runs.chains import limits_of, thresholds_from_json
+from routing.runs.expert.analyse import SLICES
+from routing.runs.expert.report import source_names
 from routing.sources.hidden_columns import hidden_columns
 from routing.visibility import ViewPermission, view_permission
 
@@ -285,10 +287,14 @@ def _route(run: Run, item: Item) -> RouteView:
     position = Route.objects.filter(run=run, item=item).values_list("position", flat=True).first()
     drawn = run.draw.items.filter(item=item).first()
     found = run.certificate
-    thresholds = limits_of(found.shape, found.model_positions, found.thresholds, len(names))
+    thresholds = (
+        []
+        if found.shape == SLICES
+        else limits_of(found.shape, found.model_positions, found.thresholds, len(names))
+    )
     return RouteView(
         run=run.number,
-        source=None if position is None else (*names, "")[position - 1],
+        source=None if position is None else _source_at(run, names, position),
         u=run.pool_items.filter(item=item).values_list("u", flat=True).first(),
         drawn=drawn is not None,
         asked=drawn is not None and drawn.asked,
@@ -299,6 +305,13 @@ def _route(run: Run, item: Item) -> RouteView:
         ],
         invalid=" ".join(run.broken_by),
     )
+
+
+def _source_at(run: Run, models: list[str], position: int) -> str:
+    """Name of a source; "" for people."""
+    if position == len(models) + 1:
+        return ""
+    return source_names(models)[position - 1] if run.by_expert else models[position - 1]
 
 
 def _deliveries(project: Project, item: Item) -> list[Delivery]:

@@ -24,6 +24,7 @@ from routing.items.sorts import DEFAULT, cursor_of, key_of, place_of
 from routing.labels.all_items import rows_of
 from routing.labels.columns import PERSON, DeliveryContext
 from routing.models import Route
+from routing.runs.expert.report import source_names
 from routing.visibility import ViewPermission, view_permission
 
 MAX_SIZE = 200
@@ -230,7 +231,7 @@ def _with_labels(permission: ViewPermission, items: list[Any]) -> Iterable[ItemR
     names = dict(permission.project.choices.values_list("key", "name"))
     ids = [item.pk for item in items]
     run = permission.run
-    titles = {item.position: item.source.name for item in permission.run_sources}
+    titles = titles_of_sources(permission)
     routes: dict[int, int] = {}
     scores: dict[int, float | None] = {}
     if run is not None:
@@ -252,6 +253,16 @@ def _with_labels(permission: ViewPermission, items: list[Any]) -> Iterable[ItemR
             routed_to=None if position is None else titles.get(position, ""),
             **label,
         )
+
+
+def titles_of_sources(permission: ViewPermission) -> dict[int, str]:
+    """Names by position of the sources of the shown run; of people alone none is needed."""
+    models = [item.source.name for item in permission.run_sources]
+    if permission.run is None or not permission.run.by_expert:
+        return dict(enumerate(models, start=1))
+    return {
+        place: name for place, name in enumerate(source_names(models), start=1) if place != len(models) + 1
+    }
 
 
 def _delivered(permission: ViewPermission, items: list[Any]) -> dict[int, dict[str, Any]]:

@@ -17,6 +17,7 @@ from annotation.models import Item, Label, Settlement, WorkItem
 from routing.core.exact import plain
 from routing.labels.page import ADDED
 from routing.models import DrawItem, Route, Run, RunSource
+from routing.runs.expert.delivered import not_delivered, reasons_of
 from routing.runs.usable_answers import usable_values
 from routing.visibility import hidden_batches, in_open_calibration
 
@@ -31,31 +32,29 @@ class DeliveryContext:
     hidden: set[int]
     open_calibration: Q
     runs_of_batches: Mapping[int, int]
+    of_experts: Set[int]
     certificate_id: str
     imported: Set[int] = frozenset()
 
     @classmethod
     def of(cls, run: Run) -> "DeliveryContext":
-        runs_of_batches: dict[int, int] = {}
-        batches = run.project.runs.values_list("number", "calibration_batch", "routed_batch")
-        for number, calibration, routed in batches:
-            runs_of_batches |= {batch: number for batch in (calibration, routed) if batch is not None}
+        runs = list(run.project.runs.only(*BATCHES, "number"))
         return cls(
             run=run,
             run_sources=list(run.run_sources.select_related("source").order_by("position")),
             names=dict(run.project.choices.values_list("key", "name")),
             hidden=hidden_batches(run.project),
             open_calibration=in_open_calibration(run.project, "pk"),
-            runs_of_batches=runs_of_batches,
+            runs_of_batches={batch: other.number for other in runs for batch in other.own_batches},
+            of_experts=frozenset(batch for other in runs for batch in other.expert_batches),
             certificate_id=run.certificate.sha256,
             imported=frozenset(imported_batches(run.project)),
         )
 
     @cached_property
-    def own_batches(self) -> set[int]:
-        """Batches of the run, whose labels go before others."""
-        batches = (self.run.calibration_batch_id, self.run.routed_batch_id)
-        return {pk for pk in batches if pk is not None}
+    def own_batches(self) -> Mapping[int, int]:
+        """Batches of the run, whose labels go before others, by rank."""
+        return self.run.own_batches
 
     def in_open_calibration(self, ids: Collection[int]) -> set[int]:
         """Of these items those that an open run asks about again: nothing that people said of them counts,
@@ -73,6 +72,8 @@ class DeliveryContext:
 
 State = WorkItem.State
 PERSON = "person"
+EXPERT = "expert"
+BATCHES = ("calibration_batch", "routed_batch", "expert_batch", "expert_routed_batch")
 IMPORTED = "imported"
 Columns = dict[str, list[Any]]
 
@@ -84,13 +85,17 @@ def columns_of(context: DeliveryContext, ids: Sequence[int], external_ids: Seque
     routes = dict(Route.objects.filter(of_items("item", ids), run=run).values_list("item_id", "position"))
     columns: Columns = {name: [None] * len(ids) for name in ADDED}
     columns["external_id"] = list(external_ids)
+    columns["expert_saw"] = reasons_of(run, ids)
     columns["uncertainty"] = list(map(pool.get, ids))
     columns["certificate_id"] = [context.certificate_id if pk in pool else None for pk in ids]
     places = {pk: place for place, pk in enumerate(ids)}
     _draw(columns, run, ids, places)
     records = record_rows(run.project, ids, hidden=context.hidden, before_others=context.own_batches)
-    for pk in context.in_open_calibration(records):
-        del records[pk]
+    gone = context.in_open_calibration(records).union(not_delivered(run, records, routes))
+    if (only := run.only_batches) is not None:
+        gone |= {pk for pk, one in records.items() if pk in pool and one.batch_id not in only}
+    for pk in gone:
+        records.pop(pk, None)
     _by_people(columns, context, places, records)
     left = [(place, pk) for pk, place in places.items() if pk not in records]
     _outside(columns, run, [(place, pk) for place, pk in left if pk not in pool])
@@ -114,7 +119,7 @@ def _by_people(
         place = places[pk]
         columns["label"][place] = record.value
         columns["label_name"][place] = context.name_of(record.value)
-        columns["source"][place] = PERSON
+        columns["source"][place] = EXPERT if record.batch_id in context.of_experts else PERSON
         columns["annotator"][place] = record.annotators
         columns["settled_by"][place] = IMPORTED if pk in untouched else record.method
         columns["run"][place] = context.runs_of_batches.get(record.batch_id)
@@ -162,22 +167,22 @@ def _by_models(
     from_position = [list(zip(sources, answers, strict=True))[first:] for first in range(len(sources) + 1)]
     states_of = _states_of_work(context, ids)
     labels, names, given_by = columns["label"], columns["label_name"], columns["source"]
-    reasons, runs, number = columns["reason"], columns["run"], run.number
+    reasons, runs, number, saw = columns["reason"], columns["run"], run.number, columns["expert_saw"]
     for place, pk in items:
         runs[place] = number
         states = states_of.get(pk, ())
-        differ = bool(states) and _people_differ(run, states)
+        differ = bool(states) and not run.by_expert and _people_differ(run, states)
         position = routes.get(pk)
         if position is not None and not differ:
-            for source, given in from_position[position - 1]:
+            for source, given in from_position[min(position - 1, len(sources))]:
                 if (text := given.get(pk)) is not None:
                     labels[place], names[place] = read[text]
                     given_by[place] = source
                     break
             else:
-                reasons[place] = _reason(states, differ=False)
+                reasons[place] = _reason(states, differ=False, expert=saw[place] is not None)
         else:
-            reasons[place] = _reason(states, differ=differ)
+            reasons[place] = _reason(states, differ=differ, expert=saw[place] is not None)
 
 
 def _states_of_work(context: DeliveryContext, ids: Sequence[int]) -> Mapping[int, list[str]]:
@@ -208,12 +213,16 @@ def _people_differ(run: Run, states: Collection[str]) -> bool:
     return State.WITHDRAWN not in states or run.state != Run.State.CANCELLED
 
 
-def _reason(states: Collection[str], *, differ: bool) -> str:
-    """Why an item of the pool has no label. `states` are those of the item's work."""
+def _reason(states: Collection[str], *, differ: bool, expert: bool) -> str:
+    """Why an item of the pool has no label. `states` are those of the item's work; `expert`: whether the
+    expert is asked about it.
+    """
     if differ:
         return "people differ about it, and nobody has decided"
+    if expert and not {State.OPEN, State.LEASED}.isdisjoint(states):
+        return "it waits for the expert"
     if State.UNLABELABLE in states:
         return "nobody could label it"
     if State.WITHDRAWN in states:
         return "the run was cancelled before a person labelled it"
-    return "it waits for a person"
+    return "it waits for the expert" if expert else "it waits for a person"

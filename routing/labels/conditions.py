@@ -4,6 +4,7 @@ What `routing.labels.all_items` and `record_values` (`annotation.labelling.label
 items, said to the database of all of them; a test compares both.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import (
@@ -22,7 +23,8 @@ from django.db.models.lookups import IsNull
 from annotation.labelling.label_queries import with_choice
 from annotation.labelling.labels_of_record import batches_with_overlap, has_record
 from annotation.models import Settlement, WorkItem
-from routing.models import Prediction, Route, RunSource
+from routing.models import PoolItem, Prediction, Route, RunSource
+from routing.runs.expert.delivered import undelivered
 from routing.runs.usable_answers import has_usable_answer, reaches
 from routing.visibility import ViewPermission, in_pools
 
@@ -30,6 +32,10 @@ from routing.visibility import ViewPermission, in_pools
 def by_person(permission: ViewPermission) -> Q:
     """Whether the label that is delivered is a person's, or settled from several people's."""
     condition = has_record(permission.project, item="pk", hidden=permission.hidden or None)
+    if permission.run is not None and permission.delivers and permission.run.by_expert:
+        condition &= ~undelivered(permission.run, "pk")
+    if (own := _only_own(permission)) is not None:
+        condition &= ~_in_pool(permission) | has_record(permission.project, item="pk", only=own)
     return (
         condition & ~in_pools(permission.open_calibration, "pk") if permission.open_calibration else condition
     )
@@ -54,7 +60,8 @@ def delivered_as(permission: ViewPermission, key: str) -> Q:
         )
         answers = with_choice(answers, permission.project, key)
         models |= _found(_routes_to(permission, run_source).filter(_found(answers)))
-    return _somebody_said(permission, key) & (condition | (models & ~by_person(permission)))
+    people = by_person(permission)
+    return _somebody_said(permission, key) & ((condition & people) | (models & ~people))
 
 
 def _somebody_said(permission: ViewPermission, key: str) -> Q:
@@ -72,11 +79,21 @@ def _somebody_said(permission: ViewPermission, key: str) -> Q:
     return found
 
 
-def own_batches(permission: ViewPermission) -> list[int]:
-    """Batches whose labels go before others: those of the run that delivers."""
+def own_batches(permission: ViewPermission) -> Mapping[int, int]:
+    """Batches whose labels go before others, by rank: those of the run that delivers."""
     if permission.run is None or not permission.delivers:
-        return []
-    return [batch for batch in (permission.run.calibration_batch_id, permission.run.routed_batch_id) if batch]
+        return {}
+    return permission.run.own_batches
+
+
+def _only_own(permission: ViewPermission) -> list[int] | None:
+    """Batches of which alone labels of the pool are delivered; None where all are."""
+    run = permission.run
+    return run.only_batches if run is not None and permission.delivers else None
+
+
+def _in_pool(permission: ViewPermission, item: str = "pk") -> Q:
+    return Q(Exists(PoolItem.objects.filter(run=permission.run, item=OuterRef(item))))
 
 
 def _routes_to(permission: ViewPermission, run_source: RunSource) -> QuerySet[Route]:
@@ -90,12 +107,14 @@ def _recorded_as(permission: ViewPermission, key: str) -> Q:
     """
     own = own_batches(permission)
     rank = Case(
-        *([When(work_item__batch__in=own, then=Constant(1))] if own else []),
+        *(When(work_item__batch=batch, then=Constant(rank)) for batch, rank in own.items()),
         default=Constant(0),
         output_field=IntegerField(),
     )
     several = batches_with_overlap(permission.project)
     answers = permission.labels().alias(rank=rank)
+    if (batches := _only_own(permission)) is not None:
+        answers = answers.filter(Q(work_item__batch__in=batches) | ~_in_pool(permission, "item"))
     same = {"batch": OuterRef("work_item__batch"), "item": OuterRef("item")}
     standing = Settlement.objects.filter(**same, superseded_by__isnull=True, value__isnull=False)
     others = WorkItem.objects.filter(**same, slot__gte=1, batch__in=several)

@@ -20,7 +20,7 @@ class Row:
         The label in its stored form (annotation.common.value_reader): the key of the choice, a list of keys,
         or text. Of choices also the name as it is now, or the list of names.
     source
-        Name of the model that gave the label, or "person".
+        Name of the model that gave the label, or "person", or "expert".
     annotator
         Who gave it; of several people all who answered, with commas between them.
     settled_by
@@ -38,6 +38,9 @@ class Row:
         The run that the label comes from, and the SHA-256 of the certificate that covers the item.
     reason
         Why there is no label.
+    expert_saw
+        Where an expert is right: why the item came before her, a name of `ExpertRequest.Why`; None where it
+        did not.
     """
 
     external_id: str
@@ -52,6 +55,7 @@ class Row:
     run: int | None = None
     certificate_id: str | None = None
     reason: str | None = None
+    expert_saw: str | None = None
 
 
 ADDED = tuple(field.name for field in fields(Row))

@@ -63,8 +63,9 @@ def run_content(run: Run) -> dict[str, Any]:
 def left_to_label(run: Run) -> int:
     """How many answers by people the run still waits for at its present stage."""
     analysed = Certificate.objects.filter(run=run).exists()
-    batch = run.routed_batch if analysed else run.calibration_batch
-    if batch is None:
-        return 0
-    progress = queue.batch_progress(batch)
-    return progress.open + progress.leased + progress.disagreeing
+    if analysed:
+        batches = [run.routed_batch, run.expert_routed_batch]
+    else:
+        batches = [run.expert_batch if run.state == Run.State.CHECKING else run.calibration_batch]
+    found = [queue.batch_progress(batch) for batch in batches if batch is not None]
+    return sum(progress.open + progress.leased + progress.disagreeing for progress in found)

@@ -1,8 +1,11 @@
 from routing.models.deliveries import Delivery, DeliveryFile
 from routing.models.draws import Certificate, Draw, DrawItem, PilotItem, Route
+from routing.models.final_audits import FinalAudit, FinalCertificate, FinalSample
 from routing.models.measurements import MeasuredItem, MeasuredSource, Measurement
+from routing.models.pools import PoolItem, RunSource
 from routing.models.predictions import ItemScore, Prediction, SentAnswer, SourceRevision
-from routing.models.runs import PoolItem, Run, RunSource
+from routing.models.roster import AuditedItem, ExpertRequest, RosterEntry
+from routing.models.runs import Run
 from routing.models.sources import FrozenSource, ModelPrice, PromptVersion, Source, SourceTry
 from routing.models.spend import Reservation, Spend
 
@@ -10,12 +13,17 @@ from routing.models.spend import Reservation, Spend
 BudgetOwner = Run | Measurement
 
 __all__ = [
+    "AuditedItem",
     "BudgetOwner",
     "Certificate",
     "Delivery",
     "DeliveryFile",
     "Draw",
     "DrawItem",
+    "ExpertRequest",
+    "FinalAudit",
+    "FinalCertificate",
+    "FinalSample",
     "FrozenSource",
     "ItemScore",
     "MeasuredItem",
@@ -27,6 +35,7 @@ __all__ = [
     "Prediction",
     "PromptVersion",
     "Reservation",
+    "RosterEntry",
     "Route",
     "Run",
     "RunSource",

@@ -70,13 +70,15 @@ class Certificate(models.Model):
         max_length=20,
         default="first_score",
         help_text="How the thresholds are read: all on the score of the first source (first_score), one on "
-        "that of one source (own), or three on those of two (cascade).",
+        "that of one source (own), or three on those of two (cascade); of slices of the first one's score, "
+        "each with its own source (slices).",
     )
     model_positions = models.JSONField(
         default=list, help_text="Places, from 1, of the sources whose labels a policy of this shape keeps."
     )
     thresholds = models.JSONField(
-        help_text='Each {"u": ..., "v": ...} or null: nothing goes there. Of first_score one a source.'
+        help_text='Each {"u": ..., "v": ...} or null: nothing goes there. Of first_score one a source; of '
+        "slices the upper end of each, rising, with the place of its source."
     )
     document = models.TextField(help_text="Canonical JSON.")
     draw_lines = models.TextField(help_text="draw.jsonl.")
@@ -109,7 +111,9 @@ class Route(models.Model):
         Run, on_delete=models.CASCADE, related_name="routes", db_index=False, db_constraint=False
     )
     item = models.ForeignKey(Item, on_delete=models.RESTRICT, related_name="+", db_constraint=False)
-    position = models.PositiveSmallIntegerField(help_text="1 to S; S is people.")
+    position = models.PositiveSmallIntegerField(
+        help_text="1 to S; S is people. With an expert, S + 1 is person and model together, S + 2 the expert."
+    )
 
     class Meta:
         constraints = [

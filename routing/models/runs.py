@@ -6,9 +6,11 @@ from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
 from annotation import failures
-from annotation.models import MAX_OVERLAP, Item, Project, WorkBatch
+from annotation.models import MAX_OVERLAP, Project, WorkBatch
+from routing.core.losses import make_loss, sorts_labels
+from routing.core.messages import CoreError
+from routing.core.reference.words import settled_cost
 from routing.models.measurements import Measurement
-from routing.models.sources import FrozenSource
 
 
 def price_per_item(human_cost: Decimal, overlap: int, overlap_share: Decimal) -> Decimal:
@@ -16,9 +18,25 @@ def price_per_item(human_cost: Decimal, overlap: int, overlap_share: Decimal) ->
     return human_cost if overlap == 1 else human_cost * people_per_item(overlap, overlap_share)
 
 
+ASSUMED_DIFFERENCE = Decimal("0.1")
+"""Share of the items on which two people are taken to differ, so that a third decides."""
+
+
+def cost_of_people(reference: str, human_cost: Decimal, overlap: int, overlap_share: Decimal) -> Decimal:
+    """As `price_per_item`, where a third person may decide."""
+    if reference == "settled":
+        return settled_cost(human_cost, ASSUMED_DIFFERENCE)
+    return price_per_item(human_cost, overlap, overlap_share)
+
+
 def people_per_item(overlap: int, overlap_share: Decimal) -> Decimal:
     """How many people are asked about an item, on average."""
     return 1 + overlap_share.normalize() * (overlap - 1)
+
+
+def share_or_none(help_text: str) -> "models.DecimalField[Decimal | None, Decimal | None]":
+    """A column for a number from 0 to 1, empty where there is none."""
+    return models.DecimalField(max_digits=9, decimal_places=8, null=True, blank=True, help_text=help_text)
 
 
 class Run(models.Model):
@@ -27,12 +45,20 @@ class Run(models.Model):
     class State(models.TextChoices):
         PREPARING = "preparing", _("Models at work")
         CALIBRATING = "calibrating", _("Calibration labelling")
+        CHECKING = "checking", _("The expert labels")
         ANALYSING = "analysing", _("Being analysed")
         ANALYSED = "analysed", _("Analysed")
         ROUTING = "routing", _("Being routed")
         LABELLING = "labelling", _("People label the rest")
         COMPLETE = "complete", _("Complete")
         CANCELLED = "cancelled", _("Cancelled")
+
+    class Reference(models.TextChoices):
+        """Whose label is right: a blind procedure that could be run on any item (routing.core.reference)."""
+
+        PERSON = "person", _("One person's label")
+        SETTLED = "settled", _("What two people give, and a third where they differ")
+        EXPERT = "expert", _("An expert's label")
 
     class Target(models.TextChoices):
         DATASET = "dataset", _("This data set, labels by people counted as right")
@@ -55,6 +81,8 @@ class Run(models.Model):
         ),
         *("bound", "rule", "split_share", "score", "score_params", "loss", "loss_params", "measurement_id"),
         *("human_cost", "overlap", "overlap_share", "consensus"),
+        *("reference", "expert_name", "expert_cost", "recheck_share", "audit_share", "accepted_error"),
+        *("final_sample", "final_models_error", "final_models_alpha", "final_people_alpha"),
         *("pool_size", "entropy", "salt", "created_by_id", "created_at"),
     )
 
@@ -105,6 +133,38 @@ class Run(models.Model):
         help_text="What the plan was chosen by, whose items are the pilot of the run.",
     )
     human_cost = models.DecimalField(max_digits=14, decimal_places=6)
+    reference = models.CharField(
+        max_length=20, choices=Reference, default=Reference.PERSON, db_default="person"
+    )
+    expert_name = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="As the certificate names the expert.",
+    )
+    expert_cost = models.DecimalField(
+        max_digits=14, decimal_places=6, null=True, blank=True, help_text="What a label by the expert costs."
+    )
+    recheck_share = share_or_none(
+        "r: the expert labels the first r n asked items, whatever people and models say."
+    )
+    audit_share = share_or_none(
+        "Of the routed items that people label, the share that the expert labels too."
+    )
+    accepted_error = share_or_none(
+        "eta: the share of people's labels on routed items that may differ from the expert's."
+    )
+    final_sample = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="Labels by people that the expert labels, too, once all are there; empty: no final audit.",
+    )
+    final_models_error = share_or_none(
+        "Of all items, the share that models may get wrong in its certificate."
+    )
+    final_models_alpha = share_or_none("How often its test of what models get wrong may be missed.")
+    final_people_alpha = share_or_none("How often its test of what people get wrong may be missed.")
     overlap = models.PositiveSmallIntegerField(
         default=1, help_text="How many people label an item of which several are asked."
     )
@@ -148,6 +208,30 @@ class Run(models.Model):
     routed_batch = models.OneToOneField(
         WorkBatch, null=True, blank=True, on_delete=models.RESTRICT, related_name="completes"
     )
+    expert_batch = models.OneToOneField(
+        WorkBatch,
+        null=True,
+        blank=True,
+        on_delete=models.RESTRICT,
+        related_name="checks",
+        help_text="What the expert labels of the calibration set.",
+    )
+    expert_routed_batch = models.OneToOneField(
+        WorkBatch,
+        null=True,
+        blank=True,
+        on_delete=models.RESTRICT,
+        related_name="decides",
+        help_text="What the expert labels once the items are routed.",
+    )
+    audit_alarm_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the audit found that people err more than was accepted."
+    )
+    audit_found = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="How far the audit has counted, and what it found; null: nothing.",
+    )
     tally = models.JSONField(
         null=True,
         blank=True,
@@ -172,7 +256,7 @@ class Run(models.Model):
             models.UniqueConstraint(fields=["project", "number"], name="run_number_once"),
             models.UniqueConstraint(
                 fields=["project"],
-                condition=Q(state__in=["preparing", "calibrating", "analysing"]),
+                condition=Q(state__in=["preparing", "calibrating", "checking", "analysing"]),
                 name="run_one_open_per_project",
             ),
             models.CheckConstraint(
@@ -180,6 +264,7 @@ class Run(models.Model):
                     state__in=[
                         "preparing",
                         "calibrating",
+                        "checking",
                         "analysing",
                         "analysed",
                         "routing",
@@ -194,6 +279,34 @@ class Run(models.Model):
                 condition=Q(target__in=["dataset", "pool", "population"]), name="run_target_known"
             ),
             models.CheckConstraint(condition=Q(human_cost__gt=0), name="run_human_cost_above_0"),
+            models.CheckConstraint(
+                condition=(
+                    Q(reference="expert", expert_cost__gt=0, recheck_share__gt=0, recheck_share__lte=1)
+                    & Q(audit_share__gte=0, audit_share__lte=1, accepted_error__gt=0)
+                    & ~Q(expert_name="")
+                )
+                | (
+                    Q(reference__in=["person", "settled"], expert_cost__isnull=True, expert_name="")
+                    & Q(recheck_share__isnull=True, audit_share__isnull=True, accepted_error__isnull=True)
+                ),
+                name="run_reference_whole",
+            ),
+            models.CheckConstraint(
+                condition=Q(
+                    reference="expert",
+                    final_sample__gte=1,
+                    final_models_error__gte=0,
+                    final_models_alpha__gt=0,
+                    final_people_alpha__gt=0,
+                )
+                | Q(
+                    final_sample__isnull=True,
+                    final_models_error__isnull=True,
+                    final_models_alpha__isnull=True,
+                    final_people_alpha__isnull=True,
+                ),
+                name="run_final_audit_whole",
+            ),
             models.CheckConstraint(
                 condition=Q(overlap__gte=1, overlap__lte=MAX_OVERLAP), name="run_overlap_range"
             ),
@@ -223,6 +336,54 @@ class Run(models.Model):
         return f"Run {self.number} of {self.project}"
 
     @property
+    def by_expert(self) -> bool:
+        """Whether an expert's label is right."""
+        return self.reference == self.Reference.EXPERT
+
+    @property
+    def own_batches(self) -> dict[int, int]:
+        """Ids of the run's batches -> rank of their labels: those of a higher one are delivered."""
+        people = (self.calibration_batch_id, self.routed_batch_id)
+        return dict.fromkeys(filter(None, people), 1) | dict.fromkeys(self.expert_batches, 2)
+
+    @property
+    def expert_batches(self) -> list[int]:
+        """Ids of the batches that the expert labels, as far as there are any."""
+        return [pk for pk in (self.expert_batch_id, self.expert_routed_batch_id) if pk is not None]
+
+    @property
+    def only_batches(self) -> list[int] | None:
+        """Ids of the batches whose labels alone count for items of the pool; None where any does.
+
+        With the references `settled` and `expert` a label that somebody gave for another purpose is not right
+        by definition, so that it takes the place of nothing that was certified.
+        """
+        return None if self.reference == self.Reference.PERSON else list(self.own_batches)
+
+    @property
+    def sorts_labels(self) -> bool:
+        """Whether labels between which the loss finds no difference are one label, as it is not with numbers
+        within a tolerance.
+        """
+        try:
+            # Nothing is imported to show a page: a loss of one's own counts as one that declares nothing.
+            return sorts_labels(make_loss(self.loss, self.loss_params, allow_import=False))
+        except CoreError:
+            return False
+
+    @property
+    def cost_of_right(self) -> Decimal:
+        """What it costs to have an item labelled by whose label is right."""
+        return self.cost_per_item if self.expert_cost is None else self.expert_cost
+
+    @property
+    def final_alpha(self) -> Decimal:
+        """How often the certificate of its final audit may be false; 0 where none is planned."""
+        if self.final_models_alpha is None or self.final_people_alpha is None:
+            return Decimal(0)
+        return self.final_models_alpha + self.final_people_alpha
+
+    @property
     def broken_by(self) -> list[str]:
         """What broke the certificate, in sentences in the language of the reader."""
         return [
@@ -233,51 +394,4 @@ class Run(models.Model):
     @property
     def cost_per_item(self) -> Decimal:
         """What people cost per item, on average: `human_cost` is the price of one label."""
-        return price_per_item(self.human_cost, self.overlap, self.overlap_share)
-
-
-class RunSource(FrozenSource):
-    """A source as the run's plan froze it. Its answers under another fingerprint are not this run's."""
-
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="run_sources")
-
-    class Meta:
-        ordering = ["run_id", "position"]
-        constraints = [
-            models.UniqueConstraint(fields=["run", "position"], name="run_source_position_once"),
-            models.UniqueConstraint(fields=["run", "source"], name="run_source_once"),
-            models.CheckConstraint(condition=Q(position__gte=1), name="run_source_position_from_1"),
-            models.CheckConstraint(condition=Q(cost_per_label__gte=0), name="run_source_cost_not_negative"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.source} in run {self.run_id}"
-
-    @property
-    def budget_owner(self) -> Run:
-        return self.run
-
-
-class PoolItem(models.Model):
-    """An item of the frozen pool with its routing key (u, v); u is known once source 1 has run."""
-
-    # The first column of indexes below.
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="pool_items", db_index=False)
-    item = models.ForeignKey(Item, on_delete=models.RESTRICT, related_name="+")
-    position = models.PositiveIntegerField(help_text="Place in the pool, from 0; draws name positions.")
-    u = models.FloatField(null=True, blank=True, help_text="Uncertainty score in [0, 1].")
-    v = models.BigIntegerField(help_text="53-bit tie-break from the run's salt and the item's id.")
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["run", "item"], name="pool_item_once"),
-            models.UniqueConstraint(fields=["run", "position"], name="pool_position_once"),
-            models.CheckConstraint(condition=Q(v__gte=0, v__lt=2**53), name="pool_v_of_53_bits"),
-            models.CheckConstraint(
-                condition=Q(u__isnull=True) | Q(u__gte=0, u__lte=1), name="pool_u_in_unit_interval"
-            ),
-        ]
-        indexes = [models.Index(fields=["run", "u", "v"], name="pool_by_key")]
-
-    def __str__(self) -> str:
-        return f"Position {self.position} of run {self.run_id}"
+        return cost_of_people(self.reference, self.human_cost, self.overlap, self.overlap_share)

@@ -16,6 +16,7 @@ class Spend(models.Model):
         PILOT = "pilot", _("Pilot")
         CALIBRATION = "calibration", _("Calibration")
         ROUTED = "routed", _("After routing")
+        AUDIT = "audit", _("Audit")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="spends")
     run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.CASCADE, related_name="spends")
@@ -24,6 +25,9 @@ class Spend(models.Model):
     )
     source = models.ForeignKey(
         Source, null=True, blank=True, on_delete=models.RESTRICT, related_name="+", help_text="Empty: people."
+    )
+    by_expert = models.BooleanField(
+        default=False, db_default=False, help_text="A label by the expert of the run."
     )
     stage = models.CharField(max_length=20, choices=Stage)
     quantity = models.PositiveIntegerField(help_text="Labels or predictions.")
@@ -35,7 +39,8 @@ class Spend(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(amount__gte=0), name="spend_not_negative"),
             models.CheckConstraint(
-                condition=Q(stage__in=["pool", "pilot", "calibration", "routed"]), name="spend_stage_known"
+                condition=Q(stage__in=["pool", "pilot", "calibration", "routed", "audit"]),
+                name="spend_stage_known",
             ),
             models.CheckConstraint(
                 condition=Q(run__isnull=True) | Q(measurement__isnull=True), name="spend_of_one_payer"

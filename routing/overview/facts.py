@@ -25,6 +25,7 @@ class Facts:
     sources: int
     calibration: BatchProgress | None
     routed: BatchProgress | None
+    expert: BatchProgress | None
     jobs: dict[str, Job]
     failed: Job | None
     delivery: Delivery | None
@@ -48,7 +49,10 @@ class Facts:
 def read_facts(access: Access) -> Facts:
     """`run` is the newest that was not cancelled."""
     project = access.project
-    batches = ("calibration_batch__project", "routed_batch__project")
+    batches = tuple(
+        f"{name}__project"
+        for name in ("calibration_batch", "routed_batch", "expert_batch", "expert_routed_batch")
+    )
     runs = project.runs.exclude(state=State.CANCELLED).select_related(*batches)
     run = runs.defer(*(f"{path}__{name}" for path in batches for name in LONG_COLUMNS)).last()
     return Facts(
@@ -59,6 +63,7 @@ def read_facts(access: Access) -> Facts:
         sources=project.sources.count(),
         calibration=_progress(run and run.calibration_batch),
         routed=_progress(run and run.routed_batch),
+        expert=_progress(run and (run.expert_routed_batch or run.expert_batch)),
         jobs={job.kind: job for job in project.jobs.filter(state__in=jobs.UNFINISHED).order_by("id")},
         failed=failed_job_of(project, run),
         delivery=Delivery.objects.filter(run=run).first() if run else None,

@@ -14,6 +14,7 @@ from annotation.ports import task_type_lacks
 from routing.common.states import State
 from routing.overview.facts import Facts
 from routing.runs.budget import stopped_at_budget
+from routing.runs.expert.final import ANALYSE, DRAW, final_state
 from routing.runs.usable_answers import stopped_at_unusable
 
 
@@ -41,7 +42,9 @@ def next_step_of(facts: Facts) -> NextStep:
     step, action = _wanted(facts)
     if (not step.url_name and not step.waited_for) or facts.access.allows(action):
         return step
-    waiting = facts.state in (State.CALIBRATING, State.LABELLING) and facts.access.allows("label")
+    waiting = facts.state in (State.CALIBRATING, State.CHECKING, State.LABELLING) and facts.access.allows(
+        "label"
+    )
     if waiting and action != "label":
         return NextStep(_("Nothing waits for you here now."))
     return NextStep(_("A manager has to go on: %(step)s") % {"step": step.waited_for or step.text})
@@ -83,12 +86,21 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
         text = words % {"count": f"{stuck:,}"}
         return NextStep(text, _("Decide"), "overview", here, fragment="stuck"), "work.decide"
     if facts.state == State.CALIBRATING and facts.calibration:
+        if facts.run.by_expert and facts.calibration.finished:
+            text = _(
+                "The annotators' calibration labels are there. Have the expert asked; they are locked then."
+            )
+            return NextStep(text, _("Ask the expert"), "run_ask_expert", run_here, "post"), "runs.edit"
         return _while_calibrating(facts.calibration, here, run_here)
+    if facts.state == State.CHECKING and facts.expert:
+        return _while_calibrating(facts.expert, here, run_here)
     if facts.state == State.ANALYSED:
         text = _("The thresholds are known. Look at the certificate, then send every item to its source.")
         return NextStep(text, _("Route the items"), "run_route", run_here, "post"), "runs.edit"
     if facts.state == State.LABELLING and facts.routed:
         left = facts.routed.open + facts.routed.leased
+        if not left and facts.expert is not None:
+            left = facts.expert.open + facts.expert.leased
         if not left and facts.routed.disagreeing:
             return _to_review(facts.routed, here)
         words = (
@@ -98,6 +110,8 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
         )
         text = words % {"left": f"{left:,}"}
         return NextStep(text, _("Label"), "annotate", here), "label"
+    if facts.state == State.COMPLETE and (step := _final_audit(facts)):
+        return step, "runs.edit"
     if facts.state == State.COMPLETE and "deliver_run" not in facts.jobs:
         if facts.delivery:
             text = _("The labelled data is ready.")
@@ -105,6 +119,24 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
         text = _("Every item is done. Make the files.")
         return NextStep(text, _("Deliver"), "run_deliver", run_here, "post"), "deliveries.make"
     return NextStep(_WAITING.get(facts.state, lambda: _("The files are being written."))()), "project.view"
+
+
+def _final_audit(facts: Facts) -> NextStep | None:
+    """What is to be done about the final audit, where one is planned and can go on."""
+    state = final_state(facts.run) if facts.run and facts.run.final_sample is not None else None
+    if state is None or not {DRAW, ANALYSE}.isdisjoint(facts.jobs):
+        return None
+    waited_for = _("Everything is labelled.")  # the expert is not told what she will be asked for
+    if state.to_draw:
+        text = _("Everything is labelled. Have the final audit drawn, before anything is delivered.")
+        button = _("Draw the final audit")
+        return NextStep(text, button, "run_final_audit", facts.run_here, "post", waited_for=waited_for)
+    if state.to_analyse:
+        text = _("The expert has labelled the final audit.")
+        button = _("Analyse the final audit")
+        url = "run_analyse_final_audit"
+        return NextStep(text, button, url, facts.run_here, "post", waited_for=waited_for)
+    return None
 
 
 def _before_a_run(facts: Facts) -> tuple[NextStep, str]:
@@ -141,9 +173,12 @@ def _all_stuck(facts: Facts) -> int:
     """How many items are left, where nobody but a manager can go on with any of them; else 0."""
     by_state: dict[str, BatchProgress | None] = {
         State.CALIBRATING: facts.calibration,
+        State.CHECKING: facts.expert,
         State.LABELLING: facts.routed,
     }
     progress = by_state.get(facts.state)
+    if facts.state == State.LABELLING and facts.expert and not (progress and progress.open + progress.leased):
+        progress = facts.expert  # annotators are done
     return progress.stuck if progress is not None and progress.all_stuck else 0
 
 
@@ -180,7 +215,16 @@ def _while_calibrating(
     return NextStep(text, _("Label"), "annotate", here), "label"
 
 
-_RETRIED = ("import", "prepare_run", "analyse_run", "route_run", "deliver_run")
+_RETRIED = (
+    "import",
+    "prepare_run",
+    "ask_expert",
+    "analyse_run",
+    "route_run",
+    "deliver_run",
+    "draw_final_audit",
+    "analyse_final_audit",
+)
 _WAITING: dict[str, Callable[[], str]] = {
     State.PREPARING: lambda: _("The models are at work. Then people label the calibration set."),
     State.ANALYSING: lambda: _("The certificate is being computed."),

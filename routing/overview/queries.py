@@ -50,7 +50,8 @@ class Overview:
     def announced(self) -> str:
         """Changes when something is to be told to whoever does not look: not with every count."""
         failed = self.failed_job.pk if self.failed_job else ""
-        return f"{self.run.state if self.run else ''}.{self.next_step.url_name}.{failed}"
+        alarm = "alarm" if self.run and self.run.audit_alarm_at else ""
+        return f"{self.run.state if self.run else ''}.{self.next_step.url_name}.{failed}.{alarm}"
 
 
 def read_overview(project: Project, access: Access) -> Overview:

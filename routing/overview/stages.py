@@ -116,6 +116,8 @@ def _calibrate(facts: Facts) -> Stage:
     progress = facts.calibration
     if progress is None:
         return Stage("calibrate", _("Calibration labels"), WAITING)
+    if facts.state == State.CHECKING and facts.expert is not None:
+        return _by_people(facts, "calibrate", _("Calibration labels"), CURRENT, facts.expert)
     state = CURRENT if facts.state == State.CALIBRATING else DONE
     return _by_people(facts, "calibrate", _("Calibration labels"), state, progress)
 
@@ -126,6 +128,8 @@ def _certify(facts: Facts) -> Stage:
         state = FAILED if facts.has_failed("analyse_run") else CURRENT
     elif facts.state == State.CALIBRATING:
         state = CURRENT if finished else WAITING
+    elif facts.state == State.CHECKING:
+        state = CURRENT if facts.expert is not None and facts.expert.finished else WAITING
     else:
         state = WAITING if facts.state in ("", State.PREPARING) else DONE
     stage = _by_job(facts, "certify", _("Certify"), state, "analyse_run")

@@ -3,6 +3,7 @@
 Nothing that the analysis finds is in it before the analysis.
 """
 
+from dataclasses import asdict
 from typing import Any, cast
 
 from django.http import Http404, HttpResponse
@@ -24,6 +25,10 @@ from routing.models import Certificate, Run
 from routing.runs.budget import set_budget
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
+from routing.runs.expert.analyse import REFERENCES
+from routing.runs.expert.measured import last_measured
+from routing.runs.expert.report import ExpertReport
+from routing.runs.expert_api import people_content
 from routing.runs.plan_api import RunFields, budget_field
 from routing.runs.queries import Threshold, run_report
 from routing.runs.route import route
@@ -96,6 +101,7 @@ class RunDetail(RunView):
             ),
             "calibration": _progress(report.progress),
             "labelling": _progress(report.routed_progress),
+            "expert": _progress(report.expert_progress),
             "paid": report.savings.paid,
             "models": money_of(run),
             "alpha_total": report.alpha_total,
@@ -107,6 +113,7 @@ class RunDetail(RunView):
                 # Programs read this alone. The certificate's own bytes stay what they were.
                 "certified": report.certificate.holds,
                 "sentence": report.sentence,
+                "what_is_right": report.beside,
                 "thresholds": [_threshold(threshold) for threshold in report.thresholds],
                 "own_scores": report.own_scores,
                 "allowed_errors": report.allowed_errors,
@@ -116,7 +123,11 @@ class RunDetail(RunView):
             }
             body |= {
                 "labels_by_source": [
-                    {"position": count.position, "source": count.name or "person", "items": count.items}
+                    {
+                        "position": count.position,
+                        "source": count.name or ("expert" if count.by_expert else "person"),
+                        "items": count.items,
+                    }
                     for count in report.counts
                 ],
                 "blanks": report.blanks,
@@ -125,6 +136,10 @@ class RunDetail(RunView):
                 "savings_final": report.savings.final,
                 "two_people": report.certificate.figures.get(FIGURE),
                 "figures": report.certificate.figures,
+                "audit": _audit(report.expert),
+                "people": people_content(report.certificate),
+                "people_measured": _measured(run),
+                "other_references": report.certificate.figures.get(REFERENCES, []),
             }
         return Response(body)
 
@@ -198,6 +213,8 @@ def plan_content(run: Run) -> dict[str, Any]:
         *("number", "state", "epsilon", "alpha", "target", "m", "p", "p_column", "p_min"),
         *("bound", "rule", "split_share", "loss", "loss_params", "score", "score_params"),
         *("human_cost", "overlap", "overlap_share", "consensus"),
+        *("reference", "expert_name", "expert_cost", "recheck_share", "audit_share", "accepted_error"),
+        *("final_sample", "final_models_error", "final_models_alpha", "final_people_alpha"),
         *("pool_size", "whole_size", "pool_hash"),
         *("created_at", "analysed_at", "routed_at", "completed_at"),
     )
@@ -209,6 +226,16 @@ def _progress(progress: BatchProgress | None) -> dict[str, int] | None:
         return None
     names = ("open", "leased", "done", "unlabelable", "total", "items", "settled", "disagreeing")
     return {name: getattr(progress, name) for name in names}
+
+
+def _audit(expert: ExpertReport | None) -> dict[str, Any] | None:
+    audit = expert.audit if expert else None
+    return None if audit is None else {**vars(audit), "alarm": audit.alarm}
+
+
+def _measured(run: Run) -> dict[str, Any] | None:
+    found = last_measured(run)
+    return None if found is None else asdict(found)
 
 
 def _threshold(threshold: Threshold) -> dict[str, Any] | None:

@@ -29,7 +29,7 @@ def cancel_run(*, run: Run, user: User | None) -> None:
         # Their worker has lost its job, and nobody else will take it up.
         mark_lost(run.reservations.all())
         run.refresh_from_db()
-        asking = [batch for batch in (run.calibration_batch, run.routed_batch) if batch is not None]
+        asking = list(run.project.work_batches.filter(pk__in=run.own_batches))
         withdraw(project=run.project, batches=asking, user=user)
         move(
             run,

@@ -7,13 +7,12 @@ is said.
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _, gettext_noop
 
@@ -23,28 +22,30 @@ from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
-from annotation.models import Job, Label, Settlement, User, WorkItem
+from annotation.models import Job, User, WorkBatch
 from annotation.words import Words
 from routing.common.states import ANALYSED, State, move
 from routing.core.bins import Bins
 from routing.core.calibration import Calibration
-from routing.core.calibration_rows import CalibrationError, CalibrationRow
-from routing.core.certificate import Document, canonical_bytes, certificate_document, draw_line
+from routing.core.calibration_rows import CalibrationError
+from routing.core.certificate import canonical_bytes, certificate_document, draw_line
 from routing.core.certify import Certification, certify
 from routing.core.chain import Chain
 from routing.core.documents import read_slices
-from routing.core.every_score.certify import ScoreCertification, certify_every_score
+from routing.core.every_score.certify import certify_every_score
 from routing.core.every_score.documents import score_certificate
 from routing.core.every_score.select import AnswersMissingError, PilotCosts
-from routing.core.exact import plain
 from routing.core.losses import LossUnavailableError
 from routing.core.plan import Plan
+from routing.core.reference.certify import ReferenceCertification
+from routing.core.reference.settled import settled_certificate, settled_says
 from routing.models import Certificate, Run, RunSource
 from routing.runs import every_score_runs
+from routing.runs.analysis_result import AnalysisResult, provenance_of
 from routing.runs.chains import chains_from_json, no_losses, thresholds_to_json
 from routing.runs.diagnostics import Analysis, messages_of, run_diagnostics
 from routing.runs.events import run_analysed
-from routing.runs.ledger import ledger
+from routing.runs.expert.analyse import analyse_with_expert
 from routing.runs.load_calibration import load_calibration
 from routing.runs.other_rule_comparison import compare_with_other_rule
 from routing.runs.plan import plan_of
@@ -66,43 +67,20 @@ def analyse(*, run: Run, user: User | None) -> Job:
             _("Run %(run)s has been analysed. A draw is analysed once; another look needs a new run.")
             % {"run": run.number}
         )
-    if run.state != State.CALIBRATING or run.calibration_batch is None:
+    batch = _last_batch(run)
+    if run.state != _to_be_analysed(run) or batch is None:
         raise ConflictError(
             _("Run %(run)s cannot be analysed now: %(state)s.")
             % {"run": run.number, "state": run.get_state_display().lower()}
         )
     with transaction.atomic():
-        progress = queue.batch_progress(run.calibration_batch)
-        if missing := progress.open + progress.leased:
-            raise ConflictError(
-                _(
-                    "%(missing)s of %(total)s calibration items are still to be labelled. No result "
-                    "can be seen before the last one; what nobody can label is to be given up by a "
-                    "manager."
-                )
-                % {"missing": missing, "total": progress.total}
-                if progress.items == progress.total
-                else _(
-                    "%(missing)s of %(total)s answers about %(items)s calibration items are still "
-                    "missing. No result can be seen before the last one; what nobody can label is to "
-                    "be given up by a manager."
-                )
-                % {"missing": missing, "total": progress.total, "items": progress.items}
-            )
-        if progress.disagreeing:
-            raise ConflictError(
-                _(
-                    "People differ about %(disagreeing)s of %(items)s calibration items. A reviewer "
-                    "has to decide about each before the analysis."
-                )
-                % {"disagreeing": progress.disagreeing, "items": progress.items}
-            )
+        refuse_unfinished(batch)
         # The batch before the run, as a correction and a decision take their locks: in another order, two of
         # them could wait for each other.
-        queue.lock_batch(batch=run.calibration_batch)
+        queue.lock_batch(batch=batch)
         move(
             run,
-            before=State.CALIBRATING,
+            before=_to_be_analysed(run),
             after=State.ANALYSING,
             refusal=ConflictError(_("Run %(run)s is being analysed already.") % {"run": run.number}),
         )
@@ -118,30 +96,43 @@ def analyse(*, run: Run, user: User | None) -> Job:
         )
 
 
-@dataclass(frozen=True)
-class _AnalysisResult:
-    """What an analysis found.
+def _to_be_analysed(run: Run) -> str:
+    """In which state a run waits for its analysis."""
+    return State.CHECKING if run.by_expert else State.CALIBRATING
 
-    Attributes
-    ----------
-    certification
-    document
-        The certificate.
-    rows
-        Those of the draw.
-    figures, other
-        What pages show beside it, and what the other shape of thresholds would have come to, computed when
-        they are called.
-    policy
-        The shape of the chosen policy as columns of `Certificate`.
-    """
 
-    certification: Certification | ScoreCertification
-    document: Document
-    rows: Sequence[CalibrationRow]
-    figures: Callable[[], dict[str, Any]]
-    other: Callable[[], dict[str, Any] | None]
-    policy: Mapping[str, Any] = field(default_factory=dict)
+def _last_batch(run: Run) -> WorkBatch | None:
+    """Whose labels the analysis waits for."""
+    return run.expert_batch if run.by_expert else run.calibration_batch
+
+
+def refuse_unfinished(batch: WorkBatch) -> None:
+    """Raises ConflictError while an answer is missing, or people differ about an item."""
+    progress = queue.batch_progress(batch)
+    if missing := progress.open + progress.leased:
+        raise ConflictError(
+            _(
+                "%(missing)s of %(total)s calibration items are still to be labelled. No result "
+                "can be seen before the last one; what nobody can label is to be given up by a "
+                "manager."
+            )
+            % {"missing": missing, "total": progress.total}
+            if progress.items == progress.total
+            else _(
+                "%(missing)s of %(total)s answers about %(items)s calibration items are still "
+                "missing. No result can be seen before the last one; what nobody can label is to "
+                "be given up by a manager."
+            )
+            % {"missing": missing, "total": progress.total, "items": progress.items}
+        )
+    if progress.disagreeing:
+        raise ConflictError(
+            _(
+                "People differ about %(disagreeing)s of %(items)s calibration items. A reviewer "
+                "has to decide about each before the analysis."
+            )
+            % {"disagreeing": progress.disagreeing, "items": progress.items}
+        )
 
 
 def analyse_run(context: JobContext) -> dict[str, Any]:
@@ -150,9 +141,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
         return {"state": run.state}
     run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
     context.progress(stage=Words(gettext_noop("Certificate")))
-    found = (_analyse_by_every_score if every_score_runs.uses_every_score(run) else _analyse_by_first_score)(
-        context, run, run_sources
-    )
+    found = _analysis_of(context, run, run_sources)
     shown, messages = _shown_of(run, found)
     certification = found.certification
     document = canonical_bytes(found.document)
@@ -160,7 +149,6 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
         certificate = Certificate.objects.create(
             run=run,
             certified=certification.certified,
-            thresholds=thresholds_to_json(certification.thresholds),
             document=document.decode(),
             draw_lines="".join(draw_line(row) + "\n" for row in found.rows),
             figures=shown,
@@ -180,27 +168,49 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     return {"certified": certificate.holds}
 
 
-def _analyse_by_first_score(
-    context: JobContext, run: Run, run_sources: Sequence[RunSource]
-) -> _AnalysisResult:
+def _analysis_of(context: JobContext, run: Run, run_sources: Sequence[RunSource]) -> AnalysisResult:
+    if run.by_expert:
+        return analyse_with_expert(run, run_sources)
+    if every_score_runs.uses_every_score(run):
+        found = _analyse_by_every_score(context, run, run_sources)
+    else:
+        found = _analyse_by_first_score(run, run_sources)
+    return _settled(run, found) if run.reference == Run.Reference.SETTLED else found
+
+
+def _settled(run: Run, found: AnalysisResult) -> AnalysisResult:
+    """The same, its certificate, and what pages show of it, saying that two people and a third are right."""
+    certification = found.certification
+    if isinstance(certification, ReferenceCertification):
+        raise TypeError("an expert is the reference")
+    plan = plan_of(run)
+    return replace(
+        found,
+        certification=replace(certification, said=settled_says(plan, certification)),
+        document=settled_certificate(plan, certification, found.document),
+    )
+
+
+def _analyse_by_first_score(run: Run, run_sources: Sequence[RunSource]) -> AnalysisResult:
     plan, (calibration, own) = plan_of(run), load_calibration(run, run_sources)
     chains = chains_from_json(run.chains or [])
     slices = None if run.slices is None else read_slices(run.slices)
     certification = _certified(plan, chains, calibration, slices)
-    provenance = _provenance(run, run_sources, certification)
+    provenance = provenance_of(run, run_sources, certification)
     analysis = Analysis(plan, calibration, certification, chains, slices, own)
-    return _AnalysisResult(
+    return AnalysisResult(
         certification,
         certificate_document(plan, calibration, certification, provenance=provenance, slices=slices),
         calibration.rows,
         partial(run_diagnostics, analysis),
         partial(compare_with_other_rule, run, run_sources, plan, calibration),
+        {"thresholds": thresholds_to_json(certification.thresholds)},
     )
 
 
 def _analyse_by_every_score(
     context: JobContext, run: Run, run_sources: Sequence[RunSource]
-) -> _AnalysisResult:
+) -> AnalysisResult:
     """The same where every model's own score decides: a model that the tests need answers in between."""
     plan, chains = plan_of(run), every_score_runs.chains_of(run)
     pilot = PilotCosts.of(plan, chains, every_score_runs.pilot_outside_draw(run, run_sources, chains))
@@ -215,16 +225,20 @@ def _analyse_by_every_score(
             done += every_score_runs.ask_for(context, run, run_sources, error.missing, done=done)
         except (LossUnavailableError, CalibrationError) as error:
             raise no_losses(error) from error
-    provenance = _provenance(run, run_sources, certification)
+    provenance = provenance_of(run, run_sources, certification)
     chosen = certification.selection.chain
     analysis = ScoreAnalysis(plan, calibration, certification, chains, pilot, own)
-    return _AnalysisResult(
+    return AnalysisResult(
         certification,
         score_certificate(plan, chains, calibration, certification, pilot=pilot, provenance=provenance),
         calibration.rows,
         partial(score_diagnostics, analysis),
         partial(compare_with_other_rule, run, run_sources, plan, calibration),
-        {"shape": chosen.shape, "model_positions": [place + 1 for place in chosen.models]},
+        {
+            "shape": chosen.shape,
+            "model_positions": [place + 1 for place in chosen.models],
+            "thresholds": thresholds_to_json(certification.thresholds),
+        },
     )
 
 
@@ -237,7 +251,7 @@ def _certified(
         raise no_losses(error) from error
 
 
-def _shown_of(run: Run, found: _AnalysisResult) -> tuple[dict[str, Any], dict[str, Any]]:
+def _shown_of(run: Run, found: AnalysisResult) -> tuple[dict[str, Any], dict[str, Any]]:
     """The figures and the messages, or nothing: what is only shown beside a certificate must not stand in its
     way, since the draw is spent.
     """
@@ -260,74 +274,6 @@ def _shown_of(run: Run, found: _AnalysisResult) -> tuple[dict[str, Any], dict[st
         for row in shown.get("comparisons", []):
             row.pop("messages", None)
         return shown, {}
-
-
-def _provenance(
-    run: Run, run_sources: Sequence[RunSource], certification: Certification | ScoreCertification
-) -> dict[str, Any]:
-    """Who certified what about which data.
-
-    No time and no name of a person, so that the same labels give the same bytes.
-    """
-    entries = ledger(run)
-    return {
-        "project": run.project.slug,
-        "run": run.number,
-        "target_in_words": run.get_target_display(),
-        "currency": run.project.currency,
-        "task_type": run.project.task_type,
-        "choices": list(run.project.choices.order_by("position").values_list("key", flat=True)),
-        "sources": [
-            {
-                "position": row.position,
-                "name": row.source.name,
-                "backend": row.source.backend,
-                "fingerprint": row.fingerprint,
-                "cost_per_label": plain(row.cost_per_label),
-            }
-            for row in run_sources
-        ],
-        "people_cost_per_label": plain(run.human_cost),
-        **({"overlap": overlap_document(run)} if run.overlap > 1 else {}),
-        "score": run.score,
-        **({"score_params": run.score_params} if run.score_params else {}),
-        **({"p_column": run.p_column} if run.p_column else {}),
-        "entropy": run.entropy,
-        "pool_hash": run.pool_hash,
-        "alpha_ledger": [{"run": entry.number, "alpha": plain(entry.alpha)} for entry in entries],
-        "alpha_total": plain(sum((entry.alpha for entry in entries), run.alpha * 0)),
-        "suggestions_shown": False,
-        "unlabelable": certification.unanswered,
-    }
-
-
-def overlap_document(run: Run) -> dict[str, Any]:
-    """How many people were asked, and how the labels of record of the calibration set came about, as it was
-    when its labels were locked.
-    """
-    batch = run.calibration_batch
-    if batch is None or batch.locked_at is None:
-        raise ValueError("The calibration labels are not locked.")
-    several = WorkItem.objects.filter(batch=batch, slot=1)
-    answers = Label.objects.filter(work_item__batch=batch, version=1, created_at__lte=batch.locked_at)
-    # Of each item the version that held then.
-    later = Q(superseded_by__isnull=False, superseded_by__created_at__lte=batch.locked_at)
-    settled = Settlement.objects.filter(
-        batch=batch, created_at__lte=batch.locked_at, value__isnull=False
-    ).exclude(later)
-    methods = {
-        method: settled.filter(method=method).count()
-        for method in (Settlement.Method.MAJORITY, Settlement.Method.ADJUDICATED)
-    }
-    return {
-        "people": run.overlap,
-        "share": plain(run.overlap_share),
-        "people_cost_per_item": plain(run.cost_per_item),
-        "items_with_several": several.count(),
-        "answers": answers.count(),
-        "settled_by": {method.value: count for method, count in methods.items()},
-        "outside_calibration": run.consensus,
-    }
 
 
 def mark_invalid(*, run: Run, why: failures.Failure, params: failures.Params, actor: User | None) -> None:

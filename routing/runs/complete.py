@@ -25,8 +25,13 @@ CROWD = 200
 def run_of_batch(batch_id: int) -> Run | None:
     """The run that a batch was made for, without what is large of it: each answer asks for it."""
     return (
-        Run.objects.filter(Q(calibration_batch=batch_id) | Q(routed_batch=batch_id))
-        .select_related("project")
+        Run.objects.filter(
+            Q(calibration_batch=batch_id)
+            | Q(routed_batch=batch_id)
+            | Q(expert_batch=batch_id)
+            | Q(expert_routed_batch=batch_id)
+        )
+        .select_related("project", "routed_batch", "expert_routed_batch")
         .annotate(watched=events.is_watched("project"))
         .defer("chains", "slices", "tally", "score_params", "loss_params")
         .first()
@@ -40,7 +45,8 @@ def complete_if_done(run: Run, ended: WorkItem | None = None) -> bool:
     Call it in the transaction that ends that, or settles an item.
     """
     others = WorkItem.objects.filter(
-        batch=run.routed_batch_id, state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)
+        batch__in=list(filter(None, (run.routed_batch_id, run.expert_routed_batch_id))),
+        state__in=WorkItem.UNFINISHED,
     )
     if ended is not None:
         others = others.exclude(pk=ended.pk)
@@ -72,7 +78,7 @@ def calibration_ended(run: Run, ended: WorkItem | None = None) -> None:
     if not events.wanted_by(run.project, CALIBRATION_DONE):
         return
     work = WorkItem.objects.filter(batch=run.calibration_batch_id)
-    others = work.filter(state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED))
+    others = work.filter(state__in=WorkItem.UNFINISHED)
     if ended is not None:
         others = others.exclude(pk=ended.pk)
     if len(others.values_list("pk")[:CROWD]) == CROWD:

@@ -17,13 +17,13 @@ from routing.core.calibration import Calibration, ObservedLosses, observed_losse
 from routing.core.certify import Certification, risk_path, select
 from routing.core.chain import Chain
 from routing.core.compare import compare_losses
-from routing.core.every_score.certify import ScoreCertification
 from routing.core.experiment.reliability import reliability
 from routing.core.grid import score_grid
 from routing.core.messages import to_json
 from routing.core.plan import Plan
 from routing.core.region import Region, feasible_region
 from routing.core.savings import expected
+from routing.runs.analysis_result import AnyCertification
 from routing.runs.chains import thresholds_to_json
 
 STEPS = 40
@@ -52,7 +52,7 @@ class Analysis:
     own_scores: Floats
 
 
-def messages_of(certification: Certification | ScoreCertification, shown: dict[str, Any]) -> dict[str, Any]:
+def messages_of(certification: AnyCertification, shown: dict[str, Any]) -> dict[str, Any]:
     """What the certificate and its figures say in messages, as plain JSON; they are taken out of `shown`."""
     reason = certification.why_nothing
     return {

@@ -16,6 +16,11 @@ def run_analysed(run: Run, *, certified: bool) -> None:
     _emit(run, "run.analysed", certified=certified)
 
 
+def audit_alarm(run: Run, *, audited: int, differ: int) -> None:
+    """The audit found that people err more than was accepted: on `differ` of `audited` items."""
+    _emit(run, "run.audit_alarm", audited=audited, differ=differ)
+
+
 def run_routed(run: Run, *, people: int) -> None:
     """`people` is the number of items that people are asked about."""
     _emit(run, "run.routed", people=people)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from annotation.common.bulk import copy_rows
 from annotation.common.ranges import of_items
 from annotation.jobs.context import JobContext
-from annotation.labelling.labels_of_record import has_record
 from annotation.words import Words
 from routing.core.every_score.build import ScoreChains
 from routing.core.every_score.chain import CASCADE, ScoreChain
@@ -28,6 +27,7 @@ from routing.core.rules import every_score
 from routing.core.sampling import tie_breaks
 from routing.models import DrawItem, ItemScore, Prediction, Route, Run, RunSource, Spend
 from routing.runs.chains import at_or_below, thresholds_from_json
+from routing.runs.own_record import has_own_record
 from routing.runs.predict import NamedItems, on_calibration_set, predict_band, predict_missing
 from routing.runs.score import score_of
 from routing.runs.usable_answers import has_usable_answer, table_of_answers
@@ -42,7 +42,8 @@ def uses_every_score(run: Run) -> bool:
 
 def chains_of(run: Run) -> ScoreChains:
     """The chains that the run has frozen."""
-    return read_score_chains(run.chains or {})
+    document = run.chains or {}
+    return read_score_chains(document["scores"] if run.by_expert else document)
 
 
 def calibration_row_fields(
@@ -150,19 +151,29 @@ class Routing:
     policy : ScoreChain
         Of one policy; of a shape other than `FIRST_SCORE`.
     scored : K bools
+    people : int
+        Position of the routes to whoever labels what no model does.
     """
 
     run: Run
     run_sources: Sequence[RunSource]
     policy: ScoreChain
     scored: tuple[bool, ...]
+    people: int
 
     @classmethod
-    def of(cls, run: Run, run_sources: Sequence[RunSource], thresholds: Sequence[Threshold]) -> "Routing":
+    def of(
+        cls,
+        run: Run,
+        run_sources: Sequence[RunSource],
+        thresholds: Sequence[Threshold],
+        *,
+        people: int | None = None,
+    ) -> "Routing":
         certificate = run.certificate
         models = tuple(position - 1 for position in certificate.model_positions)
         policy = ScoreChain.of("chosen", certificate.shape, models, [tuple(thresholds)])
-        return cls(run, run_sources, policy, chains_of(run).scored)
+        return cls(run, run_sources, policy, chains_of(run).scored, people or len(run_sources) + 1)
 
     def predict(self, context: JobContext) -> None:
         """Have the models answer whose scores the policy looks at, each where it does: first the one whose
@@ -185,7 +196,8 @@ class Routing:
         for part in self._parts():
             if routes.filter(item=part.ids[0]).exists():
                 continue  # stored before this job was interrupted
-            positions = (self.policy.delivers(part.scored(self))[0] + 1).tolist()
+            found = self.policy.delivers(part.scored(self))[0]
+            positions = np.where(found == len(self.run_sources), self.people, found + 1).tolist()
             # In the order in which the index of the routes has them, so that it grows at its end.
             rows = sorted(zip(part.ids, positions, strict=True))
             with context.chunk(stage=Words(gettext_noop("Routes"))):
@@ -194,7 +206,7 @@ class Routing:
     def _called(self, place: int) -> NDArray[np.int64]:
         """Ids of the unlabelled items that the policy looks at this model for."""
         found = []
-        for part in self._parts(~has_record(self.run.project, item="item")):
+        for part in self._parts(~has_own_record(self.run, item="item")):
             ids = np.array(part.ids, dtype=np.int64)
             if place != self.policy.models[0]:
                 ids = ids[self.policy.calls(part.scored(self))[place][0]]

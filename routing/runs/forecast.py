@@ -91,13 +91,13 @@ class PlanForecast:
 
 
 def forecast_of_plan(seen: PlanOutlook) -> PlanForecast | None:
-    """What the measurement foretells of the plan; None where nothing was measured that still fits, or the
-    losses cannot be computed now.
+    """What the measurement foretells of the plan; None where nothing was measured that still fits, the
+    losses cannot be computed now, or an expert is the reference (`references`).
 
     It is remembered for a while: a form asks at each change of a field.
     """
     measurement = seen.measured.usable
-    if measurement is None:
+    if measurement is None or seen.expert is not None:
         return None
     key = f"plan_forecast:{measurement.pk}:" + digest(
         plan=repr(seen.plan), sources=[source.pk for source in seen.sources], score=seen.score.key
@@ -114,6 +114,40 @@ def forecast_of_plan(seen: PlanOutlook) -> PlanForecast | None:
 def _forecast_of_plan(
     plan: Plan, measurement: Measurement, sources: Sequence[Source], score: ChosenScore
 ) -> PlanForecast:
+    measured = measured_pilot(plan, measurement, sources, score)
+    plan, pilot, errors = measured.plan, measured.pilot, measured.errors
+    paths = paths_of(plan, pilot, errors)
+    needless = worth_leaving_out(plan, pilot, errors)
+    return PlanForecast(
+        now=forecast(plan, paths),
+        proposal=propose(plan, paths),
+        needless=needless,
+        leave_out=sources[needless.place].name if needless else "",
+    )
+
+
+@dataclass(frozen=True)
+class MeasuredPilot:
+    """What a plan's own models said about the measured pilot.
+
+    Attributes
+    ----------
+    plan : routing.core.plan.Plan
+        With what their answers cost on average.
+    pilot : routing.core.pilot.PilotData
+    errors : (g, K)
+        Foretold loss of their answers, in the light of all models that were measured.
+    """
+
+    plan: Plan
+    pilot: PilotData
+    errors: Floats
+
+
+def measured_pilot(
+    plan: Plan, measurement: Measurement, sources: Sequence[Source], score: ChosenScore
+) -> MeasuredPilot:
+    """Raises LossUnavailableError where losses cannot be computed now."""
     asked = list(measurement.sources.select_related("source").order_by("position"))
     whole, scores, paid = _pilot(measurement, asked, {sources[0].pk: score})
     wrong = suspected(whole, plan.loss_function())
@@ -125,15 +159,7 @@ def _forecast_of_plan(
     errors = wrong[:, places].copy()
     errors[unusable, 0] = 0.0
     pilot = PilotData(np.where(unusable, 1.0, own[:, 0]), whole.v, answers, own, costs)
-    plan = replace(plan, costs=_measured_costs(plan, costs))
-    paths = paths_of(plan, pilot, errors)
-    needless = worth_leaving_out(plan, pilot, errors)
-    return PlanForecast(
-        now=forecast(plan, paths),
-        proposal=propose(plan, paths),
-        needless=needless,
-        leave_out=sources[needless.place].name if needless else "",
-    )
+    return MeasuredPilot(replace(plan, costs=_measured_costs(plan, costs)), pilot, errors)
 
 
 def _measured_costs(plan: Plan, costs: Floats) -> tuple[Decimal, ...]:

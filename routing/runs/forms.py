@@ -2,10 +2,9 @@
 allowed.
 """
 
-import json
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any
 
 from django import forms
 from django.utils.text import format_lazy
@@ -16,9 +15,19 @@ from annotation.templatetags.hypac import number
 from routing.core.choices import DEFAULT_TARGET
 from routing.core.exact import plain
 from routing.models import Run
+from routing.runs.form_fields import ParametersField, described, share_field
 from routing.runs.labelling_pace import labelling_time_of
 from routing.runs.plan_fields import DEFAULT_SHARE, columns_of_probabilities
-from routing.runs.plan_options import PlanOptions, plan_options
+from routing.runs.plan_options import Option, PlanOptions, plan_options
+from routing.runs.reference import OF_EXPERTS
+from routing.runs.reference_forms import (
+    ReferenceFields,
+    expert_choices,
+    price_help,
+    reference_menu,
+    roster_choices,
+    roster_of_form,
+)
 
 
 def budget_field() -> forms.DecimalField:
@@ -53,85 +62,21 @@ class BudgetForm(forms.Form):
 
 MENUS = ("target", "rule", "bound", "loss", "score")
 # Of the page alone.
-NOT_IN_PLANS = ("anyway", "accept_unusable", "seconds")
+NOT_IN_PLANS = ("anyway", "accept_unusable", "accept_dearer", "seconds", "shares", "expert_shares")
 
 
-def _described(name: str, **attrs: Any) -> dict[str, Any]:
-    """Attributes of a control whose help, and what is wrong with it, may change while it is filled in."""
-    return {"aria-describedby": f"id_{name}_helptext id_{name}_error", **attrs}
-
-
-class ShareField(forms.DecimalField):
-    """A share between 0 and 1; "8 %" is 0.08, as the page itself says it."""
-
-    def to_python(self, value: Any) -> Decimal | None:  # type: ignore[override]  # the stubs say int
-        text = value.strip() if isinstance(value, str) else value
-        if not isinstance(text, str) or not text.endswith("%"):
-            return super().to_python(value)
-        number = super().to_python(text.removesuffix("%").strip())
-        return None if number is None else number.scaleb(-2)
-
-
-def _share(name: str, **options: Any) -> forms.DecimalField:
-    return ShareField(
-        max_digits=9,
-        decimal_places=8,
-        localize=False,
-        widget=forms.TextInput(attrs=_described(name, inputmode="decimal", autocomplete="off")),
-        error_messages={"invalid": _("Write a number such as 0.05.")},
-        **options,
-    )
-
-
-class ParametersField(forms.CharField):
-    """Parameters as lines "name = value", or as a JSON object; the value is a mapping."""
-
-    def __init__(self, name: str, **options: Any) -> None:
-        widget = forms.Textarea(attrs=_described(name, rows=2, spellcheck="false", autocomplete="off"))
-        super().__init__(required=False, max_length=2_000, widget=widget, **options)
-
-    def clean(self, value: Any) -> dict[str, Any]:
-        text = super().clean(value)
-        if text.startswith("{"):
-            try:
-                read = json.loads(text, parse_constant=_no_number)
-            except (ValueError, RecursionError) as error:
-                raise forms.ValidationError(
-                    _("This is no JSON object: %(error)s"), params={"error": error}
-                ) from None
-            return dict(read)
-        found: dict[str, Any] = {}
-        for line in filter(None, map(str.strip, text.splitlines())):
-            name, sign, given = (part.strip() for part in line.partition("="))
-            if not sign or not name or not given:
-                raise forms.ValidationError(_("Write one parameter on each line, as name = value."))
-            found[name] = _value(given)
-        return found
-
-
-def _value(text: str) -> Any:
-    """Numbers stay text where they have a point, so that they are read exactly."""
-    try:
-        return json.loads(text, parse_float=str, parse_constant=_no_number)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number in JSON")
-
-
-class PlanForm(forms.Form):
-    epsilon = _share(
+class PlanForm(ReferenceFields):
+    epsilon = share_field(
         "epsilon",
-        label=_("At most this share of labels that differ from a person's"),
+        label=_("At most this share of labels that differ from the reference"),
         initial=Decimal("0.05"),
         help_text=_(
             "0.05 means that at most 5 % of the delivered labels may differ from the label that a person "
-            "would give. The lower it is, the more items go to people."
+            "would give, or two people or an expert where the plan says so below. The lower it is, the more "
+            "items go to people."
         ),
     )
-    alpha = _share(
+    alpha = share_field(
         "alpha",
         label=_("Accepted risk that this does not hold"),
         initial=Decimal("0.05"),
@@ -145,9 +90,9 @@ class PlanForm(forms.Form):
         label=_("Items drawn at random for calibration"),
         min_value=1,
         help_text=_("More of them allow thresholds that save more, and cost labels by people."),
-        widget=forms.TextInput(attrs=_described("m", inputmode="numeric", autocomplete="off")),
+        widget=forms.TextInput(attrs=described("m", inputmode="numeric", autocomplete="off")),
     )
-    p = _share(
+    p = share_field(
         "p",
         label=_("Share of the drawn items that people are asked about"),
         initial=Decimal(1),
@@ -163,10 +108,10 @@ class PlanForm(forms.Form):
         help_text=_(
             "For data in which some items should be looked at more often. Leave the share empty then."
         ),
-        widget=forms.Select(attrs=_described("p_column")),
+        widget=forms.Select(attrs=described("p_column")),
     )
     rule = forms.CharField(label=_("How thresholds are chosen"), initial="", required=False)
-    split_share = _share(
+    split_share = share_field(
         "split_share",
         label=_("Part of the labels that a chain is learnt from"),
         required=False,
@@ -186,7 +131,7 @@ class PlanForm(forms.Form):
         min_value=1,
         max_value=36_000,
         required=False,
-        widget=forms.TextInput(attrs=_described("seconds", inputmode="numeric", autocomplete="off")),
+        widget=forms.TextInput(attrs=described("seconds", inputmode="numeric", autocomplete="off")),
     )
     leave_out = forms.MultipleChoiceField(
         label=_("Models that the run does without"),
@@ -205,6 +150,12 @@ class PlanForm(forms.Form):
         widget=forms.CheckboxInput(attrs={"required": True}),
     )
 
+    accept_dearer = forms.BooleanField(
+        label=_("Start all the same, although the expert alone is expected to cost less"),
+        required=False,  # asked for only where that is so
+        widget=forms.CheckboxInput(attrs={"required": True}),
+    )
+
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.project = project
@@ -216,6 +167,9 @@ class PlanForm(forms.Form):
             offered.append(chosen)  # the service says what is wrong with it
         columns = [("", _("One share for all items")), *((name, name) for name in offered)]
         self.fields["p_column"].choices = columns  # type: ignore[attr-defined]
+        self.fields["roster"].choices = roster_choices(project)  # type: ignore[attr-defined]
+        self.fields["expert"].choices = expert_choices(project)  # type: ignore[attr-defined]
+        self.fields["expert_cost"].help_text = price_help(project)
         models = project.sources.order_by("position").values_list("name", flat=True)
         self.fields["leave_out"].choices = [(name, name) for name in models]  # type: ignore[attr-defined]
 
@@ -252,16 +206,36 @@ class PlanForm(forms.Form):
             leave_out=self["leave_out"].value() or (),
         )
 
+    def clean(self) -> dict[str, Any]:
+        """Put together who labels from two fields, and leave out what another reference than an expert has
+        no use for: those fields are hidden then.
+        """
+        cleaned = super().clean() or self.cleaned_data
+        for people, shares in (("roster", "shares"), ("expert", "expert_shares")):
+            try:
+                cleaned[people] = roster_of_form(cleaned.get(people, []), cleaned.get(shares) or {})
+            except forms.ValidationError as error:
+                self.add_error(shares, error)
+        if cleaned.get("reference") == Run.Reference.EXPERT:
+            cleaned |= {"rule": "", "split_share": None}  # a menu always has one of its options chosen
+        else:
+            cleaned |= dict.fromkeys(OF_EXPERTS)
+        return cleaned
+
+    @property
+    def references(self) -> list[Option]:
+        return reference_menu()
+
     def values(self) -> dict[str, Any]:
         """Arguments of `outlook_of_plan` and `start_run`: what was left out is left to its default."""
         named = {name: value for name, value in self.cleaned_data.items() if name not in NOT_IN_PLANS}
-        return {name: value for name, value in named.items() if value not in (None, "")}
+        return {name: value for name, value in named.items() if value not in (None, "", {}, [])}
 
     def initial_values(self) -> dict[str, Any]:
         """The same of a form that nobody has filled in yet."""
         named = {name: field for name, field in self.fields.items() if name not in NOT_IN_PLANS}
         given = {name: self.get_initial_for_field(field, name) for name, field in named.items()}
-        return {name: value for name, value in given.items() if value not in (None, "")}
+        return {name: value for name, value in given.items() if value not in (None, "", {}, [])}
 
     def ask_whether_anyway(self) -> None:
         self.add_error(
@@ -275,6 +249,9 @@ class PlanForm(forms.Form):
 
     def ask_whether_unusable(self, question: str) -> None:
         self.add_error("accept_unusable", format_lazy("{} {}", _("Nothing was started."), question))
+
+    def ask_whether_dearer(self, warning: str) -> None:
+        self.add_error("accept_dearer", format_lazy("{} {}", _("Nothing was started."), warning))
 
 
 def suggested_m(project: Project) -> int:

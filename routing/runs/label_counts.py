@@ -1,14 +1,16 @@
 """What the routing of a run came to: how many items each source labels, and what that saved."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Sum
 
-from annotation.labelling.labels_of_record import has_record
 from annotation.models import WorkItem
 from routing.models import DrawItem, PoolItem, Prediction, Route, Run, RunSource
+from routing.runs.expert.counts import count_blank, counts_of_people
+from routing.runs.own_record import has_own_record
 from routing.runs.usable_answers import has_usable_answer, passed_on, reaches
 
 ZERO = Decimal(0)
@@ -29,6 +31,7 @@ class SourceCount:
     items: int
     share: float
     routed: int
+    by_expert: bool = False
 
 
 def tally(run: Run) -> dict[str, Any]:
@@ -47,7 +50,7 @@ def labels_by_source(run: Run) -> list[SourceCount]:
         return []
     run_sources = _sources(run)
     found = tally(run)
-    labelled = has_record(run.project, item="item")
+    labelled = has_own_record(run, item="item")
     counts = []
     for row, answers in zip(run_sources, found["answers"], strict=True):
         theirs = sum(
@@ -58,16 +61,36 @@ def labels_by_source(run: Run) -> list[SourceCount]:
         )
         mine = answers - theirs
         counts.append((row.position, row.source.name, row.fingerprint, row.cost_per_label, mine))
+    if run.by_expert:
+        return [*_models(run, counts, found), *_people_and_expert(run, found)]
     people = PoolItem.objects.filter(labelled, run=run).count()
     counts.append((len(run_sources) + 1, "", "", run.cost_per_item, people))
+    return _models(run, counts, found)
+
+
+def _models(
+    run: Run, counts: Sequence[tuple[int, str, str, Decimal, int]], found: Mapping[str, Any]
+) -> list[SourceCount]:
     return [
         SourceCount(position, name, fingerprint, cost, items, items / run.pool_size, sent)
-        for (position, name, fingerprint, cost, items), sent in zip(counts, found["sent"], strict=True)
+        for (position, name, fingerprint, cost, items), sent in zip(counts, found["sent"], strict=False)
+    ]
+
+
+def _people_and_expert(run: Run, found: Mapping[str, Any]) -> list[SourceCount]:
+    people, expert = counts_of_people(run)
+    *_to_models, person, checked, at_expert = found["sent"]
+    models, size = len(found["answers"]), run.pool_size
+    return [
+        SourceCount(models + 1, "", "", run.human_cost, people, people / size, person + checked),
+        SourceCount(models + 3, "", "", run.cost_of_right, expert, expert / size, at_expert, by_expert=True),
     ]
 
 
 def count_unlabelled(run: Run) -> int:
     """Items of the pool that stay without a label: sent to people, and nobody could label them."""
+    if run.by_expert:
+        return count_blank(run, _sources(run))
     batches = [batch for batch in (run.calibration_batch_id, run.routed_batch_id) if batch]
     given_up = WorkItem.objects.filter(batch__in=batches, state=WorkItem.State.UNLABELABLE)
     if not given_up.exists():
@@ -75,7 +98,7 @@ def count_unlabelled(run: Run) -> int:
     run_sources = _sources(run)
     return Route.objects.filter(
         Exists(given_up.filter(item=OuterRef("item"))),
-        ~has_record(run.project, item="item"),
+        ~has_own_record(run, item="item"),
         reaches(run_sources, len(run_sources) + 1),
         run=run,
     ).count()

@@ -2,16 +2,17 @@
 is at work now.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from statistics import median
 
-from django.db.models import Count, Min
+from django.db.models import Count, Min, QuerySet
 from django.utils import timezone
 
 from annotation.labelling.label_queries import imported_batches
-from annotation.labelling.queue import BatchProgress
+from annotation.labelling.queue import BatchProgress, batch_progress
 from annotation.models import Label, Project, WorkBatch, WorkItem
 from routing.models import Run
 
@@ -32,15 +33,38 @@ class LabellingTime:
 
 
 def labelling_time_of(project: Project) -> LabellingTime:
-    newest = (
-        Label.objects.filter(item__project=project, version=1, lead_time_ms__isnull=False)
-        .exclude(work_item__batch__in=imported_batches(project))
-        .order_by("-id")
-        .values_list("lead_time_ms", flat=True)[:MOST_LABELS]
-    )
+    """Of annotators: what was labelled as the expert of a run is left out."""
+    labels = _timed(project)
+    if experts := _batches_of_experts(project):
+        labels = labels.exclude(work_item__batch__in=experts)
+    return _time_of(labels, ASSUMED_SECONDS)
+
+
+def expert_time_of(project: Project, *, experts: Collection[str], people: int) -> LabellingTime:
+    """Of the experts with these usernames, by whatever they labelled here; where there are none, of those who
+    were experts of an earlier run. Where too few labels were timed, `people` seconds, as annotators need.
+    """
+    labels = _timed(project)
+    if experts:
+        return _time_of(labels.filter(annotator__username__in=list(experts)), people)
+    return _time_of(labels.filter(work_item__batch__in=_batches_of_experts(project)), people)
+
+
+def _timed(project: Project) -> QuerySet[Label]:
+    labels = Label.objects.filter(item__project=project, version=1, lead_time_ms__isnull=False)
+    return labels.exclude(work_item__batch__in=imported_batches(project))
+
+
+def _batches_of_experts(project: Project) -> list[int]:
+    runs = project.runs.filter(reference=Run.Reference.EXPERT).only("expert_batch", "expert_routed_batch")
+    return [batch for run in runs for batch in run.expert_batches]
+
+
+def _time_of(labels: QuerySet[Label], assumed: int) -> LabellingTime:
+    newest = labels.order_by("-id").values_list("lead_time_ms", flat=True)[:MOST_LABELS]
     times = [time for time in newest if time is not None]
     if len(times) < LEAST_LABELS:
-        return LabellingTime(ASSUMED_SECONDS, 0)
+        return LabellingTime(assumed, 0)
     return LabellingTime(max(1, round(median(times) / 1000)), len(times))
 
 
@@ -122,6 +146,14 @@ def run_labelling(
     """Of the batch that people label for the run now; None while they label none."""
     if run.state == Run.State.CALIBRATING and run.calibration_batch and calibration:
         return labelling_progress_of(run.calibration_batch, calibration)
+    if run.state == Run.State.CHECKING and run.expert_batch:
+        return labelling_progress_of(run.expert_batch, batch_progress(run.expert_batch))
+    if run.state == Run.State.LABELLING and run.expert_routed_batch and not (routed and _left(routed)):
+        return labelling_progress_of(run.expert_routed_batch, batch_progress(run.expert_routed_batch))
     if run.state == Run.State.LABELLING and run.routed_batch and routed:
         return labelling_progress_of(run.routed_batch, routed)
     return None
+
+
+def _left(progress: BatchProgress) -> int:
+    return progress.open + progress.leased

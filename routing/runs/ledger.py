@@ -3,16 +3,19 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from routing.models import PoolItem, Run
+from routing.models import FinalAudit, PoolItem, Run
 
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """`alpha` was charged when the draw of run `number` was stored, analysed or not."""
+    """`alpha` was charged when the draw of run `number` was stored, analysed or not; of that `final` when its
+    final audit was drawn, a second certificate which may be false, too.
+    """
 
     number: int
     alpha: Decimal
     state: str
+    final: Decimal = Decimal(0)
 
 
 def ledger(run: Run) -> list[LedgerEntry]:
@@ -24,7 +27,12 @@ def ledger(run: Run) -> list[LedgerEntry]:
     """
     earlier = list(run.project.runs.filter(number__lt=run.number).order_by("number"))
     runs = _entries(run, earlier)
-    return [LedgerEntry(r.number, r.alpha, r.state) for r in sorted(runs, key=lambda r: r.number)]
+    drawn = set(FinalAudit.objects.filter(run__in=runs).values_list("run", flat=True))
+    return [
+        LedgerEntry(one.number, one.alpha + final, one.state, final)
+        for one in sorted(runs, key=lambda run: run.number)
+        for final in [one.final_alpha if one.pk in drawn else Decimal(0)]
+    ]
 
 
 def _entries(run: Run, earlier: list[Run]) -> set[Run]:

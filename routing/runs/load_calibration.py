@@ -43,7 +43,7 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibr
     answers, scores = table_of_answers(run, run_sources, [item for item, _ in asked_about])
     told = (
         every_score_runs.calibration_row_fields(run, run_sources, asked_about, scores)
-        if every_score_runs.uses_every_score(run)
+        if every_score_runs.uses_every_score(run) or (run.by_expert and "scores" in (run.chains or {}))
         else {}
     )
     keys: dict[int, tuple[int, float, int]] = {}

@@ -25,10 +25,11 @@ from routing.core.choices import DEFAULT_TARGET
 from routing.core.exact import plain
 from routing.core.plan import PILOT_LEAST, default_pilot_size
 from routing.models import MeasuredItem, MeasuredSource, Measurement, Run, Source, Spend
+from routing.models.runs import price_per_item
 from routing.runs.budget import checked_budget, mark_lost
 from routing.runs.draw import AT_ONCE, changed_meanwhile
 from routing.runs.measurements import KIND, Measured, measured_for, waiting_measurements
-from routing.runs.plan import people_cost, sources_of
+from routing.runs.plan import sources_of
 from routing.runs.pool import last_place, nothing_to_plan_for, pool_of, size_of_pool
 from routing.runs.predict import PendingItems, predict_missing
 from routing.runs.source_changes import fingerprint_now
@@ -76,7 +77,7 @@ def offer(
     pool_size = size_of_pool(project, target)
     if not pool_size:
         raise nothing_to_plan_for(project)
-    costs = (*(source.cost_per_label for source in sources), people_cost(project))
+    costs = (*(source.cost_per_label for source in sources), _people_cost(project))
     size = default_pilot_size(pool_size, costs) if size is None else size
     if size == 0:
         raise InputError(
@@ -93,6 +94,11 @@ def offer(
             where="size",
         )
     return Offer(sources, pool_size, size, size * sum(costs[:-1], Decimal(0)))
+
+
+def _people_cost(project: Project) -> Decimal:
+    """What people cost per item, on average, where one person's label is right."""
+    return price_per_item(project.human_cost, project.overlap, project.overlap_share)
 
 
 def start_measurement(

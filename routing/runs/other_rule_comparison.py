@@ -20,7 +20,8 @@ from routing.core.plan import Plan
 from routing.core.rules import every_score, fixed_sequence
 from routing.models import Run, RunSource
 from routing.runs import every_score_runs
-from routing.runs.chains import ChainInputs, limits_of, thresholds_to_json
+from routing.runs.chain_inputs import ChainInputs
+from routing.runs.chains import limits_of, thresholds_to_json
 from routing.runs.usable_answers import table_of_answers
 
 

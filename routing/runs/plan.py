@@ -8,35 +8,30 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotation.errors import HypacError, InputError
-from annotation.models import Membership, Project
-from annotation.permissions import ROLES_BY_ACTION
+from annotation.models import Project
 from routing.core import outlook as core_outlook
 from routing.core.chain import number_of_chains
-from routing.core.choices import default_rule
-from routing.core.correctness import MEANING
+from routing.core.correctness import EXPERTS, meaning_of_right
 from routing.core.every_score.build import called_where_needed
-from routing.core.exact import plain
-from routing.core.plan import Plan, PlanError, cost_warnings, validate
-from routing.core_language import in_words, refusal_in_words
+from routing.core.plan import Plan
+from routing.core.reference.plan import ExpertPlan
+from routing.core.reference.promise import expert_outlook, settled_outlook
+from routing.core_language import in_words
 from routing.models import Run, Source
-from routing.models.runs import people_per_item, price_per_item
+from routing.models.runs import people_per_item
 from routing.runs.budget import checked_budget
+from routing.runs.build_plan import build_plan
+from routing.runs.labelling_pace import LabellingTime, expert_time_of, labelling_time_of
 from routing.runs.measurements import Measured, measured_for
-from routing.runs.plan_fields import (
-    PlanFields,
-    SamplingProbabilities,
-    refuse_too_fine,
-    refuse_unknown_names,
-    sampling_probabilities,
-    share_of,
-)
-from routing.runs.plan_options import later_scores, loss_of
-from routing.runs.pool import data_set_size, nothing_to_plan_for, pool_of, size_of_pool
+from routing.runs.plan_fields import PlanFields
+from routing.runs.plan_options import loss_of
+from routing.runs.plan_warnings import plan_warnings
+from routing.runs.reference import ReferenceChoice, final_audit_in_words, final_plan_of
+from routing.runs.roster import people_of
 from routing.runs.score import ChosenScore, resolve_score
 from routing.sources.backend_for import backend_for
 from routing.sources.score_fields import has_own_score
 from routing.sources.usability import NEARLY_ALL, SourcesUsability, usability_of_sources, where_unusable_go
-from routing.sources.warnings import source_warnings
 
 
 @dataclass(frozen=True)
@@ -61,8 +56,13 @@ class PlanOutlook:
         and where nothing can be certified and people label the rest. What lies between depends on the
         thresholds.
     plan : routing.core.plan.Plan
+    reference : routing.runs.reference.ReferenceChoice
+    expert
+        The plan with the reference `expert` around it; None with another one.
     people_per_item : Decimal
         How many people are asked about an item, on average.
+    people_time, expert_time : routing.runs.labelling_pace.LabellingTime
+        For a label by an annotator, and by the expert.
     looked : routing.sources.usability.SourcesUsability
         How many answers of each source can be used, as far as that is known.
     measured : routing.runs.measurements.Measured
@@ -82,7 +82,11 @@ class PlanOutlook:
     people_only: Decimal
     at_most: Decimal
     plan: Plan
+    reference: ReferenceChoice
+    expert: ExpertPlan | None
     people_per_item: Decimal
+    people_time: LabellingTime
+    expert_time: LabellingTime
     looked: SourcesUsability
     measured: Measured
     sources: tuple[Source, ...]
@@ -136,7 +140,19 @@ class PlanOutlook:
     @property
     def beside(self) -> str:
         """What the sentence leaves open, in English."""
-        return MEANING
+        kind = EXPERTS if self.reference.experts else self.reference.reference
+        return meaning_of_right(certified=False, reference=kind)
+
+    @property
+    def final_audit(self) -> str:
+        """What the final audit leaves to whom, in sentences; "" where none is planned."""
+        final = final_plan_of(self.reference)
+        return "" if self.expert is None or final is None else final_audit_in_words(self.expert, final)
+
+    @property
+    def expert_labels(self) -> tuple[int, int] | None:
+        """The least and the most that the expert labels of the calibration set; None without an expert."""
+        return None if self.expert is None else (self.expert.rechecked(self.labels), self.labels)
 
     @property
     def _without_score(self) -> str:
@@ -170,7 +186,10 @@ class PlanOutlook:
 
     @property
     def at_least(self) -> Decimal:
-        return self.model_cost_at_least + self.labels_at_least * self.plan.costs[-1]
+        people = self.labels_at_least * self.plan.costs[-1]
+        if self.expert is not None and self.expert_labels is not None:
+            people += self.expert_labels[0] * self.expert.expert_cost
+        return self.model_cost_at_least + people
 
     @property
     def called_where_needed(self) -> list[str]:
@@ -178,9 +197,11 @@ class PlanOutlook:
         return [self.sources[place].name for place in called_where_needed(self.plan)]
 
 
-def outlook_of_plan(*, project: Project, budget: Decimal | None = None, **fields: Any) -> PlanOutlook:
+def outlook_of_plan(
+    *, project: Project, budget: Decimal | None = None, seconds: int | None = None, **fields: Any
+) -> PlanOutlook:
     """What a plan with these fields (see `PlanFields`) would mean, and whether its models are expected to
-    stay within `budget`.
+    stay within `budget`. `seconds` are what an annotator needs for a label; None for what was measured.
 
     Raises InputError, whose `where` names the field, for a plan that cannot be carried out.
     """
@@ -189,14 +210,21 @@ def outlook_of_plan(*, project: Project, budget: Decimal | None = None, **fields
     measured = measured_for(project, target=wanted.target, sources=sources)
     if measured.usable and wanted.pilot_size is None:
         wanted = replace(wanted, pilot_size=measured.usable.size)
-    plan, _ = build_plan(project=project, sources=sources, fields=wanted)
+    built = build_plan(project=project, sources=sources, fields=wanted)
+    plan, reference = built.plan, built.reference
+    people_of(project, wanted)  # who is to label can be wrong, too
     score, score_params = score_for(project, sources[0], wanted)
     looked = usability_of_sources(project, sources, score=score, score_params=score_params)
-    statistics = core_outlook.outlook(plan, chains=number_of_chains(plan))
+    statistics = _statistics(plan, reference, built.expert)
     first, *later, people = plan.costs
     several = Decimal(plan.pilot) + plan.expected_labels
-    calibration = plan.expected_labels * people
+    # The expert labels every asked item at most; and where nothing is certified, everything.
+    dearest = people if built.expert is None else built.expert.expert_cost
+    calibration = plan.expected_labels * (people if built.expert is None else people + dearest)
     models = plan.pool_size * first + several * sum(later, Decimal(0))
+    people_time = labelling_time_of(project)
+    if seconds is not None:
+        people_time = replace(people_time, seconds=seconds)
     maybe = plan.expected_labels * sum((plan.costs[place] for place in called_where_needed(plan)), Decimal(0))
     return PlanOutlook(
         statistics=statistics,
@@ -206,56 +234,39 @@ def outlook_of_plan(*, project: Project, budget: Decimal | None = None, **fields
         calibration_cost=calibration,
         model_cost=models,
         model_cost_at_least=models - maybe,
-        people_only=plan.pool_size * people,
-        at_most=models + plan.pool_size * people,
+        people_only=plan.pool_size * dearest,
+        at_most=models + plan.pool_size * dearest + calibration - plan.expected_labels * dearest,
         plan=plan,
-        people_per_item=_people_per_item(project),
+        reference=reference,
+        expert=built.expert,
+        people_per_item=people_per_item(reference.overlap, reference.overlap_share),
+        people_time=people_time,
+        expert_time=expert_time_of(project, experts=wanted.experts, people=people_time.seconds),
         looked=looked,
         measured=measured,
         sources=tuple(sources),
         score=ChosenScore(score, score_params),
-        warnings=(
-            *map(in_words, cost_warnings(plan)),
-            *_sorted_by_price(sources),
-            *source_warnings(project, sources, looked),
-            *_too_few_people(project),
-            *_beyond(checked_budget(budget), models, project.currency),
+        warnings=plan_warnings(
+            project,
+            plan,
+            sources=sources,
+            looked=looked,
+            reference=reference,
+            expert=built.expert,
+            seconds=people_time.seconds,
+            models=models,
+            budget=checked_budget(budget),
         ),
     )
 
 
-def _people_per_item(project: Project) -> Decimal:
-    return people_per_item(project.overlap, project.overlap_share)
-
-
-def _too_few_people(project: Project) -> tuple[str, ...]:
-    if project.overlap == 1:
-        return ()
-    members = Membership.objects.filter(
-        project=project, user__is_active=True, is_active=True, role__in=ROLES_BY_ACTION["label"]
-    ).count()
-    if members >= project.overlap:
-        return ()
-    return (
-        _(
-            "%(wanted)s people are to label an item, and only %(members)s may label in this project: a "
-            "manager will have to decide about every such item."
-        )
-        % {"wanted": project.overlap, "members": members},
-    )
-
-
-def _beyond(budget: Decimal | None, models: Decimal, currency: str) -> tuple[str, ...]:
-    if budget is None or models <= budget:
-        return ()
-    return (
-        _(
-            "The models are expected to cost about %(models)s %(currency)s before the thresholds are "
-            "known, more than the budget of %(budget)s %(currency)s: the run will stop there until "
-            "the budget is raised."
-        )
-        % {"models": plain(models.quantize(Decimal("0.01"))), "currency": currency, "budget": plain(budget)},
-    )
+def _statistics(plan: Plan, reference: ReferenceChoice, expert: ExpertPlan | None) -> core_outlook.Outlook:
+    """In the words of the reference: who labels, and from whose label models may differ."""
+    if expert is not None:
+        return expert_outlook(expert)
+    if reference.reference == Run.Reference.SETTLED:
+        return settled_outlook(plan, chains=number_of_chains(plan))
+    return core_outlook.outlook(plan, chains=number_of_chains(plan))
 
 
 def sources_of(project: Project, *, leave_out: Sequence[str] = ()) -> list[Source]:
@@ -287,64 +298,6 @@ def _by_price(sources: list[Source]) -> list[Source]:
         return ordered if ordered == sources or has_own_score(ordered[0]) else sources
     except HypacError:
         return sources  # the outlook says what is wrong with the source
-
-
-def _sorted_by_price(sources: Sequence[Source]) -> tuple[str, ...]:
-    """That the models do not come in the order of their places, in a sentence."""
-    if [source.position for source in sources] == sorted(source.position for source in sources):
-        return ()
-    names = ", ".join(source.name for source in sources)
-    return (_("The models are taken in the order of their prices: %(names)s.") % {"names": names},)
-
-
-def people_cost(project: Project) -> Decimal:
-    """What people cost per item, on average."""
-    return price_per_item(project.human_cost, project.overlap, project.overlap_share)
-
-
-def build_plan(
-    *, project: Project, sources: Sequence[Source], fields: PlanFields
-) -> tuple[Plan, SamplingProbabilities]:
-    """A plan of the core that can be carried out on the pool of this moment.
-
-    Raises InputError, whose `where` names the field.
-    """
-    for name in ("epsilon", "alpha"):
-        refuse_too_fine(name, getattr(fields, name))
-    split_share = share_of(fields)
-    items = pool_of(project, fields.target)
-    pool_size = size_of_pool(project, fields.target)
-    if not pool_size:
-        raise nothing_to_plan_for(project)
-    refuse_unknown_names(fields)
-    loss = loss_of(project, fields.loss, fields.loss_params)
-    sampling = sampling_probabilities(fields, items)
-    try:
-        plan = Plan(
-            epsilon=fields.epsilon,
-            alpha=fields.alpha,
-            target=fields.target,
-            m=fields.m,
-            p=sampling.p,
-            p_min=sampling.p_min,
-            pool_size=pool_size,
-            costs=(
-                *(source.cost_per_label for source in sources),
-                people_cost(project),
-            ),
-            bound=fields.bound,
-            rule=fields.rule or default_rule(later_scores=later_scores(sources)),
-            loss=loss.name,
-            loss_params=loss.params,
-            pilot_size=fields.pilot_size,
-            split_share=split_share,
-            data_set_size=data_set_size(project, target=fields.target, pool_size=pool_size),
-        )
-        validate(plan)
-    except PlanError as error:
-        where = "p_column" if error.field == "p_min" else error.field
-        raise InputError(refusal_in_words(error), where=where) from None
-    return plan, sampling
 
 
 def score_for(project: Project, source: Source, fields: PlanFields) -> tuple[str, dict[str, Any]]:

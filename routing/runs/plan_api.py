@@ -12,13 +12,16 @@ from rest_framework.response import Response
 from annotation.common.api.base import ProjectView
 from annotation.common.api.schema import Nothing
 from annotation.models import User
-from routing.common.api_bodies import decimal_number, map_of
+from routing.common.api_bodies import OptionBody, decimal_number
+from routing.models import Run
 from routing.runs.forecast import PlanForecast, forecast_of_plan
 from routing.runs.measure import discard_measurement, offer, start_measurement
 from routing.runs.measurements import Measured
 from routing.runs.plan import PlanOutlook, outlook_of_plan
 from routing.runs.plan_fields import columns_of_probabilities
 from routing.runs.plan_options import Option, plan_options
+from routing.runs.reference_api import ReferencesBody, references_part
+from routing.runs.roster_fields import ExpertsField, RosterField
 from routing.sources.api import UsabilityBody, usability_content
 
 
@@ -54,14 +57,36 @@ class PlanFields(serializers.Serializer[Any]):
     leave_out = serializers.ListField(
         child=serializers.CharField(), required=False, help_text="Names of models that the run does without."
     )
+    reference = serializers.ChoiceField(choices=Run.Reference.choices, required=False)
+    roster = RosterField(
+        required=False,
+        help_text="Username to share of the work such as 0.25 or 1/4, together 1; null for equal shares.",
+    )
+    expert = ExpertsField(
+        required=False,
+        help_text="Username; or several, who share the work, each to their share as in `roster`.",
+    )
+    expert_cost = serializers.DecimalField(
+        max_digits=14, decimal_places=6, min_value=0, required=False, allow_null=True
+    )
+    recheck_share = _share(required=False, allow_null=True)
+    audit_share = _share(required=False, allow_null=True)
+    accepted_error = _share(required=False, allow_null=True)
+    final_sample = serializers.IntegerField(min_value=1, required=False, allow_null=True)
+    final_models_error, final_models_alpha, final_people_alpha = (
+        _share(required=False, allow_null=True) for _ in range(3)
+    )
     budget = budget_field(required=False)
 
 
 class RunFields(PlanFields):
-    """`accept_unusable`: start although many answers of a model cannot be used (`usability` of the plan)."""
+    """`accept_unusable`: start although many answers of a model cannot be used (`usability` of the plan);
+    `accept_dearer`: although the expert alone is expected to cost less (`references` of the plan).
+    """
 
     anyway = serializers.BooleanField(default=False)
     accept_unusable = serializers.BooleanField(default=False)
+    accept_dearer = serializers.BooleanField(default=False)
 
 
 class MenuQuery(serializers.Serializer[Any]):
@@ -71,17 +96,6 @@ class MenuQuery(serializers.Serializer[Any]):
     loss = serializers.CharField(max_length=200, required=False)
     p_column = serializers.CharField(max_length=255, required=False, allow_blank=True)
     leave_out = serializers.ListField(child=serializers.CharField(), required=False)
-
-
-class OptionBody(serializers.Serializer[Any]):
-    """`refusal` says why it cannot be chosen beside the rest, and is empty where it can."""
-
-    name = serializers.CharField()
-    title = serializers.CharField(allow_blank=True)
-    summary = serializers.CharField(allow_blank=True)
-    refusal = serializers.CharField(allow_blank=True)
-    recommended = serializers.BooleanField()
-    parameters = map_of(serializers.CharField())
 
 
 class MenusBody(serializers.Serializer[Any]):
@@ -158,6 +172,7 @@ class OutlookBody(serializers.Serializer[Any]):
     """What a plan would mean; money is in `currency`."""
 
     sentence = serializers.CharField()
+    what_is_right = serializers.CharField(help_text="Whose label is right, and whose mistakes do not count.")
     certifiable = serializers.BooleanField()
     bound = serializers.CharField()
     pool_size = serializers.IntegerField()
@@ -186,8 +201,18 @@ class OutlookBody(serializers.Serializer[Any]):
     asks_to_accept_unusable = serializers.BooleanField(
         help_text="Whether a run of it starts only with `accept_unusable`."
     )
+    asks_to_accept_dearer = serializers.BooleanField(
+        help_text="Whether a run of it starts only with `accept_dearer`: the expert alone would cost less."
+    )
     warnings = serializers.ListField(child=serializers.CharField())
+    final_audit = serializers.CharField(allow_blank=True, help_text="What it leaves to models and people.")
     measured = MeasuredBody()
+    references = ReferencesBody(
+        allow_null=True, help_text="Null where nothing was measured, or no expert can be the reference."
+    )
+    references_missing = serializers.CharField(
+        allow_blank=True, help_text="Why `references` is null, in a sentence; empty where it is not."
+    )
 
 
 class Plan(ProjectView):
@@ -212,9 +237,9 @@ class Plan(ProjectView):
     @extend_schema(request=PlanFields, responses=OutlookBody)
     def post(self, request: Request, slug: str) -> Response:
         """What a plan would mean. Nothing is stored."""
-        return Response(
-            outlook_content(outlook_of_plan(project=self.access.project, **self.parsed(PlanFields)))
-        )
+        project = self.access.project
+        seen = outlook_of_plan(project=project, **self.parsed(PlanFields))
+        return Response({**outlook_content(seen), **references_part(project, seen)})
 
 
 class Measure(ProjectView):
@@ -223,15 +248,14 @@ class Measure(ProjectView):
     @extend_schema(parameters=[MeasureFields], responses=OfferBody)
     def get(self, request: Request, slug: str) -> Response:
         """What it would cost to have all models answer a pilot before a plan is chosen."""
-        project = self.access.project
-        offered = offer(project, **self.query(MeasureFields))
+        offered = offer(self.access.project, **self.query(MeasureFields))
         return Response(
             {
                 "sources": [source.name for source in offered.sources],
                 "pool_size": offered.pool_size,
                 "pilot_size": offered.size,
                 "price": offered.price,
-                "currency": project.currency,
+                "currency": self.access.project.currency,
             }
         )
 
@@ -278,6 +302,7 @@ def outlook_content(seen: PlanOutlook) -> dict[str, Any]:
     facts = seen.statistics
     return {
         "sentence": " ".join(filter(None, [seen.nearly_all, seen.sentence])),
+        "what_is_right": seen.beside,
         "certifiable": facts.certifiable and seen.scored,
         "bound": seen.plan.bound_rule().name,
         "pool_size": seen.pool_size,
@@ -300,7 +325,7 @@ def outlook_content(seen: PlanOutlook) -> dict[str, Any]:
         "nearly_all_to_people": bool(seen.nearly_all),
         "usability": [usability_content(source) for source in seen.looked.sources],
         "asks_to_accept_unusable": bool(seen.looked.asking),
-        "warnings": seen.warnings,
+        "final_audit": seen.final_audit,
         "measured": measured_content(seen.measured, forecast_of_plan(seen)),
     }
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from routing.common.sql import DataCell
 from routing.core.bounds import BOUNDS
 from routing.core.choices import DEFAULT_TARGET
 from routing.core.rules import RULES, split_fixed_sequence
+from routing.models import Run
 
 PLACES = 8
 MOST_NESTED = 20
@@ -45,6 +47,18 @@ class PlanFields:
         None for the items that were measured, or else the default.
     leave_out
         Names of models that the run is to do without.
+    reference
+        Whose label is right: a name of `Run.Reference`.
+    roster
+        Username -> share of the work, None for equal shares. Empty: everybody who may label, or for the
+        reference `person` no roster.
+    expert, expert_cost, recheck_share, audit_share, accepted_error
+        For the reference `expert` only: username, or as of `roster` of several who share the work; what a
+        label costs, r, the share of people's labels after the routing that the expert labels too, and eta.
+        None for the defaults.
+    final_sample, final_models_error, final_models_alpha, final_people_alpha
+        The same for the final audit: how many labels are drawn for it, None for no final audit; the share of
+        all items that models may get wrong in it, and the levels of its two tests, None for the defaults.
     """
 
     epsilon: Decimal
@@ -62,6 +76,17 @@ class PlanFields:
     score_params: Mapping[str, Any] = field(default_factory=dict)
     pilot_size: int | None = None
     leave_out: Sequence[str] = ()
+    reference: str = Run.Reference.PERSON
+    roster: Mapping[str, Fraction | None] = field(default_factory=dict)
+    expert: str | Mapping[str, Fraction | None] = ""
+    expert_cost: Decimal | None = None
+    recheck_share: Decimal | None = None
+    audit_share: Decimal | None = None
+    accepted_error: Decimal | None = None
+    final_sample: int | None = None
+    final_models_error: Decimal | None = None
+    final_models_alpha: Decimal | None = None
+    final_people_alpha: Decimal | None = None
 
     def __post_init__(self) -> None:
         """Raise InputError where a part could not be stored with the run, or written into its certificate."""
@@ -76,6 +101,13 @@ class PlanFields:
                     % {"most_nested": MOST_NESTED, "largest": LARGEST},
                     where=name,
                 )
+
+    @property
+    def experts(self) -> Mapping[str, Fraction | None]:
+        """Username -> share of the experts' work, None for equal shares."""
+        if isinstance(self.expert, str):
+            return {self.expert: None} if self.expert else {}
+        return self.expert
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The plan of a run, term by term, in the language of the reader."""
 
+from decimal import Decimal
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -12,6 +13,9 @@ from routing.core.scores import SCORES
 from routing.core_language import translated
 from routing.models import Run
 from routing.runs.plan_options import loss_title
+from routing.runs.roster import experts_of
+
+NONE = Decimal(0)
 
 
 def plan_in_words(run: Run) -> list[tuple[str, str]]:
@@ -23,13 +27,21 @@ def plan_in_words(run: Run) -> list[tuple[str, str]]:
     )
     score_title = translated(SCORES.get(run.score).title) if run.score in SCORES else run.score
     terms = [
-        (_("At most so many labels may differ from people's (epsilon)"), percent(run.epsilon)),
+        (_epsilon_in_words(run), percent(run.epsilon)),
         (_("How often that may be missed (alpha)"), percent(run.alpha)),
-        (_("What it is promised of (target)"), run.get_target_display()),
+        (
+            _("What it is promised of (target)"),
+            _("This data set") if run.by_expert else run.get_target_display(),
+        ),
         (_("Items (N)"), f"{run.pool_size:,}"),
         (_("Calibration set (m)"), f"{run.m:,}"),
         (_("People are asked with probability (p)"), people),
-        (_("How thresholds are chosen (rule)"), f"{_rule_title(run.rule)} ({run.rule})"),
+        (
+            _("How thresholds are chosen (rule)"),
+            _("Three chains over all sources, each tested in order at a third of alpha")
+            if run.by_expert
+            else f"{_rule_title(run.rule)} ({run.rule})",
+        ),
         (
             _("Bound"),
             f"{translated(BOUNDS.get(run.bound).title)} ({run.bound})" if run.bound in BOUNDS else run.bound,
@@ -48,9 +60,69 @@ def plan_in_words(run: Run) -> list[tuple[str, str]]:
         )
     if run.rule == split_fixed_sequence.RULE.name:
         terms.insert(-4, (_("Part of the labels that the chain is learnt from"), plain(run.split_share)))
+    terms += _reference_in_words(run)
     if run.overlap > 1:
         terms.append((_("People asked about an item"), _people_in_words(run)))
     return terms
+
+
+def _epsilon_in_words(run: Run) -> str:
+    if run.by_expert:
+        return _("At most so many labels may differ from the expert's (epsilon)")
+    if run.reference == Run.Reference.SETTLED:
+        return _("At most so many labels may differ from what two people, and a third, give (epsilon)")
+    return _("At most so many labels may differ from people's (epsilon)")
+
+
+def _reference_in_words(run: Run) -> list[tuple[str, str]]:
+    if run.reference == Run.Reference.PERSON:
+        return []
+    terms = [(_("Whose label is right"), str(run.get_reference_display()))]
+    if run.by_expert:
+        terms += [
+            *_experts_in_words(run),
+            (_("Price of a label by the expert"), money(run.expert_cost, run.project.currency)),
+            (
+                _("Share of the asked items that the expert labels in any case"),
+                percent(run.recheck_share or NONE),
+            ),
+            (
+                _("Share of people's later labels that the expert looks at, too"),
+                percent(run.audit_share or NONE),
+            ),
+            (
+                _("Share of people's labels there that may differ from the expert's"),
+                percent(run.accepted_error or NONE),
+            ),
+        ]
+    if run.final_sample is not None:
+        terms += [
+            (_("Labels by people that the final audit draws"), f"{run.final_sample:,}"),
+            (
+                _("Share of all items that models may get wrong in the final audit"),
+                percent(run.final_models_error or NONE),
+            ),
+            (
+                _("How often the final audit's certificate may be wrong (alpha)"),
+                f"{plain(run.final_models_alpha or NONE)} + {plain(run.final_people_alpha or NONE)}",
+            ),
+        ]
+    return terms
+
+
+def _experts_in_words(run: Run) -> list[tuple[str, str]]:
+    shares = experts_of(run).shares
+    if len(shares) == 1:
+        return [(_("Expert"), run.expert_name)]
+    return [
+        (
+            _("Experts, each with a share of the items"),
+            ", ".join(
+                f"{name} {percent(Decimal(share.numerator) / share.denominator)}" for name, share in shares
+            ),
+        ),
+        (_("Who is right of several experts"), _("The one whose item it is; nobody compares them")),
+    ]
 
 
 def _people_in_words(run: Run) -> str:

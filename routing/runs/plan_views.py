@@ -16,9 +16,14 @@ from routing.common.states import UNDER_WAY
 from routing.models import Source
 from routing.runs.forecast import forecast_of_plan
 from routing.runs.forms import PlanForm, suggested_m
-from routing.runs.labelling_pace import people_time_of
+from routing.runs.labelling_pace import PeopleTime, people_time_of
 from routing.runs.measure import discard_measurement, offer, start_measurement
 from routing.runs.plan import PlanOutlook, outlook_of_plan
+from routing.runs.reference_outlook import (
+    missing_for_references,
+    references_of_plan,
+    warning_of_references,
+)
 from routing.runs.start import refuse_while_busy, start_run
 from routing.sources.warnings import confirmation_question, usability_in_words
 
@@ -39,7 +44,7 @@ def plan(request: ProjectRequest) -> HttpResponseBase:
         try:
             _measure(request, values)
             seen = outlook_of_plan(project=project, **values)
-            if not any(name in request.POST for name in LOOKS) and _confirmed(form, seen):
+            if not any(name in request.POST for name in LOOKS) and _confirmed(form, project, seen):
                 run = start_run(
                     project=project,
                     user=request.user,
@@ -93,15 +98,18 @@ def _measure(request: ProjectRequest, values: dict[str, Any]) -> None:
         discard_measurement(project=project, user=user)
 
 
-def _confirmed(form: PlanForm, seen: PlanOutlook) -> bool:
+def _confirmed(form: PlanForm, project: Project, seen: PlanOutlook) -> bool:
     """Whether nothing is left to be confirmed; the form asks for what is."""
+    dearer = "" if form.cleaned_data["accept_dearer"] else warning_of_references(project, seen)
     anyway = form.cleaned_data["anyway"] or seen.statistics.certifiable
     accepted = form.cleaned_data["accept_unusable"] or not seen.looked.asking
     if not anyway:
         form.ask_whether_anyway()
     if not accepted:
         form.ask_whether_unusable(confirmation_question(seen.looked.asking))
-    return anyway and accepted
+    if dearer:
+        form.ask_whether_dearer(dearer)
+    return anyway and accepted and not dearer
 
 
 @needs("runs.edit", "GET")
@@ -123,7 +131,7 @@ def _outlook(
     request: ProjectRequest, values: dict[str, Any], seconds: int, form: PlanForm | None = None
 ) -> dict[str, Any]:
     try:
-        found: PlanOutlook = outlook_of_plan(project=request.access.project, **values)
+        found: PlanOutlook = outlook_of_plan(project=request.access.project, seconds=seconds, **values)
     except HypacError as error:
         if form is not None:
             add_error(form, error)
@@ -139,10 +147,21 @@ def _outlook(
             people_per_item=found.people_per_item,
             seconds=seconds,
         ),
+        "expert_hours": _hours_of_expert(found),
         "seconds": seconds,
         "committed_share": found.committed / found.people_only if found.people_only else None,
         **_forecast(request.access.project, found),
+        "references": references_of_plan(request.access.project, found),
+        "references_missing": missing_for_references(request.access.project, found),
     }
+
+
+def _hours_of_expert(seen: PlanOutlook) -> PeopleTime | None:
+    if seen.expert_labels is None:
+        return None
+    least, most = seen.expert_labels
+    each = seen.expert_time.seconds
+    return PeopleTime(calibration=most * each, least=least * each, everything=seen.pool_size * each)
 
 
 def _forecast(project: Project, seen: PlanOutlook) -> dict[str, Any]:
@@ -150,6 +169,8 @@ def _forecast(project: Project, seen: PlanOutlook) -> dict[str, Any]:
     measured = seen.measured
     if measured.under_way and measured.job is not None:
         return {"progress": job_progress(measured.job)}
+    if seen.expert is not None and measured.usable:
+        return {}
     if foretold := forecast_of_plan(seen):
         rows = [
             {

@@ -10,14 +10,18 @@ from django.utils.translation import gettext as _
 from annotation.labelling import queue
 from annotation.labelling.queue import BatchProgress
 from annotation.models import Job, Project
-from routing.core.correctness import meaning_of_right
+from routing.core.correctness import left_open_by
 from routing.core.every_score.chain import CASCADE, FIRST_SCORE, OWN
 from routing.core.every_score.items import EVERYTHING
 from routing.core.rules import RULES
 from routing.core.savings import expected_routing_saving
 from routing.core_language import stored_in_words, translated
 from routing.models import Certificate, Run
+from routing.runs.absent import OpenWork, open_work_of
 from routing.runs.chains import limits_of
+from routing.runs.expert.analyse import SLICES
+from routing.runs.expert.measured import measured_in_words
+from routing.runs.expert.report import ExpertReport, expert_report
 from routing.runs.label_counts import SourceCount, count_unlabelled, labels_by_source
 from routing.runs.ledger import LedgerEntry, ledger
 from routing.runs.plan_in_words import plan_in_words
@@ -127,6 +131,7 @@ class RunReport:
     plan: list[tuple[str, str]]
     progress: BatchProgress | None
     routed_progress: BatchProgress | None
+    expert_progress: BatchProgress | None
     savings: Savings
     paid: list[Paid]
     ledger: list[LedgerEntry]
@@ -139,7 +144,7 @@ class RunReport:
     sentence_in_words: str = ""
     reason_in_words: str = ""
     beside: str = ""
-    # How often two people differ, in the language of the reader, sentence by sentence.
+    # How often people differ, or err, in the language of the reader, sentence by sentence.
     two_people: list[str] = field(default_factory=list)
     thresholds: list[Threshold] = field(default_factory=list)
     own_scores: bool = False
@@ -162,6 +167,9 @@ class RunReport:
     rule_titles: dict[str, str] = field(default_factory=dict)
     blanks: int = 0
     binary: bool = True
+    expert: ExpertReport | None = None
+    # Who on the roster has open items.
+    open_work: list[OpenWork] = field(default_factory=list)
 
     @property
     def unlabelled(self) -> int:
@@ -197,11 +205,19 @@ def _base(run: Run, *, with_routing: bool) -> dict[str, Any]:
         "plan": plan_in_words(run),
         "progress": queue.batch_progress(run.calibration_batch) if run.calibration_batch else None,
         "routed_progress": queue.batch_progress(run.routed_batch) if run.routed_batch else None,
+        "expert_progress": _expert_progress(run),
+        "open_work": open_work_of(run),
         "savings": savings(run, paid, with_routing=with_routing),
         "paid": paid,
         "ledger": ledger(run),
         "invalid_reasons": run.broken_by,
     }
+
+
+def _expert_progress(run: Run) -> BatchProgress | None:
+    """Of what the expert labels now, or labelled last."""
+    batch = run.expert_routed_batch or run.expert_batch
+    return queue.batch_progress(batch) if batch else None
 
 
 def run_progress(run: Run) -> RunReport:
@@ -232,18 +248,21 @@ def run_report(run: Run) -> RunReport:
         reason=result["reason"],
         sentence_in_words=stored_in_words(messages.get("sentence", []), result["sentence"]),
         reason_in_words=stored_in_words(messages.get("reason", []), result["reason"]),
-        beside=meaning_of_right(certified=result["certified"], version=document["version"]),
-        two_people=sentences_of(run, figures),
-        thresholds=_kept(names, certificate.shape, certificate.model_positions, certificate.thresholds),
-        own_scores=certificate.shape != FIRST_SCORE,
+        beside=left_open_by(document),
+        two_people=[*sentences_of(run, figures), *measured_in_words(run)],
+        thresholds=[]
+        if certificate.shape == SLICES
+        else _kept(names, certificate.shape, certificate.model_positions, certificate.thresholds),
+        own_scores=certificate.shape not in (FIRST_SCORE, SLICES),
+        expert=expert_report(run, certificate, names, document) if run.by_expert else None,
         allowed_errors=result["allowed_errors"],
         required_errors=result["required_errors"],
         observed_errors=result["observed_errors"],
-        pointwise_upper_bound=result["pointwise_upper_bound"],
+        pointwise_upper_bound=result.get("pointwise_upper_bound"),
         asked=document["draw"]["asked"],
         unanswered=document["draw"]["unanswered"],
         smallest_n=result["smallest_n"],
-        expected_routing_saving=result["expected_routing_saving"],
+        expected_routing_saving=result.get("expected_routing_saving"),
         expected_net_saving=result["expected_net_saving"],
         counts=[
             replace(row, name=names[row.position - 1]) if row.position <= len(names) else row

@@ -16,7 +16,6 @@ from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
-from annotation.labelling.labels_of_record import has_record
 from annotation.models import Job, User, WorkItem
 from annotation.words import Words
 from routing.common.sql import analyse_tables, insert_select
@@ -29,8 +28,11 @@ from routing.runs import certify
 from routing.runs.chains import at_or_below, thresholds_from_json
 from routing.runs.events import run_completed, run_routed
 from routing.runs.every_score_runs import Routing, takes, uses_every_score
+from routing.runs.expert.route import route_with_expert
 from routing.runs.label_counts import tally_of
+from routing.runs.own_record import has_own_record
 from routing.runs.predict import PendingItems, predict_band
+from routing.runs.roster import who_is_asked
 from routing.runs.source_changes import CHANGED, STOPPED, changed_source
 from routing.runs.usable_answers import passed_on
 from routing.sources.backends import BackendError
@@ -100,6 +102,8 @@ def route_run(context: JobContext) -> dict[str, Any]:
         actor = context.job.created_by
         certify.mark_invalid(run=run, why=CHANGED, params={"source": changed.name}, actor=actor)
         raise STOPPED.error(source=changed.name)
+    if run.by_expert:
+        return {"people": route_with_expert(context, run, run_sources)}
     thresholds = thresholds_from_json(run.certificate.thresholds)
     if run.certificate.shape == FIRST_SCORE:
         _store_routes(context, run, run_sources[0], thresholds)
@@ -144,7 +148,7 @@ def _coming(run: Run, run_sources: list[RunSource], position: int) -> list[Query
     """The routes that come to a source, without those of items that a person has labelled: that label is
     delivered anyway. A query for each source that they were sent to.
     """
-    routes = Route.objects.filter(~has_record(run.project, item="item"), run=run)
+    routes = Route.objects.filter(~has_own_record(run, item="item"), run=run)
     return [routes.filter(passed_on(run_sources, start, position)) for start in range(1, position + 1)]
 
 
@@ -177,11 +181,13 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
         batch = queue.create_batch(
             project=run.project,
             item_ids=map(int, items),
-            blind=False,
+            blind=run.reference == Run.Reference.SETTLED,
             priority=ROUTED_PRIORITY,
             entropy=sampling.new_entropy(),
             overlap=run.overlap,
             overlap_share=run.overlap_share,
+            people=who_is_asked(run),
+            third_decides=run.reference == Run.Reference.SETTLED,
         )
         move(
             run,

@@ -19,6 +19,7 @@ from routing.core.every_score.chain import FIRST_SCORE
 from routing.models import DrawItem, MeasuredSource, Prediction, Reservation, Run, RunSource, Spend
 from routing.runs import every_score_runs
 from routing.runs.budget import spends_of_models
+from routing.runs.expert.analyse import SLICES
 from routing.runs.label_counts import tally
 from routing.runs.usable_answers import reaches
 
@@ -27,13 +28,16 @@ ZERO = Decimal(0)
 
 @dataclass(frozen=True)
 class Paid:
-    """One line of the ledger, summed: who was paid for what. `source` is "" for people."""
+    """One line of the ledger, summed: who was paid for what. `source` is "" for people, of whom the expert is
+    one.
+    """
 
     source: str
     stage: str
     stage_title: str
     quantity: int
     amount: Decimal
+    by_expert: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,8 @@ class Savings:
     Attributes
     ----------
     net : Decimal or None
-        1 - everything really paid / (N c_h), where c_h is what people cost per item. While people still
-        label, what they will be paid is counted, too.
+        1 - everything really paid / (N c), where c is what it costs to have an item labelled by whose label
+        is right: people, or the expert. While people still label, what they will be paid is counted, too.
     routing : Decimal or None
         The paper's figure: 1 - cost of the sources that the routing uses / (c_h per item), over the items
         that were not asked about for calibration.
@@ -67,12 +71,15 @@ def paid_by(run: Run) -> list[Paid]:
 def _ledger(run: Run) -> list[Paid]:
     rows = (
         _spends(run)
-        .values("source__position", "source__name", "stage")
+        .values("source__position", "source__name", "by_expert", "stage")
         .annotate(count=Sum("quantity"), amount=Sum("amount"))
         .order_by()
     )
     stages = list(Spend.Stage.values)
-    ordered = sorted(rows, key=lambda row: (row["source__position"] or 10**6, stages.index(row["stage"])))
+    ordered = sorted(
+        rows,
+        key=lambda row: (row["source__position"] or 10**6, row["by_expert"], stages.index(row["stage"])),
+    )
     return [
         Paid(
             source=row["source__name"] or "",
@@ -80,6 +87,7 @@ def _ledger(run: Run) -> list[Paid]:
             stage_title=str(Spend.Stage(row["stage"]).label),
             quantity=row["count"],
             amount=row["amount"],
+            by_expert=row["by_expert"],
         )
         for row in ordered
     ]
@@ -133,8 +141,9 @@ def _used_answers(run: Run, run_source: RunSource) -> QuerySet[Prediction]:
         DrawItem.objects.filter(draw__run=run, asked=True, item=item)
     )
     if (
-        every_score_runs.uses_every_score(run)
+        (every_score_runs.uses_every_score(run) or run.by_expert)
         and run.routed_at is not None
+        and run.certificate.shape != SLICES
         and run.certificate.shape != FIRST_SCORE
     ):
         looked_at = every_score_runs.looked_at(run, run_source.position)
@@ -152,19 +161,23 @@ def savings(run: Run, rows: Sequence[Paid], *, with_routing: bool = True) -> Sav
     leaves the routing saving out.
     """
     paid = sum((row.amount for row in rows), ZERO)
-    people_only = run.pool_size * run.cost_per_item
+    people_only = run.pool_size * run.cost_of_right
     if run.state not in ROUTED:
         return Savings(net=None, routing=None, paid=paid, people_only=people_only, final=False)
-    waiting = WorkItem.objects.filter(
-        batch=run.routed_batch_id, state__in=(WorkItem.State.OPEN, WorkItem.State.LEASED)
-    ).count()
+    waiting = _waiting(run.routed_batch_id) * run.human_cost
+    if run.by_expert:
+        waiting += _waiting(run.expert_routed_batch_id) * run.cost_of_right
     return Savings(
-        net=1 - (paid + waiting * run.human_cost) / people_only,
+        net=1 - (paid + waiting) / people_only,
         routing=_routing_saving(run) if with_routing else None,
         paid=paid,
         people_only=people_only,
         final=run.state == Run.State.COMPLETE,
     )
+
+
+def _waiting(batch: int | None) -> int:
+    return WorkItem.objects.filter(batch=batch, state__in=WorkItem.UNFINISHED).count()
 
 
 def _routing_saving(run: Run) -> Decimal | None:

@@ -25,13 +25,16 @@ from routing.core.exact import plain
 from routing.models import DrawItem, Measurement, PilotItem, PoolItem, Run, RunSource, Source, Spend
 from routing.runs import every_score_runs
 from routing.runs.budget import checked_budget
+from routing.runs.build_plan import build_plan
 from routing.runs.chains import fix_chains
 from routing.runs.draw import AT_ONCE, freeze_missing_pool_and_draw, freeze_pool_and_draw
 from routing.runs.measurements import measured_for
-from routing.runs.plan import PlanOutlook, build_plan, outlook_of_plan, score_for, sources_of
+from routing.runs.plan import PlanOutlook, outlook_of_plan, score_for, sources_of
 from routing.runs.plan_fields import PlanFields
 from routing.runs.pool import last_place
 from routing.runs.predict import PendingItems, on_calibration_set, predict_missing
+from routing.runs.reference_outlook import warning_of_references
+from routing.runs.roster import people_of, reference_told, store_roster, who_is_asked
 from routing.runs.score import copy_scores_to_pool, score_missing, score_of
 from routing.runs.source_changes import fingerprint_now
 from routing.runs.usable_answers import accepted_unusable, record_unusable_accepted, refuse_unusable
@@ -50,6 +53,7 @@ def start_run(
     budget: Decimal | None = None,
     allow_uncertifiable: bool = True,
     accept_unusable: bool | None = None,
+    accept_dearer: bool = True,
     **fields: Any,
 ) -> Run:
     """Freeze the pool, draw pilot and calibration set, store all of it, and let the models begin (job
@@ -59,18 +63,21 @@ def start_run(
 
     A plan that can certify nothing is refused unless `allow_uncertifiable`. Where many answers of a model
     cannot be used, the run stops before people are asked, unless `accept_unusable` (`run_usability`); where
-    that is False and not None, it is not even started if that is known before.
+    that is False and not None, it is not even started if that is known before. One with an expert that is
+    expected to cost more than she does for everything is refused unless `accept_dearer`.
 
     `entropy` seeds the draw; leave it out except where a run has to be repeated, in tests and
     demonstrations. Nothing that comes from a browser may set it.
 
     Raises InputError, whose `where` names the field, and ConflictError where another run is under way.
     """
-    if not allow_uncertifiable or accept_unusable is False:
+    if not allow_uncertifiable or accept_unusable is False or not accept_dearer:
         _refuse_unseen(
             outlook_of_plan(project=project, budget=budget, **fields),
+            project,
             allow_uncertifiable=allow_uncertifiable,
             accept_unusable=accept_unusable is not False,
+            accept_dearer=accept_dearer,
         )
     wanted = PlanFields(**fields)
     budget = checked_budget(budget)
@@ -91,7 +98,8 @@ def start_run(
         measurement = _measurement(project, sources, fingerprints, wanted)
         if measurement is not None:
             wanted = replace(wanted, pilot_size=measurement.size)
-        plan, asking = build_plan(project=project, sources=sources, fields=wanted)
+        built = build_plan(project=project, sources=sources, fields=wanted)
+        plan, asking, people = built.plan, built.sampling, people_of(project, wanted)
         limits.refuse_more(
             project.runs.all(),
             limits.RUNS,
@@ -120,8 +128,7 @@ def start_run(
                     loss_params=dict(plan.loss_params),
                     measurement=measurement,
                     human_cost=project.human_cost,
-                    overlap=project.overlap,
-                    overlap_share=project.overlap_share,
+                    **built.reference.columns,
                     consensus=project.consensus,
                     budget=budget,
                     accepts_unusable=bool(accept_unusable),
@@ -138,6 +145,7 @@ def start_run(
             RunSource.of(source, run=run, position=position, fingerprint=fingerprint)
             for position, (source, fingerprint) in enumerate(zip(sources, fingerprints, strict=True), start=1)
         )
+        store_roster(run, people)
         # Nothing that is imported from here on belongs to the pool.
         frozen = {"pilot": plan.pilot, "last": last_place(project)}
         if plan.pool_size <= AT_ONCE:
@@ -162,6 +170,7 @@ def start_run(
                 "budget": None if budget is None else plain(budget),
                 **({"left_out": list(wanted.leave_out)} if wanted.leave_out else {}),
                 **({"measurement": measurement.pk} if measurement else {}),
+                **reference_told(run, people),
                 **({"accepts_unusable": True} if accept_unusable else {}),
                 "seed": "given" if entropy is not None else "from the system",
             },
@@ -178,9 +187,16 @@ def start_run(
     return run
 
 
-def _refuse_unseen(seen: PlanOutlook, *, allow_uncertifiable: bool, accept_unusable: bool) -> None:
-    """Raises InputError, its `where` "anyway" or "accept_unusable", where a run with this outlook is not what
-    whoever starts it has said that it may be.
+def _refuse_unseen(
+    seen: PlanOutlook,
+    project: Project,
+    *,
+    allow_uncertifiable: bool,
+    accept_unusable: bool,
+    accept_dearer: bool,
+) -> None:
+    """Raises InputError, its `where` "anyway", "accept_unusable" or "accept_dearer", where a run with this
+    outlook is not what whoever starts it has said that it may be.
     """
     if not allow_uncertifiable and not seen.statistics.certifiable:
         raise InputError(
@@ -197,6 +213,12 @@ def _refuse_unseen(seen: PlanOutlook, *, allow_uncertifiable: bool, accept_unusa
             "the start takes, or --accept-unusable on the command line."
         )
         raise InputError(f"{confirmation_question(seen.looked.asking)} {then}", where="accept_unusable")
+    if not accept_dearer and (words := warning_of_references(project, seen)):
+        then = _(
+            "Nothing was started. If you want it all the same, start the run with accept_dearer = true, "
+            "which only the start takes, or --accept-dearer on the command line."
+        )
+        raise InputError(f"{words} {then}", where="accept_dearer")
 
 
 def _measurement(
@@ -331,6 +353,8 @@ def _ask_people(context: JobContext, run: Run) -> None:
             entropy=sampling.new_entropy(),
             overlap=run.overlap,
             overlap_share=run.overlap_share,
+            people=who_is_asked(run),
+            third_decides=run.reference == Run.Reference.SETTLED,
         )
         move(
             run,

@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from annotation.common.value_reader import as_text
 from annotation.models import Label, Project, WorkItem
 from annotation.templatetags.hypac import number, percent
-from routing.core.losses import make_loss, sorts_labels
 from routing.core.losses.zero_one import ZeroOne
-from routing.core.messages import CoreError
 from routing.core.plan import Plan
 from routing.core.reference.estimate import CONFIDENCE
 from routing.core.reference.overlap import SharedItem, TwoPeople, two_people_differ
@@ -43,7 +42,9 @@ def two_people_of(run: Run, plan: Plan) -> dict[str, Any]:
 
 def shared_items(run: Run) -> list[SharedItem]:
     """The asked items that were put to several people, in draw order, with what each person had said when the
-    labels were locked: a correction from before then counts, a reviewer's decision is no person's answer.
+    labels were locked: a correction from before then counts, a reviewer's decision is no person's answer. Nor
+    is that of whoever decides where two differ, and is asked only there: as a third answer it would agree
+    with one of them, and hide a part of what differs.
     """
     batch = run.calibration_batch
     if batch is None or batch.locked_at is None:
@@ -52,6 +53,8 @@ def shared_items(run: Run) -> list[SharedItem]:
     labels = Label.objects.filter(
         work_item__batch=batch, item__in=several, created_at__lte=batch.locked_at
     ).order_by("version")
+    if batch.third_decides:
+        labels = labels.filter(work_item__slot__lt=2)
     said: dict[int, dict[int, str]] = defaultdict(dict)
     for item, slot, value in labels.values_list("item_id", "work_item__slot", "value").iterator(
         chunk_size=2_000
@@ -79,6 +82,8 @@ def _plain(found: TwoPeople) -> dict[str, Any]:
 def sentences_of(run: Run, figures: Mapping[str, Any]) -> list[str]:
     """What is said of it, beside the certificate whose figures these are, in the language that is on."""
     figure = figures.get(FIGURE)
+    if run.by_expert:
+        return _against_the_expert(run, figures)
     if run.overlap == 1 or (figure and not figure["items"]):
         return [
             _(
@@ -100,8 +105,8 @@ def sentences_of(run: Run, figures: Mapping[str, Any]) -> list[str]:
         _("Two of our people differ on %(share)s (%(low)s to %(high)s) of the items.")
         % {
             "share": percent(figure["estimate"]),
-            "low": percent(_outwards(figure["low"], math.floor)),
-            "high": percent(_outwards(figure["high"], math.ceil)),
+            "low": percent(outwards(figure["low"], math.floor)),
+            "high": percent(outwards(figure["high"], math.ceil)),
         },
         _bound_and_blindness(run),
         _(
@@ -132,14 +137,36 @@ def sentences_of(run: Run, figures: Mapping[str, Any]) -> list[str]:
     return said
 
 
+def _against_the_expert(run: Run, figures: Mapping[str, Any]) -> list[str]:
+    """How often people differ from the expert, where one is the reference."""
+    people = figures.get("people", {}).get("all")
+    if not people or people["estimate"] is None:
+        return []
+    return [
+        _("People's labels differ from the expert's on %(share)s (%(low)s to %(high)s) of the items.")
+        % {
+            "share": percent(people["estimate"]),
+            "low": percent(outwards(people["low"], math.floor)),
+            "high": percent(outwards(people["high"], math.ceil)),
+        },
+        _(
+            "Seen on %(differ)s of %(asked)s asked items; on %(shared)s of these the dearest model says the "
+            "same as the person. The range is exact, with %(confidence)s confidence."
+        )
+        % {
+            "differ": number(people["differ"]),
+            "asked": number(people["asked"]),
+            "shared": number(people["shared"]),
+            "confidence": percent(CONFIDENCE),
+        },
+        _("On the other %(caught)s it says something else: a second look finds these.")
+        % {"caught": number(people["caught"])},
+    ]
+
+
 def _bound_and_blindness(run: Run) -> str:
     """What the figure says of one label, where it does, and of what it knows nothing."""
-    try:
-        # Nothing is imported to show a page: a loss of one's own counts as one that declares nothing.
-        sorts = sorts_labels(make_loss(run.loss, run.loss_params, allow_import=False))
-    except CoreError:
-        sorts = False
-    if not sorts:
+    if not run.sorts_labels:
         # With a tolerance, one label may differ from the commonest on more items than two people do.
         return _("Mistakes that most people make alike are not seen.")
     return _(
@@ -155,9 +182,10 @@ def newest_run(project: Project) -> Run | None:
     analysed = (
         project.runs.filter(certificate__isnull=False).select_related("certificate").order_by("-number")
     )
-    return analysed.filter(overlap__gt=1).first() or analysed.first()
+    told = Q(overlap__gt=1) | Q(reference=Run.Reference.EXPERT)
+    return analysed.filter(told).first() or analysed.first()
 
 
-def _outwards(share: float, rounded: Callable[[float], int]) -> float:
+def outwards(share: float, rounded: Callable[[float], int]) -> float:
     """An end of a range in whole thousandths, as pages show it, so that what is shown still holds."""
     return float(rounded(round(share * 1000, 9)) / 1000)

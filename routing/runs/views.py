@@ -1,6 +1,6 @@
 """The pages of a run: how far it is, after the analysis what is certified, and the certificate to print."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -16,14 +16,12 @@ from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Job, User
 from annotation.projects.jobs_views import STOP_POLLING
-from annotation.templatetags.hypac import percent
 from routing.common.states import BUSY, CANCELLABLE, UNDER_WAY
-from routing.core.correctness import MEANING
 from routing.core.losses import imported_paths
-from routing.core_language import translated
 from routing.models import Certificate, Run
 from routing.runs.budget import set_budget, stopped_at_budget
 from routing.runs.cancel import cancel_run
+from routing.runs.certificate_words import evidence_of, limits_of, what_breaks_it
 from routing.runs.certify import analyse
 from routing.runs.charts import Figure, run_charts
 from routing.runs.forms import BudgetForm
@@ -212,49 +210,9 @@ def run_certificate_page(request: ProjectRequest, number: int) -> HttpResponseBa
             "run": run,
             "report": report,
             "certificate": report.certificate,
-            "limits": limits_of(run, report.two_people),
-            "breaks": what_breaks_it(),
+            "evidence": evidence_of(run, report),
+            "limits": limits_of(run, report.beside, report.two_people),
+            "breaks": what_breaks_it(run),
             "own_code": imported_paths(run.loss, run.loss_params),
         },
     )
-
-
-def limits_of(run: Run, two_people: Sequence[str] = ()) -> list[str]:
-    """What nobody is promised by a certificate of this run.
-
-    `two_people` says what is known of how often people differ.
-    """
-    target = {
-        Run.Target.DATASET: _("It says nothing of items that were added after the run had been started."),
-        Run.Target.POOL: _("It says nothing of items that were added after the run had been started."),
-        Run.Target.POPULATION: _(
-            "It holds for items from the same source alone, which the same models answer."
-        ),
-    }[Run.Target(run.target)]
-    return [
-        translated(MEANING),
-        *([" ".join(two_people)] if two_people else []),
-        _("It may be wrong by bad luck of the draw, but at most with probability %(alpha)s (alpha).")
-        % {"alpha": percent(run.alpha, 4)},
-        _(
-            "It speaks about all items together. Of one kind of label, or of a group of items, a larger "
-            "share may differ from what people would say."
-        ),
-        target,
-        _("The savings are an account of prices and counts. They are not certified."),
-    ]
-
-
-def what_breaks_it() -> list[str]:
-    return [
-        _("A label of the calibration set is changed after the analysis. The run is then marked invalid."),
-        _(
-            "Labels come from another model, version or prompt than the plan names. HyPAC refuses to route "
-            "by such answers; labels that are changed after the delivery it cannot see."
-        ),
-        _("Whoever labelled the calibration set had seen what the models said. HyPAC hides it until then."),
-        _(
-            "Epsilon, alpha or the thresholds are chosen again once the result is known. Another look needs "
-            "a run of its own, with its own share of alpha."
-        ),
-    ]

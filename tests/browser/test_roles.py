@@ -274,7 +274,7 @@ def test_a_viewer_sees_and_changes_nothing(page: Page, world: World, arguments: 
     assert sections(page) == ["Overview", "Agreement", "Items", "Runs", "Deliveries", "People", "Activity"]
     pages = [name for name, table in test_access.PAGES.items() if "viewer" in table.get("GET", ())]
     files = {"image", "run_certificate", "run_draw", "delivery_file", "delivery_zip", "job_problems"}
-    files |= {"project_label_config"}
+    files |= {"project_label_config", "run_final_certificate"}
     for name in pages:
         if name in files:
             continue

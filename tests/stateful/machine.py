@@ -52,6 +52,9 @@ statements = st.one_of(st.none(), st.integers(0, 30), st.integers(0, 150))
 
 
 class WholeWay(Labelling, Deliveries):
+    OWN_SCORES = True
+    """Whether later models have scores of their own."""
+
     def __init__(self) -> None:
         super().__init__()
         with connection.cursor() as cursor:
@@ -79,7 +82,14 @@ class WholeWay(Labelling, Deliveries):
                 user=self.manager,
                 name=name,
                 backend="recorded",
-                params={"label_column": name, "confidence_column": f"{name}_confidence"},
+                params={
+                    "label_column": name,
+                    **(
+                        {"confidence_column": f"{name}_confidence"}
+                        if self.OWN_SCORES or position == 1
+                        else {}
+                    ),
+                },
                 cost_per_label=Decimal(position),
             )
 

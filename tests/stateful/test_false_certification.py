@@ -25,7 +25,7 @@ from tests.stateful.kills import killed_before
 
 pytestmark = pytest.mark.django_db
 
-RUNS = 40
+RUNS = 24
 ALPHA = 0.2
 EPSILON = 0.08
 # A correct certificate has more false ones than this once in 100,000 times.

@@ -22,7 +22,9 @@ class Command(RunCommand):
             self.go_on(run, "analyse_run", access, options)
         if run.state == Run.State.PREPARING:
             self.not_yet(run_content(run), f"The models of run {run.number} are still at work.")
-        if run.state == Run.State.CALIBRATING and (left := left_to_label(run)):
+        if run.state == Run.State.CALIBRATING and run.by_expert:
+            self.not_yet(run_content(run), f"Run {run.number} waits for its expert: have her asked first.")
+        if run.state in (Run.State.CALIBRATING, Run.State.CHECKING) and (left := left_to_label(run)):
             words = (
                 f"Run {run.number} waits for people: {left:,} answers about its calibration set are missing."
             )

@@ -2,8 +2,10 @@
 
 import json
 from argparse import ArgumentParser
+from fractions import Fraction
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 
 from annotation.management.scripts import ScriptCommand, add_project, add_waiting, decimal_of, job_content
@@ -15,14 +17,22 @@ from routing.runs.forecast import forecast_of_plan
 from routing.runs.plan import PlanOutlook, outlook_of_plan
 from routing.runs.plan_api import measured_content
 from routing.runs.pool import has_new_items
+from routing.runs.reference_api import SECONDS_OF_HOUR, references_part
+from routing.runs.reference_forms import share_in
+from routing.runs.reference_outlook import Row, missing_for_references, references_of_plan
 from routing.runs.start import start_run
 from routing.sources.api import usability_content
 from routing.sources.warnings import usability_in_words
 
-NUMBERS = ("epsilon", "alpha", "p", "split_share", "budget")
-TEXTS = ("p_column", "target", "rule", "bound", "loss", "score")
+NUMBERS = (
+    *("epsilon", "alpha", "p", "split_share", "budget"),
+    *("expert_cost", "recheck_share", "audit_share", "accepted_error"),
+    *("final_models_error", "final_models_alpha", "final_people_alpha"),
+)
+TEXTS = ("p_column", "target", "rule", "bound", "loss", "score", "reference")
 JSON = ("loss_params", "score_params")
-WHOLE = ("m", "pilot_size")
+WHOLE = ("m", "pilot_size", "final_sample")
+NOT_COUNTED = "People's mistakes are not counted"
 UNFINISHED = (*UNDER_WAY, State.ANALYSED)
 
 
@@ -40,6 +50,18 @@ class Command(ScriptCommand):
         )
         for name in TEXTS:
             parser.add_argument(_option(name), metavar="NAME")
+        parser.add_argument(
+            "--annotator",
+            action="append",
+            metavar="NAME[=SHARE]",
+            help="somebody on the roster, with a share of the work such as 0.25 or 1/4",
+        )
+        parser.add_argument(
+            "--expert",
+            action="append",
+            metavar="NAME[=SHARE]",
+            help="the expert; several, with their shares, where they share the work",
+        )
         for name in JSON:
             parser.add_argument(_option(name), metavar="JSON")
         parser.add_argument("--start", action="store_true", help="start a run of it")
@@ -50,6 +72,11 @@ class Command(ScriptCommand):
             "--accept-unusable",
             action="store_true",
             help="start it also where many answers of a model cannot be used",
+        )
+        parser.add_argument(
+            "--accept-dearer",
+            action="store_true",
+            help="start it also where its expert alone is expected to cost less",
         )
         parser.add_argument(
             "--unless-under-way",
@@ -74,7 +101,11 @@ class Command(ScriptCommand):
         fields = _fields(options)
         if not options["start"]:
             seen = outlook_of_plan(project=access.project, **fields)
-            self.tell(_content(seen), "\n".join(_lines(seen)))
+            part = references_part(access.project, seen)
+            self.tell(
+                {**_content(seen), **part},
+                "\n".join([*_lines(seen), *part["warnings"], *_references(access.project, seen)]),
+            )
             return
         if self.starts_none(access.project, options):
             return
@@ -83,6 +114,7 @@ class Command(ScriptCommand):
             user=access.user,
             allow_uncertifiable=options["anyway"],
             accept_unusable=options["accept_unusable"],
+            accept_dearer=options["accept_dearer"],
             **fields,
         )
         job = Job.objects.get(project=access.project, kind="prepare_run", params__run=run.pk)
@@ -118,6 +150,9 @@ def _fields(options: dict[str, Any]) -> dict[str, Any]:
     for name in NUMBERS:
         if options[name] is not None:
             fields[name] = decimal_of(_option(name), options[name])
+    for name, option in (("roster", "annotator"), ("expert", "expert")):
+        if options[option]:
+            fields[name] = _roster(_option(option), options[option])
     for name in JSON:
         if options[name] is not None:
             try:
@@ -129,9 +164,23 @@ def _fields(options: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
+def _roster(option: str, given: list[str]) -> dict[str, Fraction | None]:
+    found: dict[str, Fraction | None] = {}
+    for name, sign, share in (one.partition("=") for one in given):
+        if name in found:
+            raise CommandError(f"{option}: {name} is named twice.")
+        try:
+            found[name] = share_in(name, share) if sign else None
+        except ValidationError as error:
+            raise CommandError(f"{option}: {error.messages[0]}") from None
+    return found
+
+
 def _foretold(seen: PlanOutlook) -> list[str]:
     """What was measured foretells, in sentences."""
     found = forecast_of_plan(seen)
+    if found is None and seen.expert is not None and seen.measured.usable:
+        return []
     if found is None:
         return [f"Not measured. {seen.measured.stale}".strip()]
     now = found.now
@@ -150,14 +199,48 @@ def _lines(seen: PlanOutlook) -> list[str]:
     return _foretold(seen) + list(
         filter(
             None,
-            [seen.nearly_all, seen.sentence, *map(usability_in_words, seen.looked.sources), *seen.warnings],
+            [
+                *(seen.nearly_all, seen.sentence, seen.beside, seen.final_audit),
+                *map(usability_in_words, seen.looked.sources),
+            ],
         )
+    )
+
+
+def _references(project: Project, seen: PlanOutlook) -> list[str]:
+    """What each reference would take, as a table for each assumption, or what is missing for that."""
+    found = references_of_plan(project, seen)
+    if found is None:
+        return [missing_for_references(project, seen)]
+    lines = [found.recommendation]
+    for assumption, rows in found.tables:
+        lines += ["", f"If people err on {assumption.in_words}:"]
+        titles = ("", "annotators", "", "expert", "", found.currency)
+        cells = [titles, *(_cells(row) for row in rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for first, *others in cells:
+            right = (text.rjust(width) for text, width in zip(others, widths[1:], strict=True))
+            lines.append("  ".join([first.ljust(widths[0]), *right]))
+    return [*lines, "", f"* {NOT_COUNTED}. {found.times_in_words}"]
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    """Title, labels and hours of annotators, of the expert, and the money."""
+    way = row.way
+    return (
+        row.title if way.counts_people else f"{row.title} *",
+        f"{way.people:,.0f} labels",
+        f"{row.people_time / SECONDS_OF_HOUR:,.1f} h",
+        f"{way.expert:,.0f} labels",
+        f"{row.expert_time / SECONDS_OF_HOUR:,.1f} h",
+        f"{way.cost:,.2f}",
     )
 
 
 def _content(seen: PlanOutlook) -> dict[str, Any]:
     return {
         "sentence": " ".join(filter(None, [seen.nearly_all, seen.sentence])),
+        "what_is_right": seen.beside,
         "certifiable": seen.statistics.certifiable and seen.scored,
         "pool_size": seen.pool_size,
         "expected_labels": seen.statistics.expected_human_labels,
@@ -169,6 +252,6 @@ def _content(seen: PlanOutlook) -> dict[str, Any]:
         "nearly_all_to_people": bool(seen.nearly_all),
         "usability": [usability_content(source) for source in seen.looked.sources],
         "asks_to_accept_unusable": bool(seen.looked.asking),
-        "warnings": seen.warnings,
+        "final_audit": seen.final_audit,
         "measured": measured_content(seen.measured, forecast_of_plan(seen)),
     }

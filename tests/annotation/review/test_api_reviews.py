@@ -144,6 +144,9 @@ class TestWork:
             "state": "open",
         }
         assert owner.get("work/").json()["results"] == []
+        problem(owner.post(path, decision="give_up"), 409)  # somebody can label it again
+        for user in (several.people[0], project.created_by):
+            several.skip(user)
         assert owner.post(path, decision="give_up").json()["state"] == "unlabelable"
         elsewhere = make_project()
         problem(Api(elsewhere, elsewhere.created_by).post(path, decision="give_up"), 404)

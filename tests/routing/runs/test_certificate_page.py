@@ -11,8 +11,8 @@ import pytest
 from django.urls import reverse
 
 from routing.models import Run
+from routing.runs.certificate_words import limits_of
 from routing.runs.queries import run_report
-from routing.runs.views import limits_of
 from testbed.worlds import make_world
 
 ROOT = Path(__file__).resolve().parents[3]

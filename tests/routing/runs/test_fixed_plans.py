@@ -67,6 +67,7 @@ def test_every_column_is_either_fixed_or_meant_to_change() -> None:
     moving = {
         *("id", "state", "invalid_reasons", "calibration_batch_id", "routed_batch_id"),
         *("analysed_at", "routed_at", "completed_at", "budget", "tally"),
+        *("expert_batch_id", "expert_routed_batch_id", "audit_alarm_at", "audit_found"),
         "accepts_unusable",
     }
     filled_in_once = {"pool_hash", "chains", "slices"}

@@ -10,7 +10,7 @@ from annotation.models import Job
 from routing.delivery import deliver as deliveries
 from routing.delivery.deliver import deliver
 from routing.models import Certificate, ItemScore, Prediction, Route, Run, Spend
-from routing.runs import certify, chains, predict, route as routing_stage, start
+from routing.runs import certify, chain_inputs, chains, predict, route as routing_stage, start
 from routing.runs.certify import analyse
 from routing.runs.predict import ReservedItems
 from routing.runs.route import route
@@ -86,7 +86,7 @@ def check_nothing_lost_or_doubled(run):
         (predict, "store_scores", dying, 2),
         (predict, "store_scores", dying_after, 2),
         (predict, "_pay", dying_after, 2),
-        (chains, "build_chains", dying, 1),
+        (chain_inputs, "build_chains", dying, 1),
         (chains, "chains_to_json", dying_after, 1),
         (start.queue, "create_batch", dying_after, 1),
         (start, "move", dying_after, 1),

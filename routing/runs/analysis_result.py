@@ -1,0 +1,113 @@
+"""What an analysis found, and where it comes from: what its certificate says beside the numbers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Q
+
+from annotation.models import Label, Settlement, WorkItem
+from routing.core.calibration_rows import CalibrationRow
+from routing.core.certificate import Document
+from routing.core.certify import Certification
+from routing.core.every_score.certify import ScoreCertification
+from routing.core.exact import plain
+from routing.core.reference.certify import ReferenceCertification
+from routing.models import Run, RunSource
+from routing.runs.ledger import ledger
+
+AnyCertification = Certification | ScoreCertification | ReferenceCertification
+
+
+@dataclass(frozen=True)
+class AnalysisResult:
+    """What an analysis found.
+
+    Attributes
+    ----------
+    certification
+    document
+        The certificate.
+    rows
+        Those of the draw.
+    figures, other
+        What pages show beside it, and what the other shape of thresholds would have come to, computed when
+        they are called.
+    policy
+        The shape of the chosen policy as columns of `Certificate`.
+    """
+
+    certification: AnyCertification
+    document: Document
+    rows: Sequence[CalibrationRow]
+    figures: Callable[[], dict[str, Any]]
+    other: Callable[[], dict[str, Any] | None]
+    policy: Mapping[str, Any] = field(default_factory=dict)
+
+
+def provenance_of(
+    run: Run, run_sources: Sequence[RunSource], certification: AnyCertification
+) -> dict[str, Any]:
+    """Who certified what about which data.
+
+    No time and no name of a person, so that the same labels give the same bytes.
+    """
+    entries = ledger(run)
+    return {
+        "project": run.project.slug,
+        "run": run.number,
+        "target_in_words": run.get_target_display(),
+        "currency": run.project.currency,
+        "task_type": run.project.task_type,
+        "choices": list(run.project.choices.order_by("position").values_list("key", flat=True)),
+        "sources": [
+            {
+                "position": row.position,
+                "name": row.source.name,
+                "backend": row.source.backend,
+                "fingerprint": row.fingerprint,
+                "cost_per_label": plain(row.cost_per_label),
+            }
+            for row in run_sources
+        ],
+        "people_cost_per_label": plain(run.human_cost),
+        **({"overlap": overlap_document(run)} if run.overlap > 1 else {}),
+        "score": run.score,
+        **({"score_params": run.score_params} if run.score_params else {}),
+        **({"p_column": run.p_column} if run.p_column else {}),
+        "entropy": run.entropy,
+        "pool_hash": run.pool_hash,
+        "alpha_ledger": [{"run": entry.number, "alpha": plain(entry.alpha)} for entry in entries],
+        "alpha_total": plain(sum((entry.alpha for entry in entries), run.alpha * 0)),
+        "suggestions_shown": False,
+        "unlabelable": certification.unanswered,
+    }
+
+
+def overlap_document(run: Run) -> dict[str, Any]:
+    """How many people were asked, and how the labels of record of the calibration set came about, as it was
+    when its labels were locked.
+    """
+    batch = run.calibration_batch
+    if batch is None or batch.locked_at is None:
+        raise ValueError("The calibration labels are not locked.")
+    several = WorkItem.objects.filter(batch=batch, slot=1)
+    answers = Label.objects.filter(work_item__batch=batch, version=1, created_at__lte=batch.locked_at)
+    # Of each item the version that held then.
+    later = Q(superseded_by__isnull=False, superseded_by__created_at__lte=batch.locked_at)
+    settled = Settlement.objects.filter(
+        batch=batch, created_at__lte=batch.locked_at, value__isnull=False
+    ).exclude(later)
+    methods = {
+        method: settled.filter(method=method).count()
+        for method in (Settlement.Method.MAJORITY, Settlement.Method.ADJUDICATED)
+    }
+    return {
+        "people": run.overlap,
+        "share": plain(run.overlap_share),
+        "people_cost_per_item": plain(run.cost_per_item),
+        "items_with_several": several.count(),
+        "answers": answers.count(),
+        "settled_by": {method.value: count for method, count in methods.items()},
+        "outside_calibration": run.consensus,
+    }

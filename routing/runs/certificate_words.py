@@ -1,0 +1,183 @@
+"""What a certificate's page says of what it rests on, what it does not promise and what would break it."""
+
+from collections.abc import Sequence
+
+from django.template.defaultfilters import floatformat
+from django.utils.translation import gettext as _, ngettext
+
+from annotation.templatetags.hypac import number, percent
+from routing.core_language import translated
+from routing.models import Run
+from routing.runs.queries import RunReport
+
+Reference = Run.Reference
+
+
+def evidence_of(run: Run, report: RunReport) -> list[str]:
+    """From which labels it follows, in paragraphs."""
+    return [_drawn(run, report), *([_missing(run, report)] if report.unanswered else [])]
+
+
+def _drawn(run: Run, report: RunReport) -> str:
+    said = [
+        _(
+            "%(drawn)s of %(pool)s items were drawn at random, and people were asked about %(asked)s of them "
+            "without seeing any answer of a model."
+        )
+        % {"drawn": number(run.m), "pool": number(run.pool_size), "asked": number(report.asked)}
+    ]
+    if run.reference == Reference.SETTLED:
+        said.append(_("Two people labelled each of these, and a third those on which they differ."))
+    if run.by_expert and report.expert:
+        said.append(
+            _(
+                "The expert labelled, not knowing why, those on which annotator and models do not all say "
+                "the same, and %(rechecked)s in any case: %(seen)s in all."
+            )
+            % {"rechecked": number(report.expert.rechecked), "seen": number(report.expert.seen)}
+        )
+    said.append(_observed(run, report))
+    return " ".join(filter(None, said))
+
+
+def _observed(run: Run, report: RunReport) -> str:
+    if report.observed_errors is None:
+        return ""
+    observed = floatformat(report.observed_errors)
+    if not report.binary or report.allowed_errors is None:
+        return _(
+            "With the chosen thresholds their loss against people's labels on these came to %(observed)s."
+        ) % {"observed": observed}
+    values = {"observed": observed, "allowed": number(report.allowed_errors)}
+    if run.by_expert and report.expert and report.expert.weight > 1:
+        weighted = ngettext(
+            "What the chosen policy makes of these differs from the expert's labels on %(observed)s, each "
+            "counted %(weight)s times where annotator and models agree; %(allowed)s was allowed.",
+            "What the chosen policy makes of these differs from the expert's labels on %(observed)s, each "
+            "counted %(weight)s times where annotator and models agree; %(allowed)s were allowed.",
+            report.allowed_errors,
+        )
+        return weighted % {**values, "weight": report.expert.weight}
+    if run.by_expert:
+        said = ngettext(
+            "What the chosen policy makes of these differs from the expert's labels on %(observed)s; "
+            "%(allowed)s was allowed.",
+            "What the chosen policy makes of these differs from the expert's labels on %(observed)s; "
+            "%(allowed)s were allowed.",
+            report.allowed_errors,
+        )
+    elif run.reference == Reference.SETTLED:
+        said = ngettext(
+            "With the chosen thresholds the models differed from what these people gave on %(observed)s of "
+            "these; %(allowed)s was allowed.",
+            "With the chosen thresholds the models differed from what these people gave on %(observed)s of "
+            "these; %(allowed)s were allowed.",
+            report.allowed_errors,
+        )
+    else:
+        said = ngettext(
+            "With the chosen thresholds the models differed from people on %(observed)s of these; "
+            "%(allowed)s was allowed.",
+            "With the chosen thresholds the models differed from people on %(observed)s of these; "
+            "%(allowed)s were allowed.",
+            report.allowed_errors,
+        )
+    return said % values
+
+
+def _missing(run: Run, report: RunReport) -> str:
+    count = report.unanswered or 0
+    if run.by_expert:
+        said = ngettext(
+            "Of %(shown)s of the asked items the annotator gave no answer. It counts as an error wherever "
+            "people would label it.",
+            "Of %(shown)s of the asked items the annotator gave no answer. They count as errors wherever "
+            "people would label them.",
+            count,
+        )
+    else:
+        said = ngettext(
+            "%(shown)s of the asked items could be labelled by nobody. It counts as an error of the models.",
+            "%(shown)s of the asked items could be labelled by nobody. They count as errors of the models.",
+            count,
+        )
+    return said % {"shown": number(count)}
+
+
+def limits_of(run: Run, beside: str, people: Sequence[str] = ()) -> list[str]:
+    """What nobody is promised by a certificate of this run.
+
+    `people` says what is known of how often people differ, or err.
+    """
+    target = {
+        Run.Target.DATASET: _("It says nothing of items that were added after the run had been started."),
+        Run.Target.POOL: _("It says nothing of items that were added after the run had been started."),
+        Run.Target.POPULATION: _(
+            "It holds for items from the same source alone, which the same models answer."
+        ),
+    }[Run.Target(run.target)]
+    group = (
+        _(
+            "It speaks about all items together. Of one kind of label, or of a group of items, a larger "
+            "share may differ from what the expert would say."
+        )
+        if run.by_expert
+        else _(
+            "It speaks about all items together. Of one kind of label, or of a group of items, a larger "
+            "share may differ from what people would say."
+        )
+    )
+    return [
+        translated(beside),
+        *([" ".join(people)] if people else []),
+        _("It may be wrong by bad luck of the draw, but at most with probability %(alpha)s (alpha).")
+        % {"alpha": percent(run.alpha, 4)},
+        group,
+        target,
+        _("The savings are an account of prices and counts. They are not certified."),
+    ]
+
+
+def what_breaks_it(run: Run) -> list[str]:
+    """What makes it say more than is true, found out by HyPAC or not."""
+    said = [
+        _(
+            "Labels come from another model, version or prompt than the plan names. HyPAC refuses to route "
+            "by such answers; labels that are changed after the delivery it cannot see."
+        ),
+        _(
+            "Epsilon, alpha or the thresholds are chosen again once the result is known. Another look needs "
+            "a run of its own, with its own share of alpha."
+        ),
+    ]
+    changed = _(
+        "A label of the calibration set is changed after the analysis. The run is then marked invalid."
+    )
+    seen = _("Whoever labelled the calibration set had seen what the models said. HyPAC hides it until then.")
+    if run.reference == Reference.SETTLED:
+        return [changed, seen, _of_two_people(), *said]
+    if not run.by_expert:
+        return [changed, said[0], seen, said[1]]
+    return [
+        _(
+            "A label of the expert's, or of an annotator's in the calibration set, is changed after it was "
+            "locked. The run is then marked invalid."
+        ),
+        _(
+            "The expert had seen what models or annotators said, or why she was asked; or annotators what "
+            "models or each other said. HyPAC shows none of it to whoever labels in the run."
+        ),
+        _(
+            "The instructions are changed before everything is labelled. HyPAC refuses to change the "
+            "guidelines until then; what people are told elsewhere it cannot see."
+        ),
+        _(
+            "People label the items that are routed to them worse than those of the calibration set. The "
+            "audit, where there is one, sounds an alarm when that shows, and the run is marked invalid."
+        ),
+        *said,
+    ]
+
+
+def _of_two_people() -> str:
+    return _("The people who label an item had seen each other's answers. HyPAC shows them to neither.")

@@ -1,0 +1,112 @@
+"""What somebody who plans a run should know beforehand, in sentences in the language that is on."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from django.utils.translation import gettext as _
+
+from annotation.models import Membership, Project
+from annotation.permissions import ROLES_BY_ACTION
+from annotation.templatetags.hypac import duration
+from routing.core.exact import plain
+from routing.core.plan import Plan, cost_warnings
+from routing.core.reference.plan import HALF, ExpertPlan
+from routing.core_language import in_words
+from routing.models import Source
+from routing.runs.reference import ReferenceChoice
+from routing.sources.usability import SourcesUsability
+from routing.sources.warnings import source_warnings
+
+ENOUGH_FOR_LESS = 900
+"""Asked items from which an r below one half is worth it (docs/references.md)."""
+
+
+def plan_warnings(
+    project: Project,
+    plan: Plan,
+    *,
+    sources: Sequence[Source],
+    looked: SourcesUsability,
+    reference: ReferenceChoice,
+    expert: ExpertPlan | None,
+    seconds: int,
+    models: Decimal,
+    budget: Decimal | None,
+) -> tuple[str, ...]:
+    """`seconds` are what an annotator needs for a label, `models` is what models are expected to cost before
+    the thresholds are known.
+    """
+    return (
+        *map(in_words, cost_warnings(plan)),
+        *_sorted_by_price(sources),
+        *source_warnings(project, sources, looked),
+        *_too_few_people(project, reference),
+        *_of_expert(expert, seconds),
+        *_beyond(budget, models, project.currency),
+    )
+
+
+def _too_few_people(project: Project, reference: ReferenceChoice) -> tuple[str, ...]:
+    if reference.overlap == 1:
+        return ()
+    members = Membership.objects.filter(
+        project=project, user__is_active=True, is_active=True, role__in=ROLES_BY_ACTION["label"]
+    ).count()
+    if members >= reference.overlap:
+        return ()
+    return (
+        _(
+            "%(wanted)s people are to label an item, and only %(members)s may label in this project: a "
+            "manager will have to decide about every such item."
+        )
+        % {"wanted": reference.overlap, "members": members},
+    )
+
+
+def _of_expert(expert: ExpertPlan | None, seconds: int) -> tuple[str, ...]:
+    """What one should know before a run with an expert, in sentences; a label takes annotators `seconds`."""
+    if expert is None:
+        return ()
+    asked = int(expert.plan.expected_labels)
+    waits = _(
+        "The expert has nothing to do until annotators have labelled the calibration set, about %(time)s "
+        "of their work: tell her when to expect it."
+    ) % {"time": duration(asked * seconds)}
+    if expert.recheck_share >= HALF or asked >= ENOUGH_FOR_LESS:
+        return (waits,)
+    return (
+        waits,
+        _(
+            "r = %(share)s is for %(enough)s asked items or more, and about %(asked)s are asked here: each "
+            "mistake that people and models share counts %(weight)s times, so that few of them leave little "
+            "to certify. Choose r = %(usual)s, or ask about more items."
+        )
+        % {
+            "share": plain(expert.recheck_share),
+            "enough": ENOUGH_FOR_LESS,
+            "asked": f"{asked:,}",
+            "weight": expert.weight,
+            "usual": plain(HALF),
+        },
+    )
+
+
+def _beyond(budget: Decimal | None, models: Decimal, currency: str) -> tuple[str, ...]:
+    if budget is None or models <= budget:
+        return ()
+    return (
+        _(
+            "The models are expected to cost about %(models)s %(currency)s before the thresholds are "
+            "known, more than the budget of %(budget)s %(currency)s: the run will stop there until "
+            "the budget is raised."
+        )
+        % {"models": plain(models.quantize(Decimal("0.01"))), "currency": currency, "budget": plain(budget)},
+    )
+
+
+def _sorted_by_price(sources: Sequence[Source]) -> tuple[str, ...]:
+    """That the models do not come in the order of their places, in a sentence."""
+    if [source.position for source in sources] == sorted(source.position for source in sources):
+        return ()
+    names = ", ".join(source.name for source in sources)
+    return (_("The models are taken in the order of their prices: %(names)s.") % {"names": names},)

@@ -1,0 +1,137 @@
+"""A small project whose reference is an expert, with people who err."""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from annotation.common.value_reader import Value
+from annotation.labelling import queue
+from annotation.models import Item, User
+from routing.delivery.deliver import deliver
+from routing.models import Delivery, Run
+from routing.runs.certify import analyse
+from routing.runs.expert.ask import ask_expert
+from routing.runs.route import route
+from testbed.factories import add_member, make_items
+from testbed.worlds import CHOICES, World, files_of, make_world
+
+
+class ExpertWorld:
+    """Three annotators who err, and an expert who does not; all of them label through the queue.
+
+    `error` is the annotators'; `errors` and whatever else is given, `make_world` takes, as `error` the first.
+    Unless it is asked for, later models have no scores: with them models and the expert hardly need people.
+    """
+
+    def __init__(
+        self,
+        size: int = 400,
+        *,
+        error: float = 0.04,
+        seed: int = 3,
+        errors: Sequence[Callable[[float], float]] | None = None,
+        own_scores: bool = False,
+        **options: Any,
+    ) -> None:
+        if errors is not None:
+            options["error"] = errors
+        self.world: World = make_world(size, own_scores=own_scores, **options)
+        self.expert = add_member(self.world.project)
+        self.experts = [self.expert]
+        self.world.annotators.append(add_member(self.world.project))
+        self.draws = random.Random(seed)
+        self.error = error
+
+    def start(self, **fields: Any) -> Run:
+        """A run whose calibration set waits for its annotators."""
+        plan: dict[str, Any] = {
+            "reference": "expert",
+            "expert": self.expert.username,
+            "p": None,
+            "rule": "",
+            "m": 160,
+        }
+        run = self.world.start(**(plan | fields))
+        self.world.do("prepare_run")
+        run.refresh_from_db()
+        return run
+
+    def more_experts(self, count: int) -> None:
+        """As many beside the first one."""
+        self.experts += [add_member(self.world.project) for _ in range(count)]
+
+    def more_items(self, count: int) -> None:
+        """As many new items, with what models and people would say of the first ones."""
+        project, truth = self.world.project, self.world.truth
+        old = list(project.items.order_by("position")[:count])
+        new = make_items(project, [f"more {item.text}" for item in old])
+        for item, like in zip(new, old, strict=True):
+            item.data = like.data
+            truth[item.external_id] = truth[like.external_id]
+        Item.objects.bulk_update(new, ["data"])
+
+    def answer(self, user: User, item: Item) -> Value:
+        true = self.world.truth[item.external_id]
+        if user in self.experts or self.draws.random() >= self.error:
+            return true
+        return self.draws.choice([name for name in CHOICES if name != true])
+
+    def label(self, *users: User, limit: int | None = None) -> int:
+        """Let people label what waits for them; returns how many labels that made."""
+        count = 0
+        for user in users:
+            while limit is None or count < limit:
+                task = queue.claim(project=self.world.project, user=user)
+                if task is None:
+                    break
+                self.world.keys += 1
+                queue.submit(
+                    user=user,
+                    work_item_id=task.work_item.pk,
+                    token=task.token,
+                    value=self.answer(user, task.work_item.item),
+                    idempotency_key=f"key-{self.world.keys}",
+                )
+                count += 1
+        return count
+
+    def asked(self, run: Run) -> Run:
+        """The same run once the expert's part of the calibration set waits for her."""
+        self.label(*self.world.annotators)
+        ask_expert(run=run, user=self.world.manager)
+        self.world.do("ask_expert")
+        run.refresh_from_db()
+        return run
+
+    def analysed(self, run: Run) -> Run:
+        return self._analyse(self.asked(run))
+
+    def _analyse(self, run: Run) -> Run:
+        self.label(*self.experts)
+        run.refresh_from_db()
+        analyse(run=run, user=self.world.manager)
+        self.world.do("analyse_run")
+        run.refresh_from_db()
+        return run
+
+    def routed(self, run: Run) -> Run:
+        return self.routed_from(self.asked(run))
+
+    def routed_from(self, run: Run) -> Run:
+        """From where the expert's part of the calibration set waits for her."""
+        self._analyse(run)
+        route(run=run, user=self.world.manager)
+        self.world.do("route_run")
+        run.refresh_from_db()
+        return run
+
+    def finish(self, run: Run) -> Run:
+        while self.label(*self.world.annotators, *self.experts):
+            pass
+        run.refresh_from_db()
+        return run
+
+    def delivered(self, run: Run) -> dict[str, bytes]:
+        deliver(run=run, user=self.world.manager)
+        self.world.do("deliver_run")
+        return files_of(Delivery.objects.filter(run=run).order_by("-number")[0])
