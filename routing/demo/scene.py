@@ -43,7 +43,8 @@ class Model:
 @dataclass(frozen=True, kw_only=True)
 class Scene:
     """`prices` is the price list: name of a line, then cost function and prices. `plan` is what `start_run`
-    takes. `make_pool` writes the data into a folder, or finds there what it wrote before.
+    takes. `make_pool` writes the data into a folder, or finds there what it wrote before. What comes of the
+    scene goes to the subfolder `folder`. `expert` is the account of who is right, if not everybody is.
     """
 
     title: str
@@ -60,6 +61,8 @@ class Scene:
     choices: tuple[ChoiceSpec, ...] = ()
     prices: Mapping[str, tuple[str, Mapping[str, str]]] = field(default_factory=dict)
     tries_models: bool = False
+    folder: str = ""
+    expert: str = ""
 
 
 def content_key(content: bytes) -> str:

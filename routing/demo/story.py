@@ -13,14 +13,15 @@ from django.core.files import File
 from annotation.common.files import store_file
 from annotation.imports.upload import start_import
 from annotation.jobs import jobs
-from annotation.models import Job, Membership, Project, User
+from annotation.models import Job, Membership, Project, User, WorkItem
 from annotation.people.members import add_member
 from annotation.projects.manage import create_project
 from routing.delivery.deliver import deliver
-from routing.demo import people
+from routing.demo import experts, people
 from routing.demo.scene import Model, Pool, Scene
 from routing.models import Delivery, ModelPrice, Run, SourceTry
 from routing.runs.certify import analyse
+from routing.runs.expert.ask import ask_expert
 from routing.runs.route import route
 from routing.runs.start import start_run
 from routing.sources.manage import save_source
@@ -46,6 +47,7 @@ class Story:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._seconds_file.parent.mkdir(parents=True, exist_ok=True)
         if self._seconds_file.exists():
             self.seconds = json.loads(self._seconds_file.read_text())
 
@@ -69,8 +71,10 @@ class Story:
                 *((f"annotator{k}", "annotator") for k in range(1, ANNOTATORS + 1)),
             ]
             accounts = [people.Account(name, password, role) for name, role in roles]
-            file.touch(mode=0o600)
-            file.write_text(json.dumps([asdict(account) for account in accounts], indent=2))
+        if self.scene.expert and self.scene.expert not in {account.username for account in accounts}:
+            accounts.append(people.Account(self.scene.expert, accounts[0].password, "annotator"))
+        file.touch(mode=0o600)
+        file.write_text(json.dumps([asdict(account) for account in accounts], indent=2))
         for account in accounts:
             user, _ = User.objects.get_or_create(username=account.username)
             if not user.check_password(account.password):
@@ -184,21 +188,41 @@ class Story:
 
     def label(self, stage: str, run: Run, accounts: list[people.Account], pool: Pool) -> None:
         """Let the simulated people label whatever waits for them."""
-        batch = run.calibration_batch if run.state == Run.State.CALIBRATING else run.routed_batch
-        total = batch.work_items.filter(state__in=("open", "leased")).count() if batch else 0
-        if not total:
-            return
-        with self.stage(stage):
-            people.label_everything(
-                address=self.address,
-                accounts=[account for account in accounts if account.role == "annotator"],
-                annotate_path=f"/projects/{self.scene.slug}/annotate/",
-                truth_file=pool.truth_file,
-                labelled=lambda count: self.progress(stage, count, total),
-            )
+        while total := self._waiting(run):
+            with self.stage(stage):
+                for labelling, truth_file in self._people(accounts, pool):
+                    people.label_everything(
+                        address=self.address,
+                        accounts=labelling,
+                        annotate_path=f"/projects/{self.scene.slug}/annotate/",
+                        truth_file=truth_file,
+                        labelled=lambda count: self.progress(stage, count, total),
+                    )
+
+    def _waiting(self, run: Run) -> int:
+        """Work items of the run that wait for somebody."""
+        run.refresh_from_db()
+        return WorkItem.objects.filter(batch__in=run.own_batches, state__in=("open", "leased")).count()
+
+    def _people(self, accounts: list[people.Account], pool: Pool) -> list[tuple[list[people.Account], Path]]:
+        """Who labels, with what they take for right: the expert after the others."""
+        annotators = [account for account in accounts if account.role == "annotator"]
+        if not self.scene.expert:
+            return [(annotators, pool.truth_file)]
+        others = [account for account in annotators if account.username != self.scene.expert]
+        expert = [account for account in annotators if account.username == self.scene.expert]
+        return [(others, experts.annotators_truth(self.folder, pool)), (expert, pool.truth_file)]
+
+    def ask_expert(self, run: Run) -> None:
+        run.refresh_from_db()
+        if run.by_expert and run.state == Run.State.CALIBRATING:
+            with self.stage("ask the expert"):
+                self._wait(ask_expert(run=run, user=run.created_by), "ask the expert")
+            run.refresh_from_db()
 
     def analyse(self, run: Run) -> None:
-        if run.state == Run.State.CALIBRATING:
+        run.refresh_from_db()
+        if run.state in (Run.State.CALIBRATING, Run.State.CHECKING):
             with self.stage("analyse"):
                 self._wait(analyse(run=run, user=run.created_by), "analyse")
         elif run.state == Run.State.ANALYSING:
@@ -225,7 +249,7 @@ class Story:
 
     @property
     def _seconds_file(self) -> Path:
-        return self.folder / "seconds.json"
+        return self.folder / self.scene.folder / "seconds.json"
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -41,9 +41,11 @@ class Summary:
 
 
 def summarise(
-    *, run: Run, delivery: Delivery, pool: Pool, folder: Path, seconds: dict[str, float]
+    *, run: Run, delivery: Delivery, pool: Pool, folder: Path, seconds: dict[str, float], beside: str = ""
 ) -> Summary:
-    """Compare the delivered labels with the truth; write them and `summary.json` to `folder`."""
+    """Compare the delivered labels with the truth; write them and `summary.json` to `folder`. `beside` is
+    what the same draw would have come to without the expert.
+    """
     files = _copy_files(delivery, folder / "delivered")
     truth = json.loads(pool.truth_file.read_text())
     rows = list(csv.DictReader(io.StringIO(files["labels.csv"].read_text(encoding="utf-8"))))
@@ -83,6 +85,7 @@ def summarise(
         "spend": spend(run),
         "budget": None if run.budget is None else float(run.budget),
         "seconds": seconds,
+        **({"without_expert": beside} if beside else {}),
     }
     path = folder / "summary.json"
     path.write_text(json.dumps(data, indent=2) + "\n")
@@ -128,8 +131,7 @@ def _lines(
     )
     sources = ", ".join(f"{name} {count:,}" for name, count in sorted(data["labels_by_source"].items()))
     facts = [
-        ("Rule", report.rule_title),
-        ("Thresholds on the uncertainty", _in_numbers(report.thresholds, own=report.own_scores)),
+        *_how(report),
         ("Certificate", report.sentence),
         ("Recomputed from its files", verified),
         (
@@ -141,13 +143,18 @@ def _lines(
             "True error of the delivered data",
             f"{wrong} of {rows:,} = {data['delivered_error']:.2%}, epsilon {data['epsilon']:.0%}: {verdict}",
         ),
+        *([("Had people's word been right", data["without_expert"])] if "without_expert" in data else []),
         *([("Mistakes of the models alone", pool.alone)] if pool.alone else []),
         *((entry["name"], _in_words(entry)) for entry in data["models"] if entry["tokens_out"]),
         (
             "Net saving (everything paid)",
             f"{data['net_saving']:.1%}; {report.expected_net_saving or 0:.1%} was expected",
         ),
-        ("Routing saving (paper's measure)", f"{data['routing_saving']:.1%}"),
+        *(
+            [("Routing saving (paper's measure)", f"{data['routing_saving']:.1%}")]
+            if report.routing_saving is not None
+            else []
+        ),
         *(
             (f"Rule '{row.title}', same labels", f"{_in_numbers(row.thresholds, own=False)}. {row.sentence}")
             for row in _beside(report)
@@ -161,6 +168,28 @@ def _lines(
         first, *more = textwrap.wrap(text, LINE - width - 2)
         lines += [f"{name:<{width}}  {first}", *(" " * (width + 2) + line for line in more)]
     return [*lines, "Files", *(f"  {path}" for path in sorted(files.values()))]
+
+
+def _how(report: RunReport) -> list[tuple[str, str]]:
+    """Who labels what, and of people how often they differ from the expert."""
+    if report.expert is None or report.expert.everybody is None:
+        return [
+            ("Rule", report.rule_title),
+            ("Thresholds on the uncertainty", _in_numbers(report.thresholds, own=report.own_scores)),
+        ]
+    stretches = [
+        f"{row.who} {'the rest' if row.up_to is None else f'up to {row.up_to:.4f}'}"
+        for row in report.expert.stretches
+    ]
+    people = report.expert.everybody
+    return [
+        ("By uncertainty", "; ".join(stretches) or _in_numbers(report.thresholds, own=report.own_scores)),
+        (
+            "People against the expert",
+            f"differ on {people.differ} of {people.asked} asked items: {people.low:.1%} to {people.high:.1%} "
+            f"of all; {people.shared} of these shared with the slow model",
+        ),
+    ]
 
 
 def _beside(report: RunReport) -> list[Comparison]:
@@ -198,7 +227,7 @@ def _paid(rows: list[dict[str, Any]], run: Run) -> str:
     return f"{words} {run.project.currency}{budget}"
 
 
-PEOPLE = "People"
+PEOPLE, EXPERT = "People", "Expert"
 
 
 def measured_models(run: Run, truth: Mapping[int, str]) -> list[dict[str, Any]]:
@@ -216,10 +245,14 @@ def measured_models(run: Run, truth: Mapping[int, str]) -> list[dict[str, Any]]:
 
 def spend(run: Run) -> list[dict[str, Any]]:
     """The ledger by source and stage."""
-    rows = Spend.objects.filter(run=run).values("source", "source__name", "stage").order_by("source", "stage")
+    rows = (
+        Spend.objects.filter(run=run)
+        .values("source", "source__name", "by_expert", "stage")
+        .order_by("source", "by_expert", "stage")
+    )
     return [
         {
-            "source": row["source__name"] or PEOPLE,
+            "source": row["source__name"] or (EXPERT if row["by_expert"] else PEOPLE),
             "stage": row["stage"],
             "labels": row["labels"],
             "amount": float(row["total"]),

@@ -21,7 +21,7 @@ from django.db import connections
 
 from annotation.errors import HypacError
 from hypac_site.supervisor import ServeError, end_with_parent, interrupt_on_terminate, only_one
-from routing.demo import handwriting, sums
+from routing.demo import experts, handwriting, sums
 from routing.demo.model_servers import model_servers
 from routing.demo.people import Account
 from routing.demo.scene import Pool, Scene
@@ -43,6 +43,11 @@ class Command(BaseCommand):
             "--fresh", action="store_true", help="Forget an earlier demonstration and start anew."
         )
         parser.add_argument(
+            "--expert",
+            action="store_true",
+            help="The digits with annotators who err on 6 %% of them, and an expert who is right.",
+        )
+        parser.add_argument(
             "--llm",
             action="store_true",
             help="Sums instead of handwritten digits, and two tiny language models behind servers of vLLM.",
@@ -55,7 +60,10 @@ class Command(BaseCommand):
                 "Start the demonstration with `make demo`, `make demo-llm` or `manage.py demo`: it keeps its "
                 "own data."
             )
-        scene = sums.scene(settings.HYPAC_PRIVATE_HOSTS) if options["llm"] else handwriting.SCENE
+        if options["llm"] and options["expert"]:
+            raise CommandError("Choose one of --llm and --expert.")
+        digits = experts.SCENE if options["expert"] else handwriting.SCENE
+        scene = sums.scene(settings.HYPAC_PRIVATE_HOSTS) if options["llm"] else digits
         interrupt_on_terminate()
         try:
             with only_one(folder / "demo.lock"):
@@ -113,12 +121,22 @@ class Command(BaseCommand):
     ) -> Summary:
         if run.state == Run.State.CALIBRATING:
             story.label("calibration labels", run, accounts, pool)
+            story.ask_expert(run)
+        if run.state == Run.State.CHECKING:
+            story.label("the expert's labels", run, accounts, pool)
         story.analyse(run)
         story.route(run)
         story.label("routed labels", run, accounts, pool)
         delivery = story.deliver(run)
         run.refresh_from_db()
-        summary = summarise(run=run, delivery=delivery, pool=pool, folder=folder, seconds=story.seconds)
+        summary = summarise(
+            run=run,
+            delivery=delivery,
+            pool=pool,
+            folder=folder / self._scene.folder,
+            seconds=story.seconds,
+            beside=experts.peoples_word(run, folder, pool).told(run) if run.by_expert else "",
+        )
         self._tell("\n" + "\n".join(summary.lines))
         return summary
 
