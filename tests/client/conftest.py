@@ -11,7 +11,7 @@ from hypac_client import Client
 from tests.services.test_embedded import Site, until
 from tests.template_database import copy_sqlite
 
-PEOPLE = ("ada", "bo", "cy")
+PEOPLE = ("ada", "bo", "cy", "dee")
 ACCOUNTS = """
 import django; django.setup()
 import json, sys

@@ -12,8 +12,11 @@ import pytest
 from hypac_client import ChecksumError, HypacError, JobError, WaitTimeoutError
 from hypac_client.jobs import Job
 from hypac_client.progress import Lines, progress_of
-from hypac_client.runs import Run
+from hypac_client.runs import ASKED, JOB_OF_STATE, STATES, Run
+from routing.models import Run as ServersRun
 from tests.client.scripted import SITE, job, ok, scripted
+
+DONE = {"open": 0, "leased": 0, "total": 5}
 
 
 def test_pages_are_followed_without_being_seen() -> None:
@@ -155,6 +158,29 @@ def test_people_are_waited_for() -> None:
     run = Run(client._transport, "projects/a/", {"number": 1, "state": "preparing"})
     assert run.wait_for_labels().state == "calibrating"
     assert len(script.requests) == 3
+
+
+def test_the_expert_is_waited_for_too() -> None:
+    def seen(state: str, people: int, expert: int) -> httpx.Response:
+        parts = {"labelling": {"open": people, "leased": 0, "total": 5}, "calibration": DONE}
+        return ok({"number": 1, "state": state, "expert": {"open": expert, "leased": 0, "total": 3}, **parts})
+
+    client, script, _ = scripted(seen("checking", 0, 1), seen("checking", 0, 0))
+    run = Run(client._transport, "projects/a/", {"number": 1, "state": "checking"})
+    assert run.wait_for("checking").state == "checking"
+    assert run.wait_for_labels().state == "checking"
+    assert not script.replies
+    replies = [seen("labelling", 1, 0), seen("labelling", 0, 1), seen("labelling", 0, 0)]
+    client, script, _ = scripted(*replies)
+    run = Run(client._transport, "projects/a/", {"number": 1, "state": "labelling"})
+    run.wait_for_labels()
+    assert not script.replies
+
+
+def test_the_client_knows_every_state_of_a_run_in_its_order() -> None:
+    states = [state.value for state in ServersRun.State]
+    assert list(STATES) == [state for state in states if state != ServersRun.State.CANCELLED]
+    assert {*ASKED, *JOB_OF_STATE} <= set(STATES)
 
 
 def test_without_tqdm_progress_is_lines(

@@ -11,13 +11,13 @@ from hypac_client.columns import columns_of_json, columns_of_parquet, typed_seri
 FLOATS = ("uncertainty", "p_i")
 TEXTS = (
     *("label", "label_name", "source", "annotator", "settled_by"),
-    *("certificate_id", "reason"),
+    *("certificate_id", "reason", "expert_saw"),
 )
 FIRST = "external_id"
 """What HyPAC adds begins with it."""
 ADDED = (
     *(FIRST, "label", "label_name", "source", "annotator", "settled_by"),
-    *("uncertainty", "p_i", "asked", "run", "certificate_id", "reason"),
+    *("uncertainty", "p_i", "asked", "run", "certificate_id", "reason", "expert_saw"),
 )
 """What it adds, in the order of a row."""
 PREFIX = "hypac_"

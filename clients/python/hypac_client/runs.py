@@ -10,7 +10,13 @@ from hypac_client.progress import Progress, progress_of
 from hypac_client.resource import Resource, pages, until
 from hypac_client.transport import Transport
 
-STATES = ("preparing", "calibrating", "analysing", "analysed", "routing", "labelling", "complete")
+STATES = (
+    *("preparing", "calibrating", "checking", "analysing", "analysed"),
+    *("routing", "labelling", "complete"),
+)
+"""In their order; in `checking` is only a run with an expert."""
+ASKED = {"calibrating": ("calibration",), "checking": ("expert",), "labelling": ("labelling", "expert")}
+"""By state, the parts of a run that say how far whoever labels then is."""
 JOB_OF_STATE = {"preparing": "prepare_run", "analysing": "analyse_run", "routing": "route_run"}
 
 
@@ -67,21 +73,21 @@ class Run(Resource):
         return self
 
     def wait_for_labels(self, *, timeout: float | None = None, progress: bool | Progress = False) -> Self:
-        """Until people have answered everything that the run asks them for now."""
+        """Until people, and in a run with an expert she, have answered everything that they are asked for
+        now.
+        """
         shown = progress_of(f"run {self.number}", progress)
 
         def answered() -> bool:
             self.refresh()
             if self.state == "cancelled":
                 raise JobError(f"run {self.number} was cancelled")
-            part = self.data.get("labelling" if self.state == "labelling" else "calibration") or {}
-            total, left = (
-                int(part.get("total") or 0),
-                int(part.get("open") or 0) + int(part.get("leased") or 0),
-            )
-            shown.show("people", total - left, total)
-            if self.state not in {"calibrating", "labelling"}:
+            if self.state not in ASKED:
                 return self.state not in JOB_OF_STATE
+            parts = [self.data.get(name) or {} for name in ASKED[self.state]]
+            total = sum(int(part.get("total") or 0) for part in parts)
+            left = sum(int(part.get(name) or 0) for part in parts for name in ("open", "leased"))
+            shown.show("expert" if self.state == "checking" else "people", total - left, total)
             return total > 0 and left == 0
 
         try:
@@ -90,6 +96,12 @@ class Run(Resource):
         finally:
             shown.close()
         return self
+
+    def ask_expert(self) -> Job:
+        """In a run with an expert: lock the annotators' calibration labels and have her asked. When she is
+        done, `analyse`.
+        """
+        return self._job("ask-expert/")
 
     def analyse(self) -> Job:
         """Lock the calibration labels and certify thresholds. A draw is analysed once."""
@@ -103,6 +115,30 @@ class Run(Resource):
         """Let a run go on that stopped before people were asked, because many answers cannot be used."""
         self._post("accept-unusable/")
         return self.refresh()
+
+    def roster(self) -> list[dict[str, Any]]:
+        """Who labels: `user`, `role`, `share`, what is `open` and `done`, `last_label_at`, ... Empty where
+        whoever is free takes the next item.
+        """
+        return [dict(entry) for entry in self._get("roster/")["entries"]]
+
+    def hand_over(self, user: str) -> int:
+        """Give up the open items of somebody on the roster who is absent; how many these were."""
+        return int(self._post("hand-over/", {"user": user})["items"])
+
+    def final_audit(self) -> dict[str, Any]:
+        """How far the final audit is: `planned`, `drawn_at`, `open`, `objection`, and once it is analysed
+        `certified` and `sentence`. Raises NotFoundError where none is planned.
+        """
+        return dict(self._get("final-audit/"))
+
+    def draw_final_audit(self) -> Job:
+        """Once everything is labelled: draw the labels by people that the expert labels, too."""
+        return self._job("final-audit/")
+
+    def analyse_final_audit(self) -> Job:
+        """Once the expert has labelled what was drawn: compute its certificate."""
+        return self._job("analyse-final-audit/")
 
     def cancel(self) -> Self:
         self._post("cancel/")
