@@ -37,10 +37,21 @@ NARROW = 320
 # What is asked of axe again where the colours are others, and where the page is narrow.
 COLOURS, PLACES = ["color-contrast", "link-in-text-block"], ["target-size", "scrollable-region-focusable"]
 
+# Of rows of one list that are built alike, with other words in them, the first three are looked at.
 LOOK = """async (only) => {
   await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+  const built = (part) => [part, ...part.querySelectorAll("*")].map((one) =>
+    [one.tagName, one.getAttribute("class"), one.getAttributeNames()].join(" ")).join();
+  document.querySelectorAll("[data-alike]").forEach((row) => row.removeAttribute("data-alike"));
+  for (const list of document.querySelectorAll("tbody, ul, ol")) {
+    const times = {};
+    for (const row of list.children) {
+      times[built(row)] = (times[built(row)] ?? 0) + 1;
+      row.toggleAttribute("data-alike", times[built(row)] > 3);
+    }
+  }
   const run = only ? {type: "rule", values: only} : {type: "tag", values: TAGS};
-  const found = await axe.run(document, {runOnly: run, resultTypes: ["violations"]});
+  const found = await axe.run({exclude: ["[data-alike]"]}, {runOnly: run, resultTypes: ["violations"]});
   const said = (node) => [...node.any, ...node.all, ...node.none].map((check) => check.message).join("; ");
   const shown = (node) => `${node.html.slice(0, 160)} [${said(node).slice(0, 200)}]`;
   return found.violations.map((rule) =>
