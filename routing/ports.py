@@ -40,7 +40,7 @@ from routing.runs.expert.requests import hand_over_item, person_did_not_answer
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.plan_options import needs_of
 from routing.runs.roster import decider_of
-from routing.runs.stored_label import look_after_end, look_after_label, pay_for_label
+from routing.runs.stored_label import look_after_end, look_after_label, price_of_label
 from routing.runs.two_people import newest_run, sentences_of
 from routing.sources.hidden_columns import columns_hidden_now, hidden_columns
 from routing.sources.prompt_versions import source_asked_otherwise
@@ -86,7 +86,7 @@ class Routing:
                     actor=label.annotator,
                 )
         else:
-            pay_for_label(run, label)
+            price_of_label(run, label).save(force_insert=True)
         if calibration:
             if replaced is None:
                 calibration_ended(run, label.work_item)

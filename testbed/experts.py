@@ -6,7 +6,7 @@ from typing import Any
 
 from annotation.common.value_reader import Value
 from annotation.labelling import queue
-from annotation.models import Item, User
+from annotation.models import Item, User, WorkBatch, WorkItem
 from routing.delivery.deliver import deliver
 from routing.models import Delivery, Run
 from routing.runs.certify import analyse
@@ -17,7 +17,7 @@ from testbed.worlds import CHOICES, World, files_of, make_world
 
 
 class ExpertWorld:
-    """Three annotators who err, and an expert who does not; all of them label through the queue.
+    """Three annotators who err, and an expert who does not.
 
     `error` is the annotators'; `errors` and whatever else is given, `make_world` takes, as `error` the first.
     Unless it is asked for, later models have no scores: with them models and the expert hardly need people.
@@ -25,7 +25,7 @@ class ExpertWorld:
 
     def __init__(
         self,
-        size: int = 400,
+        size: int = 240,
         *,
         error: float = 0.04,
         seed: int = 3,
@@ -49,7 +49,7 @@ class ExpertWorld:
             "expert": self.expert.username,
             "p": None,
             "rule": "",
-            "m": 160,
+            "m": 120,
         }
         run = self.world.start(**(plan | fields))
         self.world.do("prepare_run")
@@ -96,19 +96,30 @@ class ExpertWorld:
         return count
 
     def asked(self, run: Run) -> Run:
-        """The same run once the expert's part of the calibration set waits for her."""
-        self.label(*self.world.annotators)
+        """The same run once the expert's part of the calibration set waits for her. Past the queue, people
+        label what is left of theirs.
+        """
+        self._fill(run.calibration_batch)
         ask_expert(run=run, user=self.world.manager)
         self.world.do("ask_expert")
         run.refresh_from_db()
         return run
 
+    def _fill(self, batch: WorkBatch) -> None:
+        users = {user.pk: user for user in [*self.world.annotators, *self.experts]}
+
+        def answer(work_item: WorkItem) -> tuple[User, Value]:
+            user = users[work_item.assigned_to_id]
+            return user, self.answer(user, work_item.item)
+
+        self.world.fill(batch, answer)
+
     def analysed(self, run: Run) -> Run:
         return self._analyse(self.asked(run))
 
     def _analyse(self, run: Run) -> Run:
-        self.label(*self.experts)
         run.refresh_from_db()
+        self._fill(run.expert_batch)
         analyse(run=run, user=self.world.manager)
         self.world.do("analyse_run")
         run.refresh_from_db()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Q
+from django.utils import timezone
 
 from annotation.common.files import open_file
 from annotation.common.value_reader import Value
@@ -19,8 +19,10 @@ from routing.delivery.formats import Row
 from routing.labels.all_items import delivery_of
 from routing.models import Delivery, Run, Spend
 from routing.runs.certify import analyse
+from routing.runs.complete import run_of_batch
 from routing.runs.route import route
 from routing.runs.start import start_run
+from routing.runs.stored_label import price_of_label
 from routing.sources.manage import save_source
 from testbed.factories import add_member, make_items, make_project
 
@@ -96,34 +98,36 @@ class World:
         return count
 
     def finish(self) -> None:
-        """As `label`, but past the queue: the rows that it would leave behind, all at once. Routing hears of
-        the last label of each batch alone, which is the one that changes the run's state.
-        """
+        """As `label`, but past the queue."""
         open_ = WorkItem.objects.filter(batch__project=self.project, state=WorkItem.State.OPEN)
         for batch in WorkBatch.objects.filter(pk__in=open_.values("batch")).order_by("pk"):
-            waiting = list(open_.filter(batch=batch).select_related("item").order_by("pk"))
-            WorkItem.objects.filter(pk__in=[row.pk for row in waiting]).update(state=WorkItem.State.DONE)
-            labels = Label.objects.bulk_create(self._label_of(work_item) for work_item in waiting)
-            self._pay(batch, labels[:-1])
-            routing_port().label_stored(label=labels[-1], replaced=None)
+            self.fill(batch, lambda work_item: (self.annotators[0], self.truth[work_item.item.external_id]))
 
-    def _label_of(self, work_item: WorkItem) -> Label:
+    def fill(self, batch: WorkBatch, answer: Callable[[WorkItem], tuple[User, Value]]) -> None:
+        """The rows that the queue would leave behind if people labelled what is open, all at once. Routing
+        hears of the last label alone, which is the one that changes the run's state.
+        """
+        open_ = batch.work_items.filter(state=WorkItem.State.OPEN)
+        waiting = list(open_.select_related("item").order_by("pk"))
+        if not waiting:
+            return
+        WorkItem.objects.filter(pk__in=[row.pk for row in waiting]).update(
+            state=WorkItem.State.DONE, finished_at=timezone.now()
+        )
+        labels = Label.objects.bulk_create(self._label_of(row, *answer(row)) for row in waiting)
+        if run := run_of_batch(batch.pk):
+            Spend.objects.bulk_create(price_of_label(run, label) for label in labels[:-1])
+        routing_port().label_stored(label=labels[-1], replaced=None)
+
+    def _label_of(self, work_item: WorkItem, annotator: User, value: Value) -> Label:
         self.keys += 1
         return Label(
             item=work_item.item,
             work_item=work_item,
-            annotator=self.annotators[0],
-            value=self.truth[work_item.item.external_id],
+            annotator=annotator,
+            value=value,
             idempotency_key=f"key-{self.keys}-of-{self.project.pk}",
         )
-
-    def _pay(self, batch: WorkBatch, labels: Sequence[Label]) -> None:
-        run = Run.objects.filter(Q(calibration_batch=batch) | Q(routed_batch=batch)).first()
-        if run is None:
-            return
-        stage = Spend.Stage.CALIBRATION if run.calibration_batch_id == batch.pk else Spend.Stage.ROUTED
-        paid = {"project_id": run.project_id, "run": run, "stage": stage, "amount": run.human_cost}
-        Spend.objects.bulk_create(Spend(quantity=1, key=f"label:{label.pk}", **paid) for label in labels)
 
     def give_up_all(self) -> int:
         waiting = WorkItem.objects.filter(batch__project=self.project, state=WorkItem.State.OPEN)

@@ -9,11 +9,10 @@ from routing.runs.expert.requests import person_labelled
 Stage = Spend.Stage
 
 
-def pay_for_label(run: Run, label: Label) -> None:
-    """Enter the price of a new label into the ledger."""
-    batch = label.work_item.batch_id
-    by_expert = batch in run.expert_batches
-    Spend.objects.create(
+def price_of_label(run: Run, label: Label) -> Spend:
+    """The entry of a new label for the ledger, not stored."""
+    by_expert = label.work_item.batch_id in run.expert_batches
+    return Spend(
         project_id=run.project_id,
         run=run,
         by_expert=by_expert,

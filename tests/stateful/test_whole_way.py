@@ -1,10 +1,13 @@
 """A project goes its whole way in any order (machine.py): on SQLite, and on PostgreSQL."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from routing.models import ExpertRequest, Run
+from routing.core.reference.sources import CHECKED, PERSON
+from routing.models import ExpertRequest, Route, Run
 from tests.stateful.expert_machine import REACHED, ExpertWay
 from tests.stateful.machine import WholeWay
 
@@ -24,25 +27,37 @@ def test_rosters_second_looks_and_audits_hold_whatever_happens():
     run_state_machine_as_test(
         ExpertWay, settings=settings(COMMON, max_examples=4, stateful_step_count=30, derandomize=True)
     )
-    # In few examples hardly any policy leaves items to people; the way below reaches every reason.
-    assert {"asked", "recheck", "routed", "run complete"} <= set(REACHED)
+    # Second looks and the rest are on the way below.
+    assert {"asked", "recheck", "routed", "audit", "run complete"} <= set(REACHED)
+
+
+def way_with_people(attempts: int = 30) -> ExpertWay:
+    """At a run that leaves items to people alone, and to person and model: some four draws of ten do."""
+    for _attempt in range(attempts):
+        way = ExpertWay()
+        way.first_import()
+        for _file in range(2):
+            way.import_file(15, 0)
+            way.do_all_jobs()
+        way.draw(2)
+        while (run := way._run()).state != Run.State.LABELLING:
+            way.do_all_jobs()
+            way._label_all()
+            way.certify()
+            way.send()
+            way.do_all_jobs()
+        routes = Counter(Route.objects.filter(run=run).values_list("position", flat=True))
+        models = run.run_sources.count()
+        if routes[models + PERSON + 1] >= 14 and routes[models + CHECKED + 1] >= 8:
+            return way
+    raise AssertionError(f"none of {attempts} draws leaves enough to people")
 
 
 def test_every_reason_to_ask_an_expert_lies_on_one_way():
     """Driven by hand: an alarm takes several bad days, which few examples have at the right moment."""
     REACHED.clear()
-    way = ExpertWay()
-    way.first_import()
-    for _file in range(2):
-        way.import_file(15, 0)
-        way.do_all_jobs()
-    way.draw(2)
-    while (run := way._run()).state != Run.State.LABELLING:
-        way.do_all_jobs()
-        way._label_all()
-        way.certify()
-        way.send()
-        way.do_all_jobs()
+    way = way_with_people()
+    run = way._run()
     way.somebody_new_comes()
     way.bad_days(1)
     way.give_up_on(0)

@@ -21,7 +21,7 @@ PLAN = {"epsilon": "0.1", "alpha": "0.1", "m": 160}
 
 @pytest.fixture
 def expert_world() -> ExpertWorld:
-    return ExpertWorld(human_cost="40")
+    return ExpertWorld(400, human_cost="40")
 
 
 def measure(world: ExpertWorld) -> None:
@@ -79,7 +79,7 @@ def test_with_an_expert_in_the_plan_her_price_counts_and_no_other_saving_is_fore
 
 
 def test_a_second_run_takes_new_items_and_begins_with_what_the_first_found_of_people(expert_world) -> None:
-    first = expert_world.finish(expert_world.routed(expert_world.start()))
+    first = expert_world.finish(expert_world.routed(expert_world.start(m=160)))
     assert first.state == "complete"
     expert_world.more_items(300)
     measure(expert_world)
@@ -88,7 +88,7 @@ def test_a_second_run_takes_new_items_and_begins_with_what_the_first_found_of_pe
     assert found.assumptions[0] is found.chosen
     assert "when an expert last looked" in found.recommendation
     assert len(found.assumptions) == 7
-    second = expert_world.start(entropy=21)
+    second = expert_world.start(entropy=21, m=160)
     # People's earlier labels are right by nobody's word but their own: the promise is about the new items.
     assert second.whole_size is None
     assert second.pool_size == expert_world.world.project.items.count() - 400 + left_over(first)
