@@ -14,6 +14,7 @@ from routing.models import Run
 from testbed.experts import ExpertWorld
 from testbed.worlds import CHOICES
 from tests.browser.sessions import log_in
+from tests.browser.waiting import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -156,4 +157,4 @@ def test_what_each_reference_costs_is_seen_before_one_is_chosen(page: Page, shot
     table.locator("details > summary").click()
     page.set_viewport_size({"width": 390, "height": 844})
     page.screenshot(path=shots / "references-390.png", full_page=True)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    wait_until(page, "document.documentElement.scrollWidth <= 390")

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from testbed.worlds import make_world
 from tests.browser.sessions import log_in
+from tests.browser.waiting import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -34,7 +35,8 @@ def test_what_is_measured_is_foretold_and_its_proposals_are_taken_by_click(page:
     expect(page.get_by_role("button", name="Leave Model 1 out")).to_have_count(0)
     page.set_viewport_size({"width": 390, "height": 844})
     shot(page, "390")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    # What is swapped in is as wide as it is until its figures have been fitted.
+    wait_until(page, "document.documentElement.scrollWidth <= 390")
     assert not world.project.runs.exists()
 
 
