@@ -1,5 +1,6 @@
 """A project goes its whole way in any order (machine.py): on SQLite, and on PostgreSQL."""
 
+import itertools
 from collections import Counter
 
 import pytest
@@ -8,10 +9,18 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from routing.core.reference.sources import CHECKED, PERSON
 from routing.models import ExpertRequest, Route, Run
+from testbed import factories
 from tests.stateful.expert_machine import REACHED, ExpertWay
 from tests.stateful.machine import WholeWay
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
+
+
+@pytest.fixture(autouse=True)
+def _names_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names say whose each item of a roster is: these are the same whatever ran before."""
+    monkeypatch.setattr(factories, "_numbers", itertools.count(1))
+
 
 COMMON = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=True)
 
