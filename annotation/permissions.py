@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from django.db.models import QuerySet
+
 from annotation.models import ApiToken, Membership, Project, User
 
 Role = Membership.Role
@@ -52,6 +54,13 @@ POSSIBLE_IN_THE_ARCHIVE = frozenset(
     {action for action in ROLES_BY_ACTION if action.endswith(".view")}
     | {"members.edit", "project.archive", "project.duplicate", "project.delete"}
 )
+
+
+def members_who_label(project_id: int) -> QuerySet[Membership]:
+    """The memberships of a project whose people may label now."""
+    return Membership.objects.filter(
+        project=project_id, is_active=True, user__is_active=True, role__in=ROLES_BY_ACTION["label"]
+    )
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from annotation.errors import ConflictError, NotAllowedError
 from annotation.labelling.limits import remaining_quota
 from annotation.labelling.next_item import batches_with_work, candidate_work_items
 from annotation.models import Draft, Item, Label, Membership, Project, Skip, User, WorkItem
-from annotation.permissions import ROLES_BY_ACTION
+from annotation.permissions import members_who_label
 from annotation.ports import routing_port
 
 State = WorkItem.State
@@ -157,15 +157,9 @@ def lock_membership(project: Project, user: User) -> Membership:
     Raises NotAllowedError where the person may not label.
     """
     membership = (
-        Membership.objects.select_for_update(of=("self",), no_key=True)
-        .filter(
-            project=project,
-            project__archived_at__isnull=True,
-            user=user,
-            user__is_active=True,
-            is_active=True,
-            role__in=ROLES_BY_ACTION["label"],
-        )
+        members_who_label(project.pk)
+        .select_for_update(of=("self",), no_key=True)
+        .filter(user=user, project__archived_at__isnull=True)
         .first()
     )
     if membership is None:

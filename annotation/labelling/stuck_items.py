@@ -11,7 +11,7 @@ from annotation.errors import ConflictError, InputError
 from annotation.labelling.leases import NO_LEASE
 from annotation.labelling.settlement import lock_settling, settle_item
 from annotation.models import Label, Membership, Project, Skip, User, WorkBatch, WorkItem
-from annotation.permissions import ROLES_BY_ACTION
+from annotation.permissions import members_who_label
 from annotation.ports import routing_port
 
 State = WorkItem.State
@@ -171,12 +171,7 @@ def _record(work_item: WorkItem, actor: User, action: str) -> None:
 
 def _who_may_label(batch: WorkBatch) -> QuerySet[Membership]:
     """Members whom the batch can be given to."""
-    members = Membership.objects.filter(
-        project_id=batch.project_id,
-        user__is_active=True,
-        is_active=True,
-        role__in=ROLES_BY_ACTION["label"],
-    )
+    members = members_who_label(batch.project_id)
     if batch.blind:
         kept_out = [
             member.user_id

@@ -20,7 +20,7 @@ from annotation.labelling.queue import stuck_items
 from annotation.models import Item, WorkItem
 from routing.labels.conditions import by_model, by_person, delivered_as
 from routing.models import PoolItem, Prediction, Route, RunSource
-from routing.runs.expert.counts import labelled_by_experts
+from routing.runs.expert.delivered import labelled_by_experts
 from routing.visibility import ViewPermission
 
 MAX_TEXT = 200

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from django.db.models import Count, Max, Q
 
-from annotation.models import Label, Membership, User, WorkItem
-from annotation.permissions import ROLES_BY_ACTION
+from annotation.models import Label, User, WorkItem
+from annotation.permissions import members_who_label
 from routing.common.states import State
 from routing.models import Run
 
@@ -82,11 +82,4 @@ def _asked_now(run: Run) -> list[int]:
 
 
 def _able(run: Run, users: list[int]) -> set[int]:
-    members = Membership.objects.filter(
-        project=run.project_id,
-        user__in=users,
-        is_active=True,
-        user__is_active=True,
-        role__in=ROLES_BY_ACTION["label"],
-    )
-    return set(members.values_list("user", flat=True))
+    return set(members_who_label(run.project_id).filter(user__in=users).values_list("user", flat=True))

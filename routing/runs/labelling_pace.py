@@ -15,6 +15,7 @@ from annotation.labelling.label_queries import imported_batches
 from annotation.labelling.queue import BatchProgress, batch_progress
 from annotation.models import Label, Project, WorkBatch, WorkItem
 from routing.models import Run
+from routing.runs.expert.delivered import batches_of_experts
 
 # Of so many newest labels: a plan is looked at while it is typed.
 MOST_LABELS = 2_000
@@ -35,7 +36,7 @@ class LabellingTime:
 def labelling_time_of(project: Project) -> LabellingTime:
     """Of annotators: what was labelled as the expert of a run is left out."""
     labels = _timed(project)
-    if experts := _batches_of_experts(project):
+    if experts := batches_of_experts(project):
         labels = labels.exclude(work_item__batch__in=experts)
     return _time_of(labels, ASSUMED_SECONDS)
 
@@ -47,17 +48,12 @@ def expert_time_of(project: Project, *, experts: Collection[str], people: int) -
     labels = _timed(project)
     if experts:
         return _time_of(labels.filter(annotator__username__in=list(experts)), people)
-    return _time_of(labels.filter(work_item__batch__in=_batches_of_experts(project)), people)
+    return _time_of(labels.filter(work_item__batch__in=batches_of_experts(project)), people)
 
 
 def _timed(project: Project) -> QuerySet[Label]:
     labels = Label.objects.filter(item__project=project, version=1, lead_time_ms__isnull=False)
     return labels.exclude(work_item__batch__in=imported_batches(project))
-
-
-def _batches_of_experts(project: Project) -> list[int]:
-    runs = project.runs.filter(reference=Run.Reference.EXPERT).only("expert_batch", "expert_routed_batch")
-    return [batch for run in runs for batch in run.expert_batches]
 
 
 def _time_of(labels: QuerySet[Label], assumed: int) -> LabellingTime:

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from django.utils.translation import gettext as _
 
-from annotation.models import Membership, Project
-from annotation.permissions import ROLES_BY_ACTION
+from annotation.models import Project
+from annotation.permissions import members_who_label
 from annotation.templatetags.hypac import duration
 from routing.core.exact import plain
 from routing.core.plan import Plan, cost_warnings
@@ -49,9 +49,7 @@ def plan_warnings(
 def _too_few_people(project: Project, reference: ReferenceChoice) -> tuple[str, ...]:
     if reference.overlap == 1:
         return ()
-    members = Membership.objects.filter(
-        project=project, user__is_active=True, is_active=True, role__in=ROLES_BY_ACTION["label"]
-    ).count()
+    members = members_who_label(project.pk).count()
     if members >= reference.overlap:
         return ()
     return (

@@ -9,8 +9,8 @@ from django import forms
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from annotation.models import Membership, Project
-from annotation.permissions import ROLES_BY_ACTION
+from annotation.models import Project
+from annotation.permissions import members_who_label
 from routing.core.exact import plain
 from routing.models import Run
 from routing.runs.form_fields import ParametersField, described, share_field
@@ -153,10 +153,7 @@ def reference_menu() -> list[Option]:
 
 def roster_choices(project: Project) -> list[tuple[str, str]]:
     """Everybody who may label."""
-    members = Membership.objects.filter(
-        project=project, is_active=True, user__is_active=True, role__in=ROLES_BY_ACTION["label"]
-    )
-    rows = members.select_related("user").order_by("user__username")
+    rows = members_who_label(project.pk).select_related("user").order_by("user__username")
     return [(row.user.username, f"{row.user.username} ({row.get_role_display()})") for row in rows]
 
 

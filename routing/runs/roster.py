@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from annotation.common.ranges import of_items
 from annotation.errors import InputError
 from annotation.models import Item, Membership, Project, User
-from annotation.permissions import ROLES_BY_ACTION
+from annotation.permissions import ROLES_BY_ACTION, members_who_label
 from annotation.ports import routing_port
 from routing.core.reference.roster import EXPERT, Roster, RosterError
 from routing.core.reference.roster_documents import MOST_ANNOTATORS
@@ -168,10 +168,7 @@ def may_be_experts(project: Project) -> list[User]:
 
 
 def _members(project: Project) -> list[Membership]:
-    rows = Membership.objects.filter(
-        project=project, is_active=True, user__is_active=True, role__in=ROLES_BY_ACTION["label"]
-    )
-    return list(rows.select_related("user", "project").order_by("user__username"))
+    return list(members_who_label(project.pk).select_related("user", "project").order_by("user__username"))
 
 
 def _experts(project: Project, fields: PlanFields) -> dict[User, Fraction]:

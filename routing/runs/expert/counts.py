@@ -4,10 +4,10 @@ from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q
 
-from annotation.models import Project, WorkItem
+from annotation.models import WorkItem
 from routing.core.reference.sources import PERSON
 from routing.models import ExpertRequest, PoolItem, Route, Run, RunSource
-from routing.runs.expert.delivered import undelivered
+from routing.runs.expert.delivered import labelled_by_expert, undelivered
 from routing.runs.own_record import has_own_record
 from routing.runs.usable_answers import has_usable_answer, passed_on, reaches
 
@@ -34,24 +34,6 @@ def tally_with_expert(run: Run, run_sources: list[RunSource]) -> dict[str, Any]:
         "answers": answers,
         "saving": None,
     }
-
-
-def labelled_by_expert(run: Run, item: str = "item") -> Exists:
-    """Whether the expert labelled the item in this run, for rows that name it by `item`."""
-    return Exists(
-        WorkItem.objects.filter(
-            batch__in=run.expert_batches,
-            state=WorkItem.State.DONE,
-            item=OuterRef(item),
-        )
-    )
-
-
-def labelled_by_experts(project: Project, *, item: str) -> Exists:
-    """The same of any run of the project."""
-    runs = project.runs.only("expert_batch", "expert_routed_batch")
-    batches = [batch for run in runs for batch in run.expert_batches]
-    return Exists(WorkItem.objects.filter(batch__in=batches, state=WorkItem.State.DONE, item=OuterRef(item)))
 
 
 def counts_of_people(run: Run) -> tuple[int, int]:

@@ -5,11 +5,30 @@ from collections.abc import Collection, Mapping, Sequence
 from django.db.models import Exists, OuterRef, Q
 
 from annotation.common.ranges import of_items
-from annotation.models import WorkItem
+from annotation.models import Project, WorkItem
 from routing.core.reference.sources import PERSON
 from routing.models import ExpertRequest, Route, Run
 
 State = WorkItem.State
+
+
+def labelled_by_expert(run: Run, item: str = "item") -> Exists:
+    """Whether the expert labelled the item in this run, for rows that name it by `item`."""
+    return _labelled_in(run.expert_batches, item)
+
+
+def labelled_by_experts(project: Project, *, item: str) -> Exists:
+    """The same of any run of the project."""
+    return _labelled_in(batches_of_experts(project), item)
+
+
+def batches_of_experts(project: Project) -> list[int]:
+    runs = project.runs.filter(reference=Run.Reference.EXPERT).only("expert_batch", "expert_routed_batch")
+    return [batch for run in runs for batch in run.expert_batches]
+
+
+def _labelled_in(batches: Sequence[int], item: str) -> Exists:
+    return Exists(WorkItem.objects.filter(batch__in=batches, state=State.DONE, item=OuterRef(item)))
 
 
 def reasons_of(run: Run, ids: Sequence[int]) -> list[str | None]:
@@ -45,11 +64,10 @@ def undelivered(run: Run, item: str) -> Q:
     """The same as a condition on rows that name their item by `item`."""
     if not run.by_expert:
         return Q(pk__in=[])
-    labelled = WorkItem.objects.filter(batch__in=run.expert_batches, state=State.DONE, item=OuterRef("item"))
     people = run.run_sources.count() + PERSON + 1
     stays = Route.objects.filter(run=run, position=people, item=OuterRef("item"))
     asked = Q(why__in=(ExpertRequest.Why.ASKED, ExpertRequest.Why.RECHECK))
-    waiting = ExpertRequest.objects.filter(~Exists(labelled), run=run, item=OuterRef(item))
+    waiting = ExpertRequest.objects.filter(~labelled_by_expert(run), run=run, item=OuterRef(item))
     waiting = waiting.exclude(why__in=ExpertRequest.LOOKS).exclude(asked & Q(Exists(stays)))
     condition = Q(Exists(waiting))
     if not run.sorts_labels:

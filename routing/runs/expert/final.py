@@ -32,8 +32,7 @@ from routing.core.reference.sources import CHECKED, PERSON
 from routing.models import ExpertRequest, FinalAudit, FinalCertificate, FinalSample, PoolItem, Run
 from routing.runs.expert.analyse import MODELS_PART
 from routing.runs.expert.audit import ALARMED
-from routing.runs.expert.counts import labelled_by_expert
-from routing.runs.expert.delivered import undelivered
+from routing.runs.expert.delivered import labelled_by_expert, undelivered
 from routing.runs.expert.requests import ask_about
 from routing.runs.own_record import has_own_record
 from routing.runs.reference import final_plan_of
