@@ -53,8 +53,11 @@ class RoutingPort(Protocol):
         project: Project,
         guidelines: str | None = None,
         choices: Sequence[tuple[str, str]] | None = None,
+        text_format: str | None = None,
     ) -> str:
-        """Why guidelines or choices ((key, name) in their order; None: as they are) may not become these."""
+        """Why guidelines, choices ((key, name) in their order) or the format in which texts are shown may not
+        become these; None: as they are.
+        """
 
     # --- What may not be shown ---
 
@@ -126,6 +129,7 @@ class NoRouting:
         project: Project,
         guidelines: str | None = None,
         choices: Sequence[tuple[str, str]] | None = None,
+        text_format: str | None = None,
     ) -> str:
         return ""
 

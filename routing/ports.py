@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
 from django.urls import reverse
 from django.utils.translation import gettext as _, gettext_noop
 
@@ -199,15 +199,17 @@ class Routing:
         project: Project,
         guidelines: str | None = None,
         choices: Sequence[tuple[str, str]] | None = None,
+        text_format: str | None = None,
     ) -> str:
         """Prompts that hold the guidelines or the labels would change with them, under a run whose models
         may still be called; and an expert's run promises that people label by the same rules throughout.
         """
         held = project.runs.filter(reference=Run.Reference.EXPERT, state__in=CANCELLABLE).first()
-        if held is not None and (guidelines is not None or choices is not None):
+        if held is not None and any(one is not None for one in (guidelines, choices, text_format)):
             return _(
                 "Run %(number)s promises that people label later items as they labelled the calibration set: "
-                "guidelines and the order of labels can be changed once it is complete or cancelled."
+                "guidelines, the order of labels and the format of texts can be changed once it is complete "
+                "or cancelled."
             ) % {"number": held.number}
         found = source_asked_otherwise(project, guidelines=guidelines, choices=choices)
         if found is None:
@@ -275,9 +277,11 @@ def _on_the_roster(project: Project, user: User) -> str:
     """
     entries = RosterEntry.objects.filter(run__project=project, user=user, run__state__in=UNDER_WAY)
     strict = Q(role=RosterEntry.Role.EXPERT) | Q(run__reference=Run.Reference.SETTLED)
-    entry = (
-        entries.filter(strict).order_by("run__number").values_list("run__number", "run__created_at").first()
-    )
+    # One that was cancelled may have left answers of single people, which settle nothing.
+    cancelled = Q(state=State.CANCELLED, reference=OuterRef("run__reference"))
+    earliest = Run.objects.filter(Q(pk=OuterRef("run")) | cancelled, project=project).order_by("number")
+    begun = entries.filter(strict).annotate(since=Subquery(earliest.values("created_at")[:1]))
+    entry = begun.order_by("run__number").values_list("run__number", "since").first()
     if entry is None:
         return ""
     number, since = entry
@@ -286,8 +290,8 @@ def _on_the_roster(project: Project, user: User) -> str:
     if not now and not _had_role(project, user, seers, since=since):
         return ""
     return _(
-        "With your role, or one that you had since run %(number)s began, you can see what others label. Its "
-        "items have to be labelled by people who cannot."
+        "With your role, or one that you had since run %(number)s began or one like it that was cancelled, "
+        "you can see what others label. Its items have to be labelled by people who cannot."
     ) % {"number": number}
 
 

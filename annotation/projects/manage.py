@@ -139,6 +139,10 @@ def update_project(*, project: Project, user: User, **fields: Any) -> Project:
             stored = Project.objects.get(pk=project.pk)
             if objection := routing_port().wording_objection(project=stored, guidelines=project.guidelines):
                 raise ConflictError(objection, where="guidelines")
+        if project.text_format != before.get("text_format", project.text_format) and (
+            objection := routing_port().wording_objection(project=project, text_format=project.text_format)
+        ):
+            raise ConflictError(objection, where="text_format")
     except (InputError, ConflictError):
         for name, value in before.items():
             setattr(project, name, value)

@@ -148,7 +148,8 @@ def _lines(
         *((entry["name"], _in_words(entry)) for entry in data["models"] if entry["tokens_out"]),
         (
             "Net saving (everything paid)",
-            f"{data['net_saving']:.1%}; {report.expected_net_saving or 0:.1%} was expected",
+            f"{data['net_saving']:.1%} against {_who_else(report)} labelling every item; "
+            f"{report.expected_net_saving or 0:.1%} was expected",
         ),
         *(
             [("Routing saving (paper's measure)", f"{data['routing_saving']:.1%}")]
@@ -168,6 +169,10 @@ def _lines(
         first, *more = textwrap.wrap(text, LINE - width - 2)
         lines += [f"{name:<{width}}  {first}", *(" " * (width + 2) + line for line in more)]
     return [*lines, "Files", *(f"  {path}" for path in sorted(files.values()))]
+
+
+def _who_else(report: RunReport) -> str:
+    return "the expert" if report.run.by_expert else "people"
 
 
 def _how(report: RunReport) -> list[tuple[str, str]]:

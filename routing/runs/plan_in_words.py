@@ -1,6 +1,8 @@
 """The plan of a run, term by term, in the language of the reader."""
 
+from collections.abc import Iterable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -11,7 +13,7 @@ from routing.core.exact import percent, plain
 from routing.core.rules import RULES, split_fixed_sequence
 from routing.core.scores import SCORES
 from routing.core_language import translated
-from routing.models import Run
+from routing.models import RosterEntry, Run
 from routing.runs.plan_options import loss_title
 from routing.runs.roster import experts_of
 
@@ -76,8 +78,8 @@ def _epsilon_in_words(run: Run) -> str:
 
 def _reference_in_words(run: Run) -> list[tuple[str, str]]:
     if run.reference == Run.Reference.PERSON:
-        return []
-    terms = [(_("Whose label is right"), str(run.get_reference_display()))]
+        return _roster_in_words(run)
+    terms = [(_("Whose label is right"), str(run.get_reference_display())), *_roster_in_words(run)]
     if run.by_expert:
         terms += [
             *_experts_in_words(run),
@@ -110,17 +112,25 @@ def _reference_in_words(run: Run) -> list[tuple[str, str]]:
     return terms
 
 
+def _roster_in_words(run: Run) -> list[tuple[str, str]]:
+    rows = run.roster.filter(role=RosterEntry.Role.ANNOTATOR).select_related("user")
+    if not rows:
+        return []
+    shares = ((row.user.username, Fraction(row.share)) for row in rows)
+    return [(_("Who labels, each with a share of the items"), _with_shares(shares))]
+
+
+def _with_shares(shares: Iterable[tuple[str, Fraction]]) -> str:
+    parts = ((name, round(Decimal(share.numerator) / share.denominator, 3)) for name, share in shares)
+    return ", ".join(f"{name} {percent(part)}" for name, part in parts)
+
+
 def _experts_in_words(run: Run) -> list[tuple[str, str]]:
     shares = experts_of(run).shares
     if len(shares) == 1:
         return [(_("Expert"), run.expert_name)]
     return [
-        (
-            _("Experts, each with a share of the items"),
-            ", ".join(
-                f"{name} {percent(Decimal(share.numerator) / share.denominator)}" for name, share in shares
-            ),
-        ),
+        (_("Experts, each with a share of the items"), _with_shares(shares)),
         (_("Who is right of several experts"), _("The one whose item it is; nobody compares them")),
     ]
 

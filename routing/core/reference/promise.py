@@ -105,11 +105,11 @@ SAYS = {
         "That is too few to certify %(share)s even without an error; at least %(least)s labels are needed."
     ),
     "promise.allowed": gettext_noop(
-        "What shows at most %(errors)s errors among them can be certified at %(share)s."
+        "What differs from the expert on at most %(errors)s of them can be certified at %(share)s."
     ),
     "promise.allowed_weighted": gettext_noop(
-        "What shows at most %(errors)s errors among them can be certified at %(share)s, each counted "
-        "%(weight)s times where annotator and models agree."
+        "What differs from the expert on at most %(errors)s of them can be certified at %(share)s, where "
+        "each on which annotator and models agree counts %(weight)s times."
     ),
 }
 declare(SAYS)

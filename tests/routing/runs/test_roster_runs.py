@@ -10,10 +10,14 @@ from django.core.management import call_command
 from django.db.models import F
 from django.urls import reverse
 
+from annotation.errors import ConflictError
 from annotation.labelling import queue
 from annotation.models import Label, WorkItem
-from annotation.people.members import remove_member
+from annotation.people.members import change_role, remove_member
+from annotation.ports import routing_port
+from annotation.projects.manage import update_project
 from routing.models import Run
+from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
 from routing.runs.route import route
 from testbed.experts import ExpertWorld
@@ -194,3 +198,36 @@ def test_without_an_expert_what_an_absent_person_leaves_open_stays_without_a_lab
     world.do("analyse_run")
     run.refresh_from_db()
     assert json.loads(run.certificate.document)["draw"]["unanswered"] == waiting
+
+
+def test_the_page_of_the_run_says_who_labels_which_share(here, client) -> None:
+    one, other, *_rest = here.world.annotators
+    run = here.start(m=60, roster={one.username: Fraction(2, 3), other.username: Fraction(1, 3)})
+    client.force_login(here.world.manager)
+    page = client.get(f"/projects/{run.project.slug}/runs/{run.number}/").content.decode()
+    assert f"{one.username} 66.7 %, {other.username} 33.3 %" in page
+
+
+def test_texts_are_shown_as_they_are_until_people_have_labelled_the_last_item(here) -> None:
+    here.start(m=60)
+    project = here.world.project
+    with pytest.raises(ConflictError, match="the format of texts") as error:
+        update_project(project=project, user=here.world.manager, text_format="markdown")
+    assert error.value.where == "text_format"
+    assert project.text_format == "plain"
+
+
+def test_who_was_a_reviewer_of_a_cancelled_run_settles_nothing_in_the_next(here) -> None:
+    """Single answers of the first one are in the pool again: they settled nothing."""
+    plan = {"reference": "settled", "expert": "", "m": 60}
+    user = here.world.annotators[0]
+    first = here.start(**plan)
+    change_role(project=first.project, actor=here.world.manager, user=user, role="reviewer")
+    cancel_run(run=first, user=here.world.manager)
+    change_role(project=first.project, actor=here.world.manager, user=user, role="annotator")
+    here.start(**plan, entropy=8)
+    assert "one like it that was cancelled" in routing_port().blind_objection(
+        project=first.project, user=user
+    )
+    other = here.world.annotators[1]
+    assert not routing_port().blind_objection(project=first.project, user=other)
