@@ -96,7 +96,8 @@ class LabelStudioMl(Backend):
                     running[threads.submit(calls.answers, batch)] = batch
                 if not running:
                     break
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                done = wait(running, return_when=FIRST_COMPLETED).done
+                for future in [one for one in running if one in done]:  # in the order of the items
                     batch = running.pop(future)
                     try:
                         answers = future.result()
