@@ -21,7 +21,7 @@ from pathlib import Path
 
 from runner import machine
 
-from testbed.known_truth import SETTINGS, Scored, available
+from testbed.known_truth import SETTINGS, available
 from testbed.level import limit
 from testbed.people import HumanCount
 from testbed.people_enumeration import enumerate_people
@@ -41,9 +41,7 @@ from testbed.people_level import (
 DRAWS, CHUNK = {"quick": 20, "full": 2000}, 10
 POOLS = {"quick": 1, "full": 6}
 """Tiny pools of each kind of which every draw is analysed."""
-WORLDS = tuple(
-    name for name, one in SETTINGS.items() if name == LARGE or not (one.held_out or isinstance(one, Scored))
-)
+WORLDS = tuple(name for name, one in SETTINGS.items() if name == LARGE or not one.held_out)
 HEADS = (
     *("world", "people err", "kind", "reference", "draws"),
     *("promise broken", "truth broken", "certified", "cost"),
