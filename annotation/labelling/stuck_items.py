@@ -169,15 +169,24 @@ def _record(work_item: WorkItem, actor: User, action: str) -> None:
     )
 
 
+def somebody_may_label_blind(project: Project) -> bool:
+    """Whether a blind batch of the project could be given to anybody."""
+    return _who_may(project.pk, blind=True).exists()
+
+
 def _who_may_label(batch: WorkBatch) -> QuerySet[Membership]:
     """Members whom the batch can be given to."""
+    return _who_may(batch.project_id, blind=batch.blind)
+
+
+def _who_may(project_id: int, *, blind: bool) -> QuerySet[Membership]:
     members = Membership.objects.filter(
-        project_id=batch.project_id,
+        project_id=project_id,
         user__is_active=True,
         is_active=True,
         role__in=ROLES_BY_ACTION["label"],
     )
-    if batch.blind:
+    if blind:
         kept_out = [
             member.user_id
             for member in members.select_related("user", "project")

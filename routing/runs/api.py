@@ -215,7 +215,8 @@ def plan_content(run: Run) -> dict[str, Any]:
         *("human_cost", "overlap", "overlap_share", "consensus"),
         *("reference", "expert_name", "expert_cost", "recheck_share", "audit_share", "accepted_error"),
         *("final_sample", "final_models_error", "final_models_alpha", "final_people_alpha"),
-        *("pool_size", "whole_size", "pool_hash"),
+        "later_audit_share",
+        *("pool_size", "later_size", "whole_size", "pool_hash"),
         *("created_at", "analysed_at", "routed_at", "completed_at"),
     )
     return {name: getattr(run, name) for name in names}

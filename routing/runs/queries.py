@@ -173,12 +173,12 @@ class RunReport:
 
     @property
     def unlabelled(self) -> int:
-        """Items of the pool that wait for a label, or stay without one."""
-        return self.run.pool_size - sum(row.items for row in self.counts)
+        """Items that the run covers and that wait for a label, or stay without one."""
+        return self.run.covered_size - sum(row.items for row in self.counts)
 
     @property
     def unlabelled_share(self) -> float:
-        return self.unlabelled / self.run.pool_size
+        return self.unlabelled / self.run.covered_size
 
     @property
     def rule_title(self) -> str:

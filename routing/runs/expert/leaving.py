@@ -22,6 +22,7 @@ from routing.models import RosterEntry, Run
 from routing.runs.complete import calibration_ended, complete_if_done
 from routing.runs.expert.audit import look_for_alarm
 from routing.runs.expert.requests import HANDED_OVER, hand_over, nothing_open
+from routing.runs.later.audit import look_for_drift
 
 
 def wait_no_longer(*, run: Run, user: User, actor: User | None) -> int:
@@ -36,10 +37,10 @@ def wait_no_longer(*, run: Run, user: User, actor: User | None) -> int:
         return hand_over(run=run, user=user, actor=actor)
     with transaction.atomic():
         current = Run.objects.get(pk=run.pk)
-        batch = _open_batch(current, entry.role)
-        if batch is not None:
+        count = 0
+        for batch in _open_batches(current, entry.role):
             lock_settling(batch)
-        count = 0 if batch is None else queue.give_up_work_of(batch=batch, user=user, actor=actor)
+            count += queue.give_up_work_of(batch=batch, user=user, actor=actor)
         if not count:
             raise nothing_open(user)
         audit.record(
@@ -52,16 +53,20 @@ def wait_no_longer(*, run: Run, user: User, actor: User | None) -> int:
         if current.state == State.LABELLING:
             if current.by_expert:
                 look_for_alarm(current)  # what was audited behind her items counts now
+            elif current.later_audit_batch_id is not None:
+                look_for_drift(current)
             complete_if_done(current)
         elif current.state == State.CALIBRATING:
             calibration_ended(current)
     return count
 
 
-def _open_batch(run: Run, role: str) -> WorkBatch | None:
+def _open_batches(run: Run, role: str) -> list[WorkBatch]:
     """What people of this role label now."""
+    by_state: dict[State, tuple[WorkBatch | None, ...]] = {
+        State.CALIBRATING: (run.calibration_batch,),
+        State.LABELLING: (run.routed_batch, run.later_audit_batch),
+    }
     if role == RosterEntry.Role.EXPERT:
-        return {State.CHECKING: run.expert_batch, State.LABELLING: run.expert_routed_batch}.get(
-            State(run.state)
-        )
-    return {State.CALIBRATING: run.calibration_batch, State.LABELLING: run.routed_batch}.get(State(run.state))
+        by_state = {State.CHECKING: (run.expert_batch,), State.LABELLING: (run.expert_routed_batch,)}
+    return [batch for batch in by_state.get(State(run.state), ()) if batch is not None]
