@@ -164,6 +164,29 @@ class ExpertAuditBody(serializers.Serializer[Any]):
     alarm = serializers.BooleanField()
 
 
+class IntakeBody(serializers.Serializer[Any]):
+    """Items that came after the pool was frozen, taken in together."""
+
+    number = serializers.IntegerField()
+    items = serializers.IntegerField()
+    people = serializers.IntegerField(help_text="Of these, those that the policy sends to people.")
+    by = serializers.CharField(allow_null=True, help_text="Username.")
+    at = serializers.DateTimeField()
+
+
+class LaterItemsBody(serializers.Serializer[Any]):
+    """Of items that came after the pool was frozen. In all `later_size` of them are taken in."""
+
+    waiting = serializers.IntegerField(help_text="Items that `take-in/` would take in now.")
+    objection = serializers.CharField(allow_blank=True, help_text="Why it would refuse now, in a sentence.")
+    taken_in = IntakeBody(many=True)
+    audit = ExpertAuditBody(
+        allow_null=True,
+        help_text="On how many of the marked later items people give another label than the one that is "
+        "delivered; accepted is `epsilon`. Null where there is no audit.",
+    )
+
+
 class PeopleErrorBody(serializers.Serializer[Any]):
     """How often labels of people differ from the expert's. `estimate` is null where nothing was seen, and a
     share of all items that they have, with an exact range.
@@ -258,6 +281,11 @@ class RunDetails(RunBody):
     figures = serializers.DictField(required=False)
     audit = ExpertAuditBody(
         required=False, allow_null=True, help_text="Of the labels of people after the routing, by the expert."
+    )
+    later_items = LaterItemsBody(
+        required=False,
+        allow_null=True,
+        help_text="Null for another target than the population, and before the routing.",
     )
     people = PeopleBody(required=False, allow_null=True, help_text="Null without an expert.")
     people_measured = PeopleMeasuredBody(

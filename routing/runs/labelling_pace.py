@@ -150,8 +150,9 @@ def run_labelling(
         return labelling_progress_of(run.expert_batch, batch_progress(run.expert_batch))
     if run.state == Run.State.LABELLING and run.expert_routed_batch and not (routed and _left(routed)):
         return labelling_progress_of(run.expert_routed_batch, batch_progress(run.expert_routed_batch))
-    if run.state == Run.State.LABELLING and run.routed_batch and routed:
-        return labelling_progress_of(run.routed_batch, routed)
+    batch = run.routed_batch or run.later_audit_batch
+    if run.state == Run.State.LABELLING and batch and routed:
+        return labelling_progress_of(batch, routed)
     return None
 
 
