@@ -11,7 +11,8 @@ from annotation.models.projects import LONG_COLUMNS
 from annotation.permissions import Access
 from routing.common.states import State
 from routing.models import Delivery, Run
-from routing.runs.queries import failed_job_of, routed_progress
+from routing.runs.labelling_pace import routed_progress
+from routing.runs.queries import failed_job_of
 
 
 @dataclass(frozen=True)

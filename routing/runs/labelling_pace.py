@@ -12,7 +12,7 @@ from django.db.models import Count, Min, QuerySet
 from django.utils import timezone
 
 from annotation.labelling.label_queries import imported_batches
-from annotation.labelling.queue import BatchProgress, batch_progress
+from annotation.labelling.queue import BatchProgress, batch_progress, progress_together
 from annotation.models import Label, Project, WorkBatch, WorkItem
 from routing.models import Run
 
@@ -138,6 +138,13 @@ def labelling_progress_of(batch: WorkBatch, progress: BatchProgress) -> Labellin
     held = work.filter(state=State.LEASED, lease_expires_at__gt=now)
     names = sorted(set(held.values_list("leased_to__username", flat=True)))
     return LabellingProgress(progress, found["count"], per_hour, left, names[:SHOWN_PEOPLE], len(names))
+
+
+def routed_progress(run: Run) -> BatchProgress | None:
+    """Of what people label since the routing, audited later items included; the expert apart."""
+    batches = [batch for batch in (run.routed_batch, run.later_audit_batch) if batch is not None]
+    progresses = [batch_progress(batch) for batch in batches]
+    return progress_together(*progresses) if len(progresses) > 1 else next(iter(progresses), None)
 
 
 def run_labelling(

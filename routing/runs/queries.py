@@ -23,6 +23,7 @@ from routing.runs.expert.analyse import SLICES
 from routing.runs.expert.measured import measured_in_words
 from routing.runs.expert.report import ExpertReport, expert_report
 from routing.runs.label_counts import SourceCount, count_unlabelled, labels_by_source
+from routing.runs.labelling_pace import routed_progress
 from routing.runs.later.report import LaterReport, later_report
 from routing.runs.ledger import LedgerEntry, ledger
 from routing.runs.plan_in_words import plan_in_words
@@ -215,13 +216,6 @@ def _base(run: Run, *, with_routing: bool) -> dict[str, Any]:
         "ledger": ledger(run),
         "invalid_reasons": run.broken_by,
     }
-
-
-def routed_progress(run: Run) -> BatchProgress | None:
-    """Of what people label since the routing, audited later items included; the expert apart."""
-    batches = [batch for batch in (run.routed_batch, run.later_audit_batch) if batch is not None]
-    progresses = [queue.batch_progress(batch) for batch in batches]
-    return queue.progress_together(*progresses) if len(progresses) > 1 else next(iter(progresses), None)
 
 
 def _expert_progress(run: Run) -> BatchProgress | None:

@@ -87,8 +87,8 @@ def later_audit_in_words(run: Run, state: AuditState | None) -> list[str]:
         )
         % counts,
         _(
-            "The evidence that later items are wrong on more than %(epsilon)s is %(wealth)s; at %(alarm)s it "
-            "warns."
+            "The evidence that models differ from people on more than %(epsilon)s of the later items is "
+            "%(wealth)s; at %(alarm)s it warns."
         )
         % {"epsilon": epsilon, "wealth": floatformat(state.wealth, 1), "alarm": floatformat(ALARM)},
         _(

@@ -177,7 +177,7 @@ def test_an_alarm_marks_the_run_and_ends_what_is_taken_in(client_of) -> None:
     told = json.loads(message.payload)
     assert told["type"] == "run.audit_alarm"
     assert told["data"]["audited"] == state.audited
-    notice = "The audit warns: later items are wrong more often than was certified."
+    notice = "The audit warns: on later items models differ from people more often than was certified."
     overview = f"/projects/{world.project.slug}/"
     assert notice in client_of(world.manager).get(overview).content.decode()
     assert notice not in client_of(world.annotators[0]).get(overview).content.decode()
