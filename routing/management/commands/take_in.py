@@ -3,6 +3,8 @@
 from typing import Any
 
 from annotation.jobs.jobs import UNFINISHED
+from annotation.management.scripts import job_content
+from annotation.models import Job
 from routing.management.runs import RunCommand, left_to_label, run_content, run_of
 from routing.runs.later.intakes import KIND
 from routing.runs.later.report import later_report
@@ -19,14 +21,16 @@ class Command(RunCommand):
     def do(self, options: dict[str, Any]) -> None:
         access = self.access(options, "runs.edit")
         run = run_of(access, options["run"])
-        before, later = run.later_size, later_report(run)
+        before, later, job = run.later_size, later_report(run), None
         if run.project.jobs.filter(unique_key=f"{KIND}:{run.pk}", state__in=UNFINISHED).exists():
             self.go_on(run, KIND, access, options)
         elif later is None or later.waiting or later.unfinished or later.objection:
-            job = take_in(run=run, user=access.user)
-            self.follow(job, options, beside=run_content(run))
+            job = self.follow(take_in(run=run, user=access.user), options, beside=run_content(run))
             run.refresh_from_db()
         came, left = run.later_size - before, left_to_label(run)
         words = f"Run {run.number}: {came:,} new items taken in, {run.later_size:,} in all."
+        if job is not None and job.state != Job.State.DONE:
+            words = f"Run {run.number}: job {job.pk} takes in new items."
         words += f" {left:,} answers by people are missing." if left else ""
-        self.tell({**run_content(run), "taken_in": came, "later_size": run.later_size, "left": left}, words)
+        content = {**run_content(run), "taken_in": came, "later_size": run.later_size, "left": left}
+        self.tell(content if job is None else content | {"job": job_content(job)}, words)
