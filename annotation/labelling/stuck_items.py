@@ -171,22 +171,27 @@ def _record(work_item: WorkItem, actor: User, action: str) -> None:
 
 def somebody_may_label_blind(project: Project) -> bool:
     """Whether a blind batch of the project could be given to anybody."""
-    return _who_may(project.pk, blind=True).exists()
+    # Annotators come first: mostly one look is enough.
+    members = _labellers(project.pk).select_related("user", "project").order_by("role", "pk")
+    return any(
+        not routing_port().blind_objection(project=project, user=member.user)
+        for member in members.iterator(chunk_size=50)
+    )
 
 
-def _who_may_label(batch: WorkBatch) -> QuerySet[Membership]:
-    """Members whom the batch can be given to."""
-    return _who_may(batch.project_id, blind=batch.blind)
-
-
-def _who_may(project_id: int, *, blind: bool) -> QuerySet[Membership]:
-    members = Membership.objects.filter(
+def _labellers(project_id: int) -> QuerySet[Membership]:
+    return Membership.objects.filter(
         project_id=project_id,
         user__is_active=True,
         is_active=True,
         role__in=ROLES_BY_ACTION["label"],
     )
-    if blind:
+
+
+def _who_may_label(batch: WorkBatch) -> QuerySet[Membership]:
+    """Members whom the batch can be given to."""
+    members = _labellers(batch.project_id)
+    if batch.blind:
         kept_out = [
             member.user_id
             for member in members.select_related("user", "project")

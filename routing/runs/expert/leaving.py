@@ -1,12 +1,13 @@
 """People on the roster of a run who are absent: a manager waits for them no longer.
 
 What is open of an annotator goes to the expert, or in the calibration set counts as not answered
-(`requests.hand_over`); where there is no expert nobody labels it. What is
-open of an expert goes to nobody, and to no other expert either: right is what she would say, and another
-one's label would be a different reference, with losses that nobody has tested. Asked items without her label
-count as errors wherever a model or an annotator labels them, weighted where these agree, as items that she
-could not label; later ones stay blank. She stays on the roster: what comes to her later waits for her, as her
-label is right whenever she gives it.
+(`requests.hand_over`); where there is no expert nobody labels it, and what was to be looked at for the
+audit of later items is no part of that any more. What is open of an expert goes to nobody, and to no other
+expert either: right is what she would say, and another one's label would be a different reference, with
+losses that nobody has tested. Asked items without her label count as errors wherever a model or an
+annotator labels them, weighted where these agree, as items that she could not label; later ones stay
+blank. She stays on the roster: what comes to her later waits for her, as her label is right whenever she
+gives it.
 """
 
 from django.db import transaction
@@ -40,7 +41,11 @@ def wait_no_longer(*, run: Run, user: User, actor: User | None) -> int:
         count = 0
         for batch in _open_batches(current, entry.role):
             lock_settling(batch)
-            count += queue.give_up_work_of(batch=batch, user=user, actor=actor)
+            if batch.pk == current.later_audit_batch_id:
+                # No audit any more: that somebody is absent says nothing of the models.
+                count += len(queue.withdraw_work_of(batch=batch, user=user))
+            else:
+                count += queue.give_up_work_of(batch=batch, user=user, actor=actor)
         if not count:
             raise nothing_open(user)
         audit.record(

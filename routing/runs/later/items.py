@@ -1,6 +1,6 @@
 """Which later items a run would take in, and what stands against it."""
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
 from annotation.imports.columns import IMPORT
@@ -18,7 +18,9 @@ def new_items_of(run: Run) -> QuerySet[Item]:
     """
     in_a_pool = Exists(PoolItem.objects.filter(item=OuterRef("pk")))
     items = pool_of(run.project, Run.Target.POPULATION)
-    return items.filter(~in_a_pool, created_at__gt=run.created_at)
+    # What came later stands behind the pool: by an index, where the project is large and nothing is new.
+    last = run.pool_items.filter(position=run.pool_size - 1).values("item__position")
+    return items.filter(~in_a_pool, position__gt=Subquery(last), created_at__gt=run.created_at)
 
 
 def objection_to_later(run: Run) -> str:

@@ -13,20 +13,24 @@ from scipy.stats import binom
 
 from annotation.errors import ConflictError, InputError
 from annotation.labelling import queue
-from annotation.models import Label, WebhookDelivery, WorkItem
+from annotation.labelling.labels_of_record import disagreements
+from annotation.models import Label, Project, WebhookDelivery, WorkItem
 from annotation.outside.webhooks.manage import create_webhook
 from routing.core.reference.audit import ALARM, AuditProcess, alarm_at, audited
 from routing.core.verify import verify
 from routing.delivery.deliver import deliver
 from routing.models import Delivery, Run, Spend
 from routing.runs import audits
+from routing.runs.certify import analyse
+from routing.runs.expert.leaving import wait_no_longer
 from routing.runs.later.audit import later_audit_state
 from routing.runs.later.take_in import take_in
 from routing.runs.plan import outlook_of_plan
 from routing.runs.queries import run_report
+from routing.runs.route import route
 from routing.runs.spending import paid_by
 from testbed.factories import add_member
-from testbed.worlds import World, files_of, make_world, rows_of
+from testbed.worlds import CHOICES, World, files_of, make_world, rows_of
 from tests.routing.runs.test_expert_blindness import LABEL, Desk
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
@@ -258,6 +262,66 @@ def test_where_nobody_may_label_blind_nothing_is_taken_in() -> None:
         take_in(run=run, user=world.manager)
     add_member(world.project)
     assert take(world, run).later_size == 30
+
+
+def test_where_several_people_answer_an_item_waits_until_it_is_settled() -> None:
+    world = make_world(500)
+    Project.objects.filter(pk=world.project.pk).update(overlap=2)
+    world.project.refresh_from_db()
+    run = world.start(target="population", m=200, p=Decimal(1), later_audit_share=Decimal(1))
+    assert run.overlap == 2
+    world.do("prepare_run")
+    world.label()
+    analyse(run=run, user=world.manager)
+    world.do("analyse_run")
+    route(run=run, user=world.manager)
+    world.do("route_run")
+    world.label()
+    run.refresh_from_db()
+    world.arrive(20)
+    take(world, run)
+    audit = run.later_audit_batch
+    asked = audit.work_items.values("item").distinct().count()
+    assert audit.work_items.count() == 2 * asked
+    for user, choose in zip(world.annotators, (lambda true: true, lambda true: CHOICES[0]), strict=True):
+        while task := queue.claim(project=world.project, user=user):
+            world.keys += 1
+            queue.submit(
+                user=user,
+                work_item_id=task.work_item.pk,
+                token=task.token,
+                value=choose(world.truth[task.item.external_id]),
+                idempotency_key=f"key-{world.keys}",
+            )
+    run.refresh_from_db()
+    assert run.state == Run.State.LABELLING
+    assert later_audit_state(run).audited < 20
+    reviewer = add_member(world.project, "reviewer")
+    for row in disagreements(world.project, reviewer):
+        true = world.truth[row.item.external_id]
+        queue.adjudicate(batch=row.batch, item=row.item, actor=reviewer, value=true)
+    run.refresh_from_db()
+    assert (run.state, later_audit_state(run).audited) == (Run.State.COMPLETE, 20)
+
+
+def test_by_a_roster_each_item_of_the_audit_is_one_persons() -> None:
+    world = make_world(500)
+    roster = dict.fromkeys((user.username for user in world.annotators), None)
+    plan = {"target": "population", "m": 200, "p": Decimal(1), "later_audit_share": Decimal("0.5")}
+    run = world.complete(**plan, roster=roster)
+    world.arrive(60)
+    take(world, run)
+    new = WorkItem.objects.filter(batch__in=[run.routed_batch, run.later_audit_batch], state="open")
+    assert set(new.values_list("assigned_to", flat=True)) == {user.pk for user in world.annotators}
+    wait_no_longer(run=run, user=world.annotators[0], actor=world.manager)
+    world.label()
+    run.refresh_from_db()
+    assert run.state == Run.State.COMPLETE
+    # That somebody is absent says nothing of the models.
+    state = later_audit_state(run)
+    withdrawn = run.later_audit_batch.work_items.filter(state=WorkItem.State.WITHDRAWN).count()
+    assert withdrawn > 0
+    assert (state.audited, state.alarm) == (state.marked - withdrawn, False)
 
 
 class LaterDesk(Desk):
