@@ -1,10 +1,8 @@
 """The audit of items that a run took in later: whether models err more on them than was certified."""
 
 import json
-from collections import defaultdict
 from decimal import Decimal
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,7 +29,6 @@ from routing.runs.route import route
 from routing.runs.spending import paid_by
 from testbed.factories import add_member
 from testbed.worlds import CHOICES, World, files_of, make_world, rows_of
-from tests.routing.runs.test_expert_blindness import LABEL, Desk
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
@@ -322,44 +319,6 @@ def test_by_a_roster_each_item_of_the_audit_is_one_persons() -> None:
     withdrawn = run.later_audit_batch.work_items.filter(state=WorkItem.State.WITHDRAWN).count()
     assert withdrawn > 0
     assert (state.audited, state.alarm) == (state.marked - withdrawn, False)
-
-
-class LaterDesk(Desk):
-    """Of an annotator to whom nothing is assigned."""
-
-    def waiting(self) -> int:
-        batches = (self.run.routed_batch_id, self.run.later_audit_batch_id)
-        return WorkItem.objects.filter(batch__in=batches, state__in=WorkItem.UNFINISHED).count()
-
-
-def test_pages_and_answers_are_the_same_for_the_audit_and_for_other_items(client) -> None:
-    world, run = a_run("0.5")
-    annotator = world.annotators[0]
-    world.annotators = [annotator]
-    world.arrive(150)
-    take(world, run)
-    here = SimpleNamespace(expert=annotator, world=world)
-    desk = LaterDesk(here, client, run)
-    seen: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    by_page: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    while task := desk.task():
-        kind = "audit" if task.work_item.batch_id == run.later_audit_batch_id else "people"
-        same = world.truth[task.item.external_id] == LABEL
-        if not same or desk.labelled() < 6 or desk.waiting() < 5:
-            world.label(limit=1)
-        elif len(seen[kind]) < 2 and len(seen[kind]) <= len(by_page[kind]):
-            seen[kind].append(desk.looks(task))
-        elif len(by_page[kind]) < 2:
-            by_page[kind].append(desk.looks_at_page(task))
-        else:
-            world.label(limit=1)
-    for looks in (seen, by_page):
-        assert set(looks) == {"audit", "people"}
-        first = looks["people"][0]
-        for other in (*looks["people"], *looks["audit"]):
-            assert {
-                name for name in first.keys() | other.keys() if first.get(name) != other.get(name)
-            } == set()
 
 
 def test_the_plan_says_what_is_audited() -> None:
