@@ -106,6 +106,12 @@ class PoolItemAdmin(Blind):
     search_fields = ("=item__external_id",)
 
 
+@admin.register(models.Intake)
+class IntakeAdmin(ReadOnly):
+    list_display = ("run", "number", "items", "people", "created_at", "finished_at", "abandoned_at")
+    through = ("run__project",)
+
+
 @admin.register(models.PilotItem)
 class PilotItemAdmin(Blind):
     project_path = "run__project_id"

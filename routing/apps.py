@@ -62,8 +62,19 @@ class RoutingConfig(AppConfig):
             message="a measurement cannot be changed: measure again",
         )
         append_only.register_columns(
+            "routing_intake",
+            fixed=("run_id", "number", "last", "created_by_id", "created_at"),
+            once={
+                "items": "IS NULL",
+                "people": "IS NULL",
+                "finished_at": "IS NULL AND OLD.abandoned_at IS NULL",
+                "abandoned_at": "IS NULL AND OLD.finished_at IS NULL",
+            },
+            message="what was taken in by a run cannot be changed",
+        )
+        append_only.register_columns(
             "routing_poolitem",
-            fixed=("run_id", "item_id", "position", "v"),
+            fixed=("run_id", "item_id", "intake_id", "position", "v"),
             once={"u": "IS NULL"},
             message="the frozen pool of a run cannot be changed: start a new run",
         )

@@ -20,6 +20,8 @@ from routing.runs.expert.final import (
     analyse_sample,
     draw_sample,
 )
+from routing.runs.later.intakes import KIND as TAKE_IN
+from routing.runs.later.take_in import take_in_items
 from routing.runs.measure import run_measurement
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.route import route_run
@@ -62,6 +64,7 @@ def register() -> None:
     jobs.register("ask_expert", bring_to_expert, title=gettext_noop("Asking the expert"))
     jobs.register("analyse_run", analyse_run, title=gettext_noop("The analysis"), **models)
     jobs.register("route_run", route_run, title=gettext_noop("The routing"), **models)
+    jobs.register(TAKE_IN, take_in_items, title=gettext_noop("Taking in new items"), **models)
     jobs.register(DRAW_FINAL, draw_sample, title=gettext_noop("Drawing the final audit"))
     jobs.register(ANALYSE_FINAL, analyse_sample, title=gettext_noop("Analysing the final audit"))
     jobs.register("settle_run", settle_run, title=gettext_noop("Settling what people differ about"))

@@ -37,6 +37,7 @@ from routing.overview.next_step import next_step_of
 from routing.runs.certify import mark_invalid
 from routing.runs.complete import calibration_ended, complete_if_done, run_of_batch
 from routing.runs.expert.requests import hand_over_item, person_did_not_answer
+from routing.runs.later.audit import look_for_drift
 from routing.runs.measurements import KIND as MEASURE
 from routing.runs.plan_options import needs_of
 from routing.runs.roster import decider_of
@@ -93,6 +94,8 @@ class Routing:
             return
         if run.by_expert:
             look_after_label(run, label, corrected=replaced is not None)
+        if batch.pk == run.later_audit_batch_id:
+            look_for_drift(run, label.item_id)
         if replaced is None:
             complete_if_done(run, label.work_item)
 
@@ -101,7 +104,10 @@ class Routing:
         run = run_of_batch(batch.pk)
         if run is None:
             return
-        if batch.pk == run.routed_batch_id:
+        if batch.pk == run.later_audit_batch_id:
+            for row in settlements:
+                look_for_drift(run, row.item_id)
+        if batch.pk in (run.routed_batch_id, run.later_audit_batch_id):
             complete_if_done(run)
             return
         if batch.locked_at is None:
@@ -125,6 +131,9 @@ class Routing:
             if run.by_expert and work_item.batch_id == run.routed_batch_id:
                 person_did_not_answer(run, work_item)
             look_after_end(run, work_item)
+            complete_if_done(run, work_item)
+        elif work_item.batch_id == run.later_audit_batch_id:
+            look_for_drift(run, work_item.item_id)
             complete_if_done(run, work_item)
         else:
             calibration_ended(run, work_item)

@@ -46,13 +46,16 @@ def rows_of(run: Run) -> list[Row]:
 
 @dataclass
 class World:
-    """`truth` is by external id, in its stored form; only the simulated people and the tests know it."""
+    """`truth` is by external id, in its stored form; only the simulated people and the tests know it. `error`
+    has of each source how often it errs by u.
+    """
 
     project: Project
     manager: User
     annotators: list[User]
     truth: dict[str, Value]
     keys: int = field(default=0)
+    error: Sequence[Callable[[float], float]] = ()
 
     def start(self, **fields: Any) -> Run:
         plan: dict[str, Any] = {
@@ -96,6 +99,15 @@ class World:
                 )
                 count += 1
         return count
+
+    def arrive(
+        self, count: int, *, seed: int = 2, error: Sequence[Callable[[float], float]] | None = None
+    ) -> list[Item]:
+        """Later items from the same source, in `CHOICES`; with `error` the models err otherwise on them."""
+        numbers = range(len(self.truth), len(self.truth) + count)
+        rows, truth = _rows(random.Random(seed), numbers, ONE_OF_THREE, error or self.error, None)
+        self.truth |= truth
+        return _store(self.project, rows)
 
     def finish(self) -> None:
         """As `label`, but past the queue."""
@@ -206,12 +218,48 @@ LONG = Answers(
 )
 
 
+def _rows(
+    random_: random.Random,
+    numbers: Sequence[int],
+    answers: Answers,
+    error: Sequence[Callable[[float], float]],
+    change: Callable[[int, dict[str, str]], None] | None,
+) -> tuple[list[dict[str, str]], dict[str, Value]]:
+    """The imported columns of items with these numbers, and their labels by external id."""
+    rows: list[dict[str, str]] = []
+    truth: dict[str, Value] = {}
+    for index in numbers:
+        true, u = answers.true(random_), random_.random()
+        row = {"text": f"text {index}"}
+        for number, chance in enumerate(error, start=1):
+            wrong = random_.random() < chance(u)
+            other = answers.wrong(random_, true)
+            row[f"model{number}"] = other if wrong else answers.right(random_, true)
+            row[f"confidence{number}"] = f"{1 - u:.6f}" if number == 1 else f"{1 - chance(u):.6f}"
+        if change:
+            change(index, row)
+        truth[f"t{index}"] = true
+        rows.append(row)
+    return rows, truth
+
+
+def _store(project: Project, rows: Sequence[dict[str, str]]) -> list[Item]:
+    items = make_items(project, [row["text"] for row in rows])
+    for item, row in zip(items, rows, strict=True):
+        item.data = row
+    Item.objects.bulk_update(items, ["data"])
+    return items
+
+
+ERRORS = (lambda u: 0.8 * u, lambda u: 0.4 * u)
+
+
 def make_world(
     size: int = 400,
     *,
     answers: Answers = ONE_OF_THREE,
     seed: int = 1,
-    error: Sequence[Callable[[float], float]] = (lambda u: 0.8 * u, lambda u: 0.4 * u),
+    error: Sequence[Callable[[float], float]] = ERRORS,
     costs: Sequence[str] = ("1", "2"),
     human_cost: str = "8",
     change: Callable[[int, dict[str, str]], None] | None = None,
@@ -226,24 +274,8 @@ def make_world(
     project = make_project(
         task_type=answers.task_type, choices=answers.choices, human_cost=Decimal(human_cost), currency="USD"
     )
-    rows: list[dict[str, str]] = []
-    truth: dict[str, Value] = {}
-    for index in range(size):
-        true, u = answers.true(random_), random_.random()
-        row = {"text": f"text {index}"}
-        for number, chance in enumerate(error, start=1):
-            wrong = random_.random() < chance(u)
-            other = answers.wrong(random_, true)
-            row[f"model{number}"] = other if wrong else answers.right(random_, true)
-            row[f"confidence{number}"] = f"{1 - u:.6f}" if number == 1 else f"{1 - chance(u):.6f}"
-        if change:
-            change(index, row)
-        truth[f"t{index}"] = true
-        rows.append(row)
-    items = make_items(project, [row["text"] for row in rows])
-    for item, row in zip(items, rows, strict=True):
-        item.data = row
-    Item.objects.bulk_update(items, ["data"])
+    rows, truth = _rows(random_, range(size), answers, error, change)
+    _store(project, rows)
     project.columns = list(dict.fromkeys(name for row in rows for name in row))
     project.save(update_fields=["columns"])
     manager = project.created_by
@@ -260,4 +292,4 @@ def make_world(
             cost_per_label=Decimal(cost),
         )
     annotators = [add_member(project) for _ in range(2)]
-    return World(project, manager, annotators, truth)
+    return World(project, manager, annotators, truth, error=error)

@@ -28,7 +28,7 @@ EVENTS: dict[str, str | Promise] = {
     "run.calibration_done": _("All calibration labels of a run are there"),
     "run.analysed": _("A run has been analysed, certified or not"),
     "run.routed": _("The items of a run have been routed"),
-    "run.audit_alarm": _("The audit of a run found that people err more than was accepted"),
+    "run.audit_alarm": _("The audit of a run found more errors than were accepted"),
     "run.completed": _("Everything that a run sent to people is labelled"),
     "label.created": _("Somebody gave a label: one message for each"),
     "label.corrected": _("Somebody corrected a label: one message for each"),

@@ -4,8 +4,9 @@ Nobody is asked any more as soon as a batch ends; of a large one, a job writes t
 """
 
 import hashlib
+import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from itertools import islice
 from typing import Any
@@ -120,6 +121,32 @@ def create_batch(
     return batch
 
 
+def add_items(
+    *,
+    batches: Sequence[tuple[WorkBatch, Sequence[int]]],
+    overlap_share: Decimal = Decimal(1),
+    people: Callable[[Sequence[int]], Sequence[Sequence[int]]] | None = None,
+) -> None:
+    """Ask for labels of more items. None of them is in its batch yet, and none of the batches is locked or
+    withdrawn; `overlap_share` and `people` are those of `create_batch`.
+
+    Items of a batch are served in the order in which they are given here. That apart, neither their places
+    in the queue nor the numbers of their work items say anything, nor in which of the batches they are:
+    places are drawn by chance, and the rows of all batches are stored in one order drawn by chance.
+    """
+    rows: list[tuple[int, int, int, int | None, int, int]] = []
+    for batch, ids in batches:
+        places = sorted(secrets.randbits(63) for _ in ids)
+        slots = people(ids) if people else _slots(ids, secrets.randbits(128), batch.overlap, overlap_share)
+        rows += (
+            (batch.pk, pk, slot, user, batch.priority, place)
+            for pk, place, users in zip(ids, places, slots, strict=True)
+            for slot, user in enumerate(users)
+        )
+    secrets.SystemRandom().shuffle(rows)
+    copy_rows(WorkItem, ("batch", "item", "slot", "assigned_to", "priority", "order"), rows)
+
+
 def lock_batch(*, batch: WorkBatch) -> WorkBatch:
     """From now on a correction makes what rests on these labels invalid. Locking twice has one effect.
 
@@ -214,6 +241,17 @@ def batch_progress(batch: WorkBatch) -> BatchProgress:
         disagreeing=disagreeing,
         all_stuck=bool(stuck) and not leased and slots == open_,
     )
+
+
+def progress_together(*progresses: BatchProgress) -> BatchProgress:
+    """How far several batches are that people label side by side."""
+    counts = {
+        field.name: sum(getattr(one, field.name) for one in progresses)
+        for field in fields(BatchProgress)
+        if field.name != "all_stuck"
+    }
+    waiting = [one for one in progresses if one.open or one.leased]
+    return BatchProgress(**counts, all_stuck=bool(waiting) and all(one.all_stuck for one in waiting))
 
 
 def _items_of_several(batch: WorkBatch) -> tuple[int, int, int]:

@@ -9,9 +9,11 @@ PostgreSQL.
 from annotation.labelling.answers import correct, skip, submit, undo
 from annotation.labelling.batches import (
     BatchProgress,
+    add_items,
     batch_progress,
     create_batch,
     lock_batch,
+    progress_together,
     withdraw_batch,
 )
 from annotation.labelling.leases import (
@@ -33,6 +35,7 @@ from annotation.labelling.stuck_items import (
     ask_no_more,
     decide_on_stuck_item,
     give_up,
+    somebody_may_label_blind,
     stuck_items,
 )
 from annotation.labelling.validation import validate_value
@@ -42,6 +45,7 @@ __all__ = [
     "STUCK_ITEM_DECISIONS",
     "BatchProgress",
     "LeasedItem",
+    "add_items",
     "add_work",
     "adjudicate",
     "ask_again",
@@ -59,11 +63,13 @@ __all__ = [
     "held_item",
     "lock_batch",
     "majority",
+    "progress_together",
     "release",
     "release_all",
     "settle_after",
     "settle_batch_by_dawid_skene",
     "skip",
+    "somebody_may_label_blind",
     "stuck_items",
     "submit",
     "undo",

@@ -169,6 +169,16 @@ def _record(work_item: WorkItem, actor: User, action: str) -> None:
     )
 
 
+def somebody_may_label_blind(project: Project) -> bool:
+    """Whether a blind batch of the project could be given to anybody."""
+    # Annotators come first: mostly one look is enough.
+    members = members_who_label(project.pk).select_related("user", "project").order_by("role", "pk")
+    return any(
+        not routing_port().blind_objection(project=project, user=member.user)
+        for member in members.iterator(chunk_size=50)
+    )
+
+
 def _who_may_label(batch: WorkBatch) -> QuerySet[Membership]:
     """Members whom the batch can be given to."""
     members = members_who_label(batch.project_id)

@@ -84,7 +84,9 @@ class RunBody(serializers.Serializer[Any]):
     final_models_error = decimal_number(allow_null=True)
     final_models_alpha = decimal_number(allow_null=True)
     final_people_alpha = decimal_number(allow_null=True)
+    later_audit_share = decimal_number(allow_null=True)
     pool_size = serializers.IntegerField()
+    later_size = serializers.IntegerField(help_text="Items that were taken in after the pool was frozen.")
     whole_size = serializers.IntegerField(allow_null=True)
     pool_hash = serializers.CharField(allow_blank=True)
     created_at = serializers.DateTimeField()
@@ -160,6 +162,29 @@ class ExpertAuditBody(serializers.Serializer[Any]):
     differ = serializers.IntegerField()
     wealth = serializers.FloatField()
     alarm = serializers.BooleanField()
+
+
+class IntakeBody(serializers.Serializer[Any]):
+    """Items that came after the pool was frozen, taken in together."""
+
+    number = serializers.IntegerField()
+    items = serializers.IntegerField()
+    people = serializers.IntegerField(help_text="Of these, those that the policy sends to people.")
+    by = serializers.CharField(allow_null=True, help_text="Username.")
+    at = serializers.DateTimeField()
+
+
+class LaterItemsBody(serializers.Serializer[Any]):
+    """Of items that came after the pool was frozen. In all `later_size` of them are taken in."""
+
+    waiting = serializers.IntegerField(help_text="Items that `take-in/` would take in now.")
+    objection = serializers.CharField(allow_blank=True, help_text="Why it would refuse now, in a sentence.")
+    taken_in = IntakeBody(many=True)
+    audit = ExpertAuditBody(
+        allow_null=True,
+        help_text="On how many of the marked later items people give another label than the one that is "
+        "delivered; accepted is `epsilon`. Null where there is no audit.",
+    )
 
 
 class PeopleErrorBody(serializers.Serializer[Any]):
@@ -256,6 +281,11 @@ class RunDetails(RunBody):
     figures = serializers.DictField(required=False)
     audit = ExpertAuditBody(
         required=False, allow_null=True, help_text="Of the labels of people after the routing, by the expert."
+    )
+    later_items = LaterItemsBody(
+        required=False,
+        allow_null=True,
+        help_text="Null for another target than the population, and before the routing.",
     )
     people = PeopleBody(required=False, allow_null=True, help_text="Null without an expert.")
     people_measured = PeopleMeasuredBody(

@@ -24,6 +24,7 @@ from routing.runs.expert.report import (
     people_by_annotator,
     rank_nobody,
 )
+from routing.runs.later.report import later_audit_in_words, later_audit_of
 from routing.runs.two_people import sentences_of
 
 
@@ -100,6 +101,7 @@ def card(
         left_open_by(document),
         "",
         *_about_people(run),
+        *_later_items(run),
         *_final_audit(run),
         f"- Certificate: {run.certificate.sha256}",
         f"- Rows: {counts.rows}",
@@ -139,6 +141,21 @@ def _final_audit(run: Run) -> list[str]:
         broken = found.broken_by
     void = f" **It is no longer valid: {' '.join(map(_code, broken))}**" if broken else ""
     return [f"Final audit: {found.sentence}{void}", "", f"- Certificate of the final audit: {found.sha256}"]
+
+
+def _later_items(run: Run) -> list[str]:
+    """What was taken in after the pool was frozen, and what the audit of it has found."""
+    if not run.later_size:
+        return []
+    with override("en"):  # the same bytes, whoever asks for them
+        audit = later_audit_in_words(run, later_audit_of(run))
+    came = f"{run.later_size:,} items came after the pool was frozen and are in this run, too."
+    covered = (
+        "An audit found more errors on them than were certified: they carry no certificate."
+        if run.audit_alarm_at
+        else "They are covered as long as they come from the same source and the same models answer."
+    )
+    return [" ".join([came, covered, *audit]), ""]
 
 
 def _still_to_come(run: Run) -> str:

@@ -17,6 +17,7 @@ from annotation.models import Item, Label, Settlement, WorkItem
 from routing.core.exact import plain
 from routing.labels.page import ADDED
 from routing.models import DrawItem, Route, Run, RunSource
+from routing.runs.covered import covered_items
 from routing.runs.expert.delivered import not_delivered, reasons_of
 from routing.runs.usable_answers import usable_values
 from routing.visibility import hidden_batches, in_open_calibration
@@ -73,7 +74,10 @@ class DeliveryContext:
 State = WorkItem.State
 PERSON = "person"
 EXPERT = "expert"
-BATCHES = ("calibration_batch", "routed_batch", "expert_batch", "expert_routed_batch")
+BATCHES = (
+    *("calibration_batch", "routed_batch", "expert_batch", "expert_routed_batch"),
+    "later_audit_batch",
+)
 IMPORTED = "imported"
 Columns = dict[str, list[Any]]
 
@@ -81,13 +85,16 @@ Columns = dict[str, list[Any]]
 def columns_of(context: DeliveryContext, ids: Sequence[int], external_ids: Sequence[str]) -> Columns:
     """The columns of `routing.labels.page.Row`, of the items with these keys."""
     run = context.run
-    pool = dict(run.pool_items.filter(of_items("item", ids)).values_list("item_id", "u"))
+    covered = covered_items(run).filter(of_items("item", ids)).values_list("item_id", "u", "intake")
+    pool = {pk: u for pk, u, _intake in covered}
+    later = {pk for pk, _u, intake in covered if intake is not None}
+    certified = pool.keys() - later if run.audit_alarm_at else pool.keys()
     routes = dict(Route.objects.filter(of_items("item", ids), run=run).values_list("item_id", "position"))
     columns: Columns = {name: [None] * len(ids) for name in ADDED}
     columns["external_id"] = list(external_ids)
     columns["expert_saw"] = reasons_of(run, ids)
     columns["uncertainty"] = list(map(pool.get, ids))
-    columns["certificate_id"] = [context.certificate_id if pk in pool else None for pk in ids]
+    columns["certificate_id"] = [context.certificate_id if pk in certified else None for pk in ids]
     places = {pk: place for place, pk in enumerate(ids)}
     _draw(columns, run, ids, places)
     records = record_rows(run.project, ids, hidden=context.hidden, before_others=context.own_batches)
@@ -186,9 +193,12 @@ def _by_models(
 
 
 def _states_of_work(context: DeliveryContext, ids: Sequence[int]) -> Mapping[int, list[str]]:
-    """Of the items that people were asked about in this run."""
+    """Of the items that people were asked about in this run, because no model labels them: what is looked at
+    for the audit of later items keeps its model's label until a person has given one.
+    """
     found: dict[int, list[str]] = defaultdict(list)
-    work = WorkItem.objects.filter(of_items("item", ids), batch__in=context.own_batches)
+    batches = context.own_batches.keys() - {context.run.later_audit_batch_id}
+    work = WorkItem.objects.filter(of_items("item", ids), batch__in=batches)
     for pk, state in work.values_list("item_id", "state"):
         found[pk].append(state)
     return found

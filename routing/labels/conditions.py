@@ -24,6 +24,7 @@ from annotation.labelling.label_queries import with_choice
 from annotation.labelling.labels_of_record import batches_with_overlap, has_record
 from annotation.models import Settlement, WorkItem
 from routing.models import PoolItem, Prediction, Route, RunSource
+from routing.runs.covered import covered_routes
 from routing.runs.expert.delivered import undelivered
 from routing.runs.usable_answers import has_usable_answer, reaches
 from routing.visibility import ViewPermission, in_pools
@@ -97,7 +98,8 @@ def _in_pool(permission: ViewPermission, item: str = "pk") -> Q:
 
 
 def _routes_to(permission: ViewPermission, run_source: RunSource) -> QuerySet[Route]:
-    routes = Route.objects.filter(run=permission.run, item=OuterRef("pk"))
+    assert permission.run is not None  # noqa: S101 - asked for before
+    routes = covered_routes(permission.run).filter(item=OuterRef("pk"))
     return routes.filter(reaches(permission.run_sources, run_source.position), has_usable_answer(run_source))
 
 

@@ -64,7 +64,7 @@ def left_to_label(run: Run) -> int:
     """How many answers by people the run still waits for at its present stage."""
     analysed = Certificate.objects.filter(run=run).exists()
     if analysed:
-        batches = [run.routed_batch, run.expert_routed_batch]
+        batches = [run.routed_batch, run.expert_routed_batch, run.later_audit_batch]
     else:
         batches = [run.expert_batch if run.state == Run.State.CHECKING else run.calibration_batch]
     found = [queue.batch_progress(batch) for batch in batches if batch is not None]

@@ -2,7 +2,7 @@ from routing.models.deliveries import Delivery, DeliveryFile
 from routing.models.draws import Certificate, Draw, DrawItem, PilotItem, Route
 from routing.models.final_audits import FinalAudit, FinalCertificate, FinalSample
 from routing.models.measurements import MeasuredItem, MeasuredSource, Measurement
-from routing.models.pools import PoolItem, RunSource
+from routing.models.pools import Intake, PoolItem, RunSource
 from routing.models.predictions import ItemScore, Prediction, SentAnswer, SourceRevision
 from routing.models.roster import AuditedItem, ExpertRequest, RosterEntry
 from routing.models.runs import Run
@@ -25,6 +25,7 @@ __all__ = [
     "FinalCertificate",
     "FinalSample",
     "FrozenSource",
+    "Intake",
     "ItemScore",
     "MeasuredItem",
     "MeasuredSource",

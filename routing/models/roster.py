@@ -93,11 +93,17 @@ class ExpertRequest(models.Model):
 class AuditedItem(models.Model):
     """A routed item of a person that the expert labels too if that person's label is to be delivered: marked
     by a hash when the items are routed, and counted in the order of the queue.
+
+    Of a run whose target is the population, an item that was taken in later and that people label too where a
+    model's label is to be delivered.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="audited_items", db_index=False)
     item = models.ForeignKey(Item, on_delete=models.RESTRICT, related_name="+")
-    place = models.PositiveBigIntegerField(help_text="The order of its work item, which is random.")
+    place = models.PositiveBigIntegerField(
+        help_text="In which order they count: that of its work item, which is random; of later items 0, 1, "
+        "..., by a hash within each intake."
+    )
 
     class Meta:
         constraints = [

@@ -83,6 +83,7 @@ class Run(models.Model):
         *("human_cost", "overlap", "overlap_share", "consensus"),
         *("reference", "expert_name", "expert_cost", "recheck_share", "audit_share", "accepted_error"),
         *("final_sample", "final_models_error", "final_models_alpha", "final_people_alpha"),
+        "later_audit_share",
         *("pool_size", "entropy", "salt", "created_by_id", "created_at"),
     )
 
@@ -165,6 +166,10 @@ class Run(models.Model):
     )
     final_models_alpha = share_or_none("How often its test of what models get wrong may be missed.")
     final_people_alpha = share_or_none("How often its test of what people get wrong may be missed.")
+    later_audit_share = share_or_none(
+        "Of the items that come later and are taken in, the share that people label, too, to see whether "
+        "models get worse; empty for another target than the population."
+    )
     overlap = models.PositiveSmallIntegerField(
         default=1, help_text="How many people label an item of which several are asked."
     )
@@ -193,6 +198,9 @@ class Run(models.Model):
         help_text="Somebody has said that the run may go on though many answers of a model cannot be used.",
     )
     pool_size = models.PositiveIntegerField()
+    later_size = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Items that were taken in after the pool was frozen."
+    )
     pool_hash = models.CharField(max_length=64)
     entropy = models.CharField(
         max_length=40, help_text="Seed of pilot, draw and salt: a whole number, as text."
@@ -224,8 +232,19 @@ class Run(models.Model):
         related_name="decides",
         help_text="What the expert labels once the items are routed.",
     )
+    later_audit_batch = models.OneToOneField(
+        WorkBatch,
+        null=True,
+        blank=True,
+        on_delete=models.RESTRICT,
+        related_name="audits_later",
+        help_text="What people label of the later items that models label.",
+    )
     audit_alarm_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the audit found that people err more than was accepted."
+        null=True,
+        blank=True,
+        help_text="When the audit found more errors than were accepted: of people, or of models on later "
+        "items.",
     )
     audit_found = models.JSONField(
         null=True,
@@ -308,6 +327,11 @@ class Run(models.Model):
                 name="run_final_audit_whole",
             ),
             models.CheckConstraint(
+                condition=Q(later_audit_share__isnull=True)
+                | Q(target="population", later_audit_share__gte=0, later_audit_share__lte=1),
+                name="run_later_audit_of_a_population",
+            ),
+            models.CheckConstraint(
                 condition=Q(overlap__gte=1, overlap__lte=MAX_OVERLAP), name="run_overlap_range"
             ),
             models.CheckConstraint(
@@ -341,9 +365,14 @@ class Run(models.Model):
         return self.reference == self.Reference.EXPERT
 
     @property
+    def covered_size(self) -> int:
+        """How many items it covers: the pool, and what was taken in later."""
+        return self.pool_size + self.later_size
+
+    @property
     def own_batches(self) -> dict[int, int]:
         """Ids of the run's batches -> rank of their labels: those of a higher one are delivered."""
-        people = (self.calibration_batch_id, self.routed_batch_id)
+        people = (self.calibration_batch_id, self.routed_batch_id, self.later_audit_batch_id)
         return dict.fromkeys(filter(None, people), 1) | dict.fromkeys(self.expert_batches, 2)
 
     @property

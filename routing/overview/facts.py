@@ -11,6 +11,7 @@ from annotation.models.projects import LONG_COLUMNS
 from annotation.permissions import Access
 from routing.common.states import State
 from routing.models import Delivery, Run
+from routing.runs.labelling_pace import routed_progress
 from routing.runs.queries import failed_job_of
 
 
@@ -51,7 +52,10 @@ def read_facts(access: Access) -> Facts:
     project = access.project
     batches = tuple(
         f"{name}__project"
-        for name in ("calibration_batch", "routed_batch", "expert_batch", "expert_routed_batch")
+        for name in (
+            *("calibration_batch", "routed_batch", "expert_batch", "expert_routed_batch"),
+            "later_audit_batch",
+        )
     )
     runs = project.runs.exclude(state=State.CANCELLED).select_related(*batches)
     run = runs.defer(*(f"{path}__{name}" for path in batches for name in LONG_COLUMNS)).last()
@@ -62,7 +66,7 @@ def read_facts(access: Access) -> Facts:
         items=project.items.count(),
         sources=project.sources.count(),
         calibration=_progress(run and run.calibration_batch),
-        routed=_progress(run and run.routed_batch),
+        routed=routed_progress(run) if run else None,
         expert=_progress(run and (run.expert_routed_batch or run.expert_batch)),
         jobs={job.kind: job for job in project.jobs.filter(state__in=jobs.UNFINISHED).order_by("id")},
         failed=failed_job_of(project, run),

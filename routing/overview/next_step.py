@@ -221,6 +221,7 @@ _RETRIED = (
     "ask_expert",
     "analyse_run",
     "route_run",
+    "take_in",
     "deliver_run",
     "draw_final_audit",
     "analyse_final_audit",

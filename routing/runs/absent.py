@@ -76,7 +76,7 @@ def _asked_now(run: Run) -> list[int]:
     batches = {
         State.CALIBRATING: (run.calibration_batch_id,),
         State.CHECKING: (run.expert_batch_id,),
-        State.LABELLING: (run.routed_batch_id, run.expert_routed_batch_id),
+        State.LABELLING: (run.routed_batch_id, run.expert_routed_batch_id, run.later_audit_batch_id),
     }.get(State(run.state), ())
     return [batch for batch in batches if batch is not None]
 

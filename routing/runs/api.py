@@ -29,6 +29,8 @@ from routing.runs.expert.analyse import REFERENCES
 from routing.runs.expert.measured import last_measured
 from routing.runs.expert.report import ExpertReport
 from routing.runs.expert_api import people_content
+from routing.runs.later.report import LaterReport
+from routing.runs.later.take_in import take_in
 from routing.runs.plan_api import RunFields, budget_field
 from routing.runs.queries import Threshold, run_report
 from routing.runs.route import route
@@ -137,6 +139,7 @@ class RunDetail(RunView):
                 "two_people": report.certificate.figures.get(FIGURE),
                 "figures": report.certificate.figures,
                 "audit": _audit(report.expert),
+                "later_items": _later_items(report.later),
                 "people": people_content(report.certificate),
                 "people_measured": _measured(run),
                 "other_references": report.certificate.figures.get(REFERENCES, []),
@@ -183,6 +186,18 @@ class RunRoute(RunView):
         return accepted(route(run=self.find_run(number), user=cast(User, request.user)))
 
 
+class RunTakeIn(RunView):
+    actions = {"POST": "runs.edit"}
+
+    @extend_schema(request=Nothing, responses={202: JobBody})
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """Have items that came after the pool was frozen routed by the run's thresholds, where its target is
+        the population.
+        """
+        self.parsed(Nothing)
+        return accepted(take_in(run=self.find_run(number), user=cast(User, request.user)))
+
+
 class RunCancel(RunView):
     actions = {"POST": "runs.edit"}
 
@@ -215,7 +230,8 @@ def plan_content(run: Run) -> dict[str, Any]:
         *("human_cost", "overlap", "overlap_share", "consensus"),
         *("reference", "expert_name", "expert_cost", "recheck_share", "audit_share", "accepted_error"),
         *("final_sample", "final_models_error", "final_models_alpha", "final_people_alpha"),
-        *("pool_size", "whole_size", "pool_hash"),
+        "later_audit_share",
+        *("pool_size", "later_size", "whole_size", "pool_hash"),
         *("created_at", "analysed_at", "routed_at", "completed_at"),
     )
     return {name: getattr(run, name) for name in names}
@@ -231,6 +247,26 @@ def _progress(progress: BatchProgress | None) -> dict[str, int] | None:
 def _audit(expert: ExpertReport | None) -> dict[str, Any] | None:
     audit = expert.audit if expert else None
     return None if audit is None else {**vars(audit), "alarm": audit.alarm}
+
+
+def _later_items(later: LaterReport | None) -> dict[str, Any] | None:
+    if later is None:
+        return None
+    return {
+        "waiting": later.waiting,
+        "objection": later.objection,
+        "taken_in": [
+            {
+                "number": intake.number,
+                "items": intake.items,
+                "people": intake.people,
+                "by": intake.created_by.username if intake.created_by else None,
+                "at": intake.finished_at,
+            }
+            for intake in later.intakes
+        ],
+        "audit": later.audit and {**vars(later.audit), "alarm": later.audit.alarm},
+    }
 
 
 def _measured(run: Run) -> dict[str, Any] | None:
@@ -281,6 +317,7 @@ urlpatterns = [
     path(_ONE, RunDetail.as_view(), name="api_run"),
     path(f"{_ONE}analyse/", RunAnalyse.as_view(), name="api_run_analyse"),
     path(f"{_ONE}route/", RunRoute.as_view(), name="api_run_route"),
+    path(f"{_ONE}take-in/", RunTakeIn.as_view(), name="api_run_take_in"),
     path(f"{_ONE}cancel/", RunCancel.as_view(), name="api_run_cancel"),
     path(f"{_ONE}accept-unusable/", RunAcceptUnusable.as_view(), name="api_run_accept_unusable"),
     path(f"{_ONE}certificate.json", RunCertificate.as_view(), name="api_run_certificate"),

@@ -204,7 +204,9 @@ def set_budget(*, run: Run, user: User | None, budget: Decimal | None) -> Run:
     checked = checked_budget(budget)
     with transaction.atomic():
         stored = Run.objects.select_for_update(of=("self",)).select_related("project").get(pk=run.pk)
-        if stored.state not in CANCELLABLE:
+        # A complete run may still take in later items.
+        takes_in = stored.state == Run.State.COMPLETE and stored.target == Run.Target.POPULATION
+        if stored.state not in CANCELLABLE and not takes_in:
             raise ConflictError(
                 _("Run %(stored)s is %(state)s: its models cost nothing more.")
                 % {"stored": stored.number, "state": stored.get_state_display().lower()}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from django.utils.translation import gettext as _
 
@@ -14,6 +15,7 @@ from routing.core.reference.settled import settled_fault
 from routing.core.rules import fixed_sequence
 from routing.core_language import refusal_in_words
 from routing.models import Run, Source
+from routing.runs.later.plan import later_audit_share_of
 from routing.runs.plan_fields import (
     PlanFields,
     SamplingProbabilities,
@@ -30,13 +32,15 @@ from routing.runs.reference import ReferenceChoice, checked_expert_plan, referen
 @dataclass(frozen=True)
 class BuiltPlan:
     """A plan of the core, with whom people are asked with, and whose label is right; `expert` is the plan
-    around it with the reference `expert`, and None with another.
+    around it with the reference `expert`, and None with another. `later_audit_share` is None but for the
+    target `population`.
     """
 
     plan: Plan
     sampling: SamplingProbabilities
     reference: ReferenceChoice
     expert: ExpertPlan | None
+    later_audit_share: Decimal | None
 
 
 def build_plan(*, project: Project, sources: Sequence[Source], fields: PlanFields) -> BuiltPlan:
@@ -55,6 +59,7 @@ def build_plan(*, project: Project, sources: Sequence[Source], fields: PlanField
     refuse_unknown_names(fields)
     loss = loss_of(project, fields.loss, fields.loss_params)
     sampling = sampling_probabilities(fields, items)
+    later_audit_share = later_audit_share_of(fields, loss.function)
     try:
         plan = Plan(
             epsilon=fields.epsilon,
@@ -89,7 +94,7 @@ def build_plan(*, project: Project, sources: Sequence[Source], fields: PlanField
             ),
             where="reference",
         )
-    return BuiltPlan(plan, sampling, reference, expert)
+    return BuiltPlan(plan, sampling, reference, expert, later_audit_share)
 
 
 def _with_what_people_labelled(

@@ -156,6 +156,8 @@ def what_breaks_it(run: Run) -> list[str]:
     seen = _("Whoever labelled the calibration set had seen what the models said. HyPAC hides it until then.")
     if run.reference == Reference.SETTLED:
         return [changed, seen, _of_two_people(), *said]
+    if run.target == Run.Target.POPULATION:
+        return [changed, said[0], seen, _of_later_items(), said[1]]
     if not run.by_expert:
         return [changed, said[0], seen, said[1]]
     return [
@@ -177,6 +179,13 @@ def what_breaks_it(run: Run) -> list[str]:
         ),
         *said,
     ]
+
+
+def _of_later_items() -> str:
+    return _(
+        "Later items come from elsewhere, or models err more on them. The audit of later items, where there "
+        "is one, sounds an alarm when that shows, and the run is marked invalid."
+    )
 
 
 def _of_two_people() -> str:

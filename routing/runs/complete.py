@@ -30,6 +30,7 @@ def run_of_batch(batch_id: int) -> Run | None:
             | Q(routed_batch=batch_id)
             | Q(expert_batch=batch_id)
             | Q(expert_routed_batch=batch_id)
+            | Q(later_audit_batch=batch_id)
         )
         .select_related("project", "routed_batch", "expert_routed_batch")
         .annotate(watched=events.is_watched("project"))
@@ -39,15 +40,17 @@ def run_of_batch(batch_id: int) -> Run | None:
 
 
 def complete_if_done(run: Run, ended: WorkItem | None = None) -> bool:
-    """Complete the run if nothing of its routed batch is left but `ended`, and people differ about nothing.
-    Where Dawid-Skene is to settle what they differ about, a job is made that does it.
+    """Complete the run if nothing is left but `ended` of what people label since its routing, and they differ
+    about nothing. Where Dawid-Skene is to settle what they differ about, a job is made that does it.
 
     Call it in the transaction that ends that, or settles an item.
     """
-    others = WorkItem.objects.filter(
-        batch__in=list(filter(None, (run.routed_batch_id, run.expert_routed_batch_id))),
-        state__in=WorkItem.UNFINISHED,
-    )
+    batches = [
+        batch
+        for batch in (run.routed_batch_id, run.expert_routed_batch_id, run.later_audit_batch_id)
+        if batch is not None
+    ]
+    others = WorkItem.objects.filter(batch__in=batches, state__in=WorkItem.UNFINISHED)
     if ended is not None:
         others = others.exclude(pk=ended.pk)
     if len(others.values_list("pk")[:CROWD]) == CROWD:
@@ -57,7 +60,7 @@ def complete_if_done(run: Run, ended: WorkItem | None = None) -> bool:
     Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     if others.exists():
         return False
-    if run.overlap > 1 and unsettled(WorkItem.objects.filter(batch=run.routed_batch)).exists():
+    if run.overlap > 1 and unsettled(WorkItem.objects.filter(batch__in=batches)).exists():
         _settle_by_job(run)
         return False
     completed = Run.objects.filter(pk=run.pk, state=State.LABELLING).update(

@@ -17,7 +17,7 @@ def run_analysed(run: Run, *, certified: bool) -> None:
 
 
 def audit_alarm(run: Run, *, audited: int, differ: int) -> None:
-    """The audit found that people err more than was accepted: on `differ` of `audited` items."""
+    """The audit found more errors than were accepted, of people or on later items: `differ` of `audited`."""
     _emit(run, "run.audit_alarm", audited=audited, differ=differ)
 
 

@@ -153,6 +153,8 @@ class Routing:
     scored : K bools
     people : int
         Position of the routes to whoever labels what no model does.
+    positions : range
+        Of the items that are routed: the pool's, or those of what is taken in.
     """
 
     run: Run
@@ -160,6 +162,7 @@ class Routing:
     policy: ScoreChain
     scored: tuple[bool, ...]
     people: int
+    positions: range
 
     @classmethod
     def of(
@@ -169,11 +172,19 @@ class Routing:
         thresholds: Sequence[Threshold],
         *,
         people: int | None = None,
+        positions: range | None = None,
     ) -> "Routing":
         certificate = run.certificate
         models = tuple(position - 1 for position in certificate.model_positions)
         policy = ScoreChain.of("chosen", certificate.shape, models, [tuple(thresholds)])
-        return cls(run, run_sources, policy, chains_of(run).scored, people or len(run_sources) + 1)
+        return cls(
+            run,
+            run_sources,
+            policy,
+            chains_of(run).scored,
+            people or len(run_sources) + 1,
+            range(run.pool_size) if positions is None else positions,
+        )
 
     def predict(self, context: JobContext) -> None:
         """Have the models answer whose scores the policy looks at, each where it does: first the one whose
@@ -191,7 +202,7 @@ class Routing:
             done += predict_band(context, run_source, NamedItems(self._called(place)), done)
 
     def store(self, context: JobContext) -> None:
-        """Store who labels each item of the pool, part by part."""
+        """Store who labels each of the items, part by part."""
         routes = Route.objects.filter(run=self.run)
         for part in self._parts():
             if routes.filter(item=part.ids[0]).exists():
@@ -216,8 +227,9 @@ class Routing:
     def _parts(self, *conditions: object) -> Iterator["PoolPart"]:
         pool = self.run.pool_items.filter(*conditions).order_by("position")
         rows = pool.values_list("item", "item__external_id", "u", "v")
-        for start in range(0, self.run.pool_size, PART):
-            part = list(rows.filter(position__gte=start, position__lt=start + PART))
+        places = self.positions
+        for start in range(places.start, places.stop, PART):
+            part = list(rows.filter(position__gte=start, position__lt=min(start + PART, places.stop)))
             if part:
                 yield PoolPart(*map(list, zip(*part, strict=True)))
 

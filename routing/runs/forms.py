@@ -102,6 +102,15 @@ class PlanForm(ReferenceFields):
             "to follow the draw of the paper to the letter."
         ),
     )
+    later_audit_share = share_field(
+        "later_audit_share",
+        label=_("Share of later items that people label, too"),
+        required=False,
+        help_text=_(
+            "Left empty: 0.02. It shows whether models get worse on items that are taken in later; whoever "
+            "labels them must not be able to see what models say. 0: no audit."
+        ),
+    )
     p_column = forms.ChoiceField(
         label=_("or the column that holds each item's own"),
         required=False,
@@ -207,8 +216,8 @@ class PlanForm(ReferenceFields):
         )
 
     def clean(self) -> dict[str, Any]:
-        """Put together who labels from two fields, and leave out what another reference than an expert has
-        no use for: those fields are hidden then.
+        """Put together who labels from two fields, and leave out what another reference than an expert, or
+        another target than the population, has no use for: those fields are hidden then.
         """
         cleaned = super().clean() or self.cleaned_data
         for people, shares in (("roster", "shares"), ("expert", "expert_shares")):
@@ -216,6 +225,8 @@ class PlanForm(ReferenceFields):
                 cleaned[people] = roster_of_form(cleaned.get(people, []), cleaned.get(shares) or {})
             except forms.ValidationError as error:
                 self.add_error(shares, error)
+        if cleaned.get("target") != Run.Target.POPULATION:
+            cleaned["later_audit_share"] = None  # hidden then
         if cleaned.get("reference") == Run.Reference.EXPERT:
             cleaned |= {"rule": "", "split_share": None}  # a menu always has one of its options chosen
         else:

@@ -8,7 +8,8 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef, Sum
 
 from annotation.models import WorkItem
-from routing.models import DrawItem, PoolItem, Prediction, Route, Run, RunSource
+from routing.models import DrawItem, Intake, Prediction, Run, RunSource
+from routing.runs.covered import covered_items, covered_routes
 from routing.runs.expert.counts import count_blank, counts_of_people
 from routing.runs.own_record import has_own_record
 from routing.runs.usable_answers import has_usable_answer, passed_on, reaches
@@ -18,8 +19,9 @@ ZERO = Decimal(0)
 
 @dataclass(frozen=True)
 class SourceCount:
-    """Items of the pool whose delivered label a source gives. `position` S and an empty `fingerprint` are
-    people's, and their `cost_per_label` is what all the people cost who are asked about an item, on average.
+    """Items that the run covers whose delivered label a source gives. `position` S and an empty `fingerprint`
+    are people's, and their `cost_per_label` is what all the people cost who are asked about an item, on
+    average.
 
     `routed` is how many the thresholds send there, before answers that cannot be used are passed on.
     """
@@ -51,11 +53,12 @@ def labels_by_source(run: Run) -> list[SourceCount]:
     run_sources = _sources(run)
     found = tally(run)
     labelled = has_own_record(run, item="item")
+    routes = covered_routes(run)
     counts = []
     for row, answers in zip(run_sources, found["answers"], strict=True):
         theirs = sum(
-            Route.objects.filter(
-                labelled, passed_on(run_sources, start, row.position), has_usable_answer(row), run=run
+            routes.filter(
+                labelled, passed_on(run_sources, start, row.position), has_usable_answer(row)
             ).count()
             for start in range(1, row.position + 1)
         )
@@ -63,7 +66,7 @@ def labels_by_source(run: Run) -> list[SourceCount]:
         counts.append((row.position, row.source.name, row.fingerprint, row.cost_per_label, mine))
     if run.by_expert:
         return [*_models(run, counts, found), *_people_and_expert(run, found)]
-    people = PoolItem.objects.filter(labelled, run=run).count()
+    people = covered_items(run).filter(labelled).count()
     counts.append((len(run_sources) + 1, "", "", run.cost_per_item, people))
     return _models(run, counts, found)
 
@@ -72,7 +75,7 @@ def _models(
     run: Run, counts: Sequence[tuple[int, str, str, Decimal, int]], found: Mapping[str, Any]
 ) -> list[SourceCount]:
     return [
-        SourceCount(position, name, fingerprint, cost, items, items / run.pool_size, sent)
+        SourceCount(position, name, fingerprint, cost, items, items / run.covered_size, sent)
         for (position, name, fingerprint, cost, items), sent in zip(counts, found["sent"], strict=False)
     ]
 
@@ -88,7 +91,7 @@ def _people_and_expert(run: Run, found: Mapping[str, Any]) -> list[SourceCount]:
 
 
 def count_unlabelled(run: Run) -> int:
-    """Items of the pool that stay without a label: sent to people, and nobody could label them."""
+    """Items that the run covers and that stay without a label: nobody to whom they went could label them."""
     if run.by_expert:
         return count_blank(run, _sources(run))
     batches = [batch for batch in (run.calibration_batch_id, run.routed_batch_id) if batch]
@@ -96,28 +99,29 @@ def count_unlabelled(run: Run) -> int:
     if not given_up.exists():
         return 0
     run_sources = _sources(run)
-    return Route.objects.filter(
+    blank = covered_routes(run).filter(
         Exists(given_up.filter(item=OuterRef("item"))),
         ~has_own_record(run, item="item"),
         reaches(run_sources, len(run_sources) + 1),
-        run=run,
-    ).count()
+    )
+    return blank.count()
 
 
 def _sources(run: Run) -> list[RunSource]:
     return list(run.run_sources.select_related("source", "run").order_by("position"))
 
 
-def tally_of(run: Run, run_sources: list[RunSource]) -> dict[str, Any]:
-    """JSON: how many items are `sent` to each source by the thresholds, people last; how many `answers` each
-    model gives, before people's labels are put in their place; and the routing `saving`, a decimal as text.
+def tally_of(run: Run, run_sources: list[RunSource], *, finishing: Intake | None = None) -> dict[str, Any]:
+    """JSON, of what the run covers, and will once `finishing` is finished: how many items are `sent` to each
+    source by the thresholds, people last; how many `answers` each model gives, before people's labels are put
+    in their place; and the routing `saving`, a decimal as text.
 
     `saving` is the paper's figure: 1 - cost of the sources that the routing uses / (what people cost per
     item), over the items that were not asked about for calibration. Each source that an item comes to is
     paid: the one it is sent to, and those it is passed on to. It is None where all were asked about.
     """
     people = len(run_sources) + 1
-    routes = Route.objects.filter(run=run)
+    routes = covered_routes(run, finishing=finishing)
     sent = dict(routes.values_list("position").annotate(count=Count("pk")).order_by())
     asked = DrawItem.objects.filter(draw__run=run, asked=True, item=OuterRef("item"))
     others = routes.filter(~Exists(asked))

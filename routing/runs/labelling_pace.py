@@ -12,7 +12,7 @@ from django.db.models import Count, Min, QuerySet
 from django.utils import timezone
 
 from annotation.labelling.label_queries import imported_batches
-from annotation.labelling.queue import BatchProgress, batch_progress
+from annotation.labelling.queue import BatchProgress, batch_progress, progress_together
 from annotation.models import Label, Project, WorkBatch, WorkItem
 from routing.models import Run
 from routing.runs.expert.delivered import batches_of_experts
@@ -136,6 +136,13 @@ def labelling_progress_of(batch: WorkBatch, progress: BatchProgress) -> Labellin
     return LabellingProgress(progress, found["count"], per_hour, left, names[:SHOWN_PEOPLE], len(names))
 
 
+def routed_progress(run: Run) -> BatchProgress | None:
+    """Of what people label since the routing, audited later items included; the expert apart."""
+    batches = [batch for batch in (run.routed_batch, run.later_audit_batch) if batch is not None]
+    progresses = [batch_progress(batch) for batch in batches]
+    return progress_together(*progresses) if len(progresses) > 1 else next(iter(progresses), None)
+
+
 def run_labelling(
     run: Run, calibration: BatchProgress | None, routed: BatchProgress | None
 ) -> LabellingProgress | None:
@@ -146,8 +153,9 @@ def run_labelling(
         return labelling_progress_of(run.expert_batch, batch_progress(run.expert_batch))
     if run.state == Run.State.LABELLING and run.expert_routed_batch and not (routed and _left(routed)):
         return labelling_progress_of(run.expert_routed_batch, batch_progress(run.expert_routed_batch))
-    if run.state == Run.State.LABELLING and run.routed_batch and routed:
-        return labelling_progress_of(run.routed_batch, routed)
+    batch = run.routed_batch or run.later_audit_batch
+    if run.state == Run.State.LABELLING and batch and routed:
+        return labelling_progress_of(batch, routed)
     return None
 
 

@@ -253,6 +253,7 @@ def outlook_of_plan(
             looked=looked,
             reference=reference,
             expert=built.expert,
+            later_audit_share=built.later_audit_share,
             seconds=people_time.seconds,
             models=models,
             budget=checked_budget(budget),

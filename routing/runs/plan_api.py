@@ -76,6 +76,12 @@ class PlanFields(serializers.Serializer[Any]):
     final_models_error, final_models_alpha, final_people_alpha = (
         _share(required=False, allow_null=True) for _ in range(3)
     )
+    later_audit_share = _share(
+        required=False,
+        allow_null=True,
+        help_text="For the target `population`: of the items that are taken in later, the share that people "
+        "label, too; 0: no audit.",
+    )
     budget = budget_field(required=False)
 
 

@@ -59,6 +59,9 @@ class PlanFields:
     final_sample, final_models_error, final_models_alpha, final_people_alpha
         The same for the final audit: how many labels are drawn for it, None for no final audit; the share of
         all items that models may get wrong in it, and the levels of its two tests, None for the defaults.
+    later_audit_share
+        For the target `population` only: of the items that come later and are taken in, the share that people
+        label, too; None for the default, 0 for no audit.
     """
 
     epsilon: Decimal
@@ -87,6 +90,7 @@ class PlanFields:
     final_models_error: Decimal | None = None
     final_models_alpha: Decimal | None = None
     final_people_alpha: Decimal | None = None
+    later_audit_share: Decimal | None = None
 
     def __post_init__(self) -> None:
         """Raise InputError where a part could not be stored with the run, or written into its certificate."""

@@ -63,6 +63,13 @@ def plan_in_words(run: Run) -> list[tuple[str, str]]:
     if run.rule == split_fixed_sequence.RULE.name:
         terms.insert(-4, (_("Part of the labels that the chain is learnt from"), plain(run.split_share)))
     terms += _reference_in_words(run)
+    if run.later_audit_share is not None:
+        terms.append(
+            (
+                _("Share of later items that people label, too, to see whether models get worse"),
+                percent(run.later_audit_share),
+            )
+        )
     if run.overlap > 1:
         terms.append((_("People asked about an item"), _people_in_words(run)))
     return terms

@@ -13,6 +13,7 @@ from routing.core.plan import Plan, cost_warnings
 from routing.core.reference.plan import HALF, ExpertPlan
 from routing.core_language import in_words
 from routing.models import Source
+from routing.runs.later.plan import warning_of_later_audit
 from routing.runs.reference import ReferenceChoice
 from routing.sources.usability import SourcesUsability
 from routing.sources.warnings import source_warnings
@@ -29,6 +30,7 @@ def plan_warnings(
     looked: SourcesUsability,
     reference: ReferenceChoice,
     expert: ExpertPlan | None,
+    later_audit_share: Decimal | None,
     seconds: int,
     models: Decimal,
     budget: Decimal | None,
@@ -42,6 +44,7 @@ def plan_warnings(
         *source_warnings(project, sources, looked),
         *_too_few_people(project, reference),
         *_of_expert(expert, seconds),
+        *warning_of_later_audit(later_audit_share, plan.loss_function()),
         *_beyond(budget, models, project.currency),
     )
 

@@ -10,6 +10,7 @@ from annotation.labelling.labels_of_record import has_record
 from annotation.models import Item, Project, WorkItem
 from routing.core.choices import DEFAULT_TARGET
 from routing.models import DrawItem, MeasuredItem, PilotItem, PoolItem, Run
+from routing.runs.covered import COVERED
 from routing.visibility import hidden_batches
 
 
@@ -46,7 +47,7 @@ def _looked_at() -> tuple[Exists, ...]:
         Exists(DrawItem.objects.filter(item=OuterRef("pk"))),
         Exists(PilotItem.objects.filter(item=OuterRef("pk"))),
         Exists(MeasuredItem.objects.filter(item=OuterRef("pk"))),
-        Exists(PoolItem.objects.filter(item=OuterRef("pk"), run__routed_batch__isnull=False)),
+        Exists(PoolItem.objects.filter(COVERED, item=OuterRef("pk"), run__routed_batch__isnull=False)),
     )
 
 

@@ -23,6 +23,8 @@ from routing.runs.expert.analyse import SLICES
 from routing.runs.expert.measured import measured_in_words
 from routing.runs.expert.report import ExpertReport, expert_report
 from routing.runs.label_counts import SourceCount, count_unlabelled, labels_by_source
+from routing.runs.labelling_pace import routed_progress
+from routing.runs.later.report import LaterReport, later_report
 from routing.runs.ledger import LedgerEntry, ledger
 from routing.runs.plan_in_words import plan_in_words
 from routing.runs.spending import Paid, Savings, paid_by, savings
@@ -168,17 +170,19 @@ class RunReport:
     blanks: int = 0
     binary: bool = True
     expert: ExpertReport | None = None
+    # What came after the pool was frozen; None for another target than the population, or before the routing.
+    later: LaterReport | None = None
     # Who on the roster has open items.
     open_work: list[OpenWork] = field(default_factory=list)
 
     @property
     def unlabelled(self) -> int:
-        """Items of the pool that wait for a label, or stay without one."""
-        return self.run.pool_size - sum(row.items for row in self.counts)
+        """Items that the run covers and that wait for a label, or stay without one."""
+        return self.run.covered_size - sum(row.items for row in self.counts)
 
     @property
     def unlabelled_share(self) -> float:
-        return self.unlabelled / self.run.pool_size
+        return self.unlabelled / self.run.covered_size
 
     @property
     def rule_title(self) -> str:
@@ -204,7 +208,7 @@ def _base(run: Run, *, with_routing: bool) -> dict[str, Any]:
         "run": run,
         "plan": plan_in_words(run),
         "progress": queue.batch_progress(run.calibration_batch) if run.calibration_batch else None,
-        "routed_progress": queue.batch_progress(run.routed_batch) if run.routed_batch else None,
+        "routed_progress": routed_progress(run),
         "expert_progress": _expert_progress(run),
         "open_work": open_work_of(run),
         "savings": savings(run, paid, with_routing=with_routing),
@@ -255,6 +259,7 @@ def run_report(run: Run) -> RunReport:
         else _kept(names, certificate.shape, certificate.model_positions, certificate.thresholds),
         own_scores=certificate.shape not in (FIRST_SCORE, SLICES),
         expert=expert_report(run, certificate, names, document) if run.by_expert else None,
+        later=later_report(run),
         allowed_errors=result["allowed_errors"],
         required_errors=result["required_errors"],
         observed_errors=result["observed_errors"],

@@ -2,6 +2,7 @@
 the job "route_run" that does it.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.utils import timezone
 from django.utils.translation import gettext as _, gettext_noop
+from numpy.typing import NDArray
 
 from annotation.common import audit
 from annotation.errors import ConflictError
@@ -64,9 +66,9 @@ def route(*, run: Run, user: User | None) -> Job:
     try:
         changed = changed_source(run)
     except BackendError as error:
-        then = _("put that right first") if error.permanent else _("try again later")
         raise ConflictError(
-            _("%(message)s Nothing was routed; %(then)s.") % {"message": error.message, "then": then}
+            _("%(message)s Nothing was routed; %(then)s.")
+            % {"message": error.message, "then": what_then(error)}
         ) from error
     if changed:
         certify.mark_invalid(run=run, why=CHANGED, params={"source": changed.name}, actor=user)
@@ -93,6 +95,11 @@ def route(*, run: Run, user: User | None) -> Job:
         )
 
 
+def what_then(error: BackendError) -> str:
+    """What to do about a source that cannot be asked now, as the end of a sentence."""
+    return _("put that right first") if error.permanent else _("try again later")
+
+
 def route_run(context: JobContext) -> dict[str, Any]:
     run = Run.objects.select_related("project", "certificate").get(pk=context.params["run"])
     if run.state != State.ROUTING:
@@ -104,52 +111,79 @@ def route_run(context: JobContext) -> dict[str, Any]:
         raise STOPPED.error(source=changed.name)
     if run.by_expert:
         return {"people": route_with_expert(context, run, run_sources)}
-    thresholds = thresholds_from_json(run.certificate.thresholds)
-    if run.certificate.shape == FIRST_SCORE:
-        _store_routes(context, run, run_sources[0], thresholds)
-        _predict_bands(context, run, run_sources)
-    else:
-        routing = Routing.of(run, run_sources, thresholds)
-        routing.predict(context)
-        routing.store(context)
-        analyse_tables(Route)
+    route_items(context, run, run_sources, range(run.pool_size))
     return {"people": _ask_people(context, run, run_sources)}
 
 
-def _store_routes(context: JobContext, run: Run, first: RunSource, thresholds: Thresholds) -> None:
+def route_items(context: JobContext, run: Run, run_sources: list[RunSource], positions: range) -> None:
+    """Send the items at these positions, of the pool or of what was taken in, to the sources that the
+    certified policy names, and have the later models answer.
+    """
+    thresholds = thresholds_from_json(run.certificate.thresholds)
+    if run.certificate.shape == FIRST_SCORE:
+        _store_routes(context, run, run_sources[0], thresholds, positions)
+        _predict_bands(context, run, run_sources, positions)
+    else:
+        routing = Routing.of(run, run_sources, thresholds, positions=positions)
+        routing.predict(context)
+        routing.store(context)
+        analyse_tables(Route)
+
+
+def _store_routes(
+    context: JobContext, run: Run, first: RunSource, thresholds: Thresholds, positions: range
+) -> None:
     """One statement per source on the keys; what no threshold takes goes to people."""
     below = partial(takes, first) if uses_every_score(run) else at_or_below
-    if Route.objects.filter(run=run).exists():
+    if _routes_of(run, positions).exists():
         return
     with context.chunk(stage=Words(gettext_noop("Routes")), done=0):
         earlier = Q(pk__in=[])
         for position, taken in enumerate((*map(below, thresholds), Q()), start=1):
             # A source has those that no cheaper one takes. In the order in which the index of the routes has
             # them, so that it grows at its end.
-            rows = PoolItem.objects.filter(taken, ~earlier, run=run).order_by("item_id")
+            rows = _items_at(run, positions).filter(taken, ~earlier).order_by("item_id")
             values = rows.values_list("run", "item", Value(position))
             insert_select(Route, ("run", "item", "position"), values)
             earlier |= taken
     analyse_tables(Route)
 
 
-def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource]) -> None:
+def _items_at(run: Run, positions: range) -> QuerySet[PoolItem]:
+    return PoolItem.objects.filter(run=run, position__gte=positions.start, position__lt=positions.stop)
+
+
+def _routes_of(run: Run, positions: range) -> QuerySet[Route]:
+    routes = Route.objects.filter(run=run)
+    if positions == range(run.pool_size) and not run.later_size:
+        return routes
+    return routes.filter(Exists(_items_at(run, positions).filter(item=OuterRef("item"))))
+
+
+def _predict_bands(context: JobContext, run: Run, run_sources: list[RunSource], positions: range) -> None:
     """Each further model on the items that come to it.
 
     In their order: what one cannot answer comes to the next.
     """
     done = 0
     for run_source in run_sources[1:]:
-        items = PendingItems(_coming(run, run_sources, run_source.position))
+        items = PendingItems(coming(run, run_sources, run_source.position, positions))
         done += predict_band(context, run_source, items, done)
 
 
-def _coming(run: Run, run_sources: list[RunSource], position: int) -> list[QuerySet[Route]]:
-    """The routes that come to a source, without those of items that a person has labelled: that label is
-    delivered anyway. A query for each source that they were sent to.
+def coming(run: Run, run_sources: list[RunSource], position: int, positions: range) -> list[QuerySet[Route]]:
+    """Of the items at `positions` the routes that come to a source, without those of items that a person has
+    labelled: that label is delivered anyway. A query for each source that they were sent to.
     """
-    routes = Route.objects.filter(~has_own_record(run, item="item"), run=run)
+    routes = _routes_of(run, positions).filter(~has_own_record(run, item="item"))
     return [routes.filter(passed_on(run_sources, start, position)) for start in range(1, position + 1)]
+
+
+def items_of(parts: Sequence[QuerySet[Route]]) -> NDArray[np.int64]:
+    """Ids of the items of routes, ascending."""
+    queries = [part.order_by().values_list("item", flat=True) for part in parts]
+    ids = (item for query in queries for item in query.iterator(chunk_size=10_000))
+    return np.sort(np.fromiter(ids, dtype=np.int64))
 
 
 def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> int:
@@ -160,10 +194,8 @@ def _ask_people(context: JobContext, run: Run, run_sources: list[RunSource]) -> 
     context.progress(stage=Words(gettext_noop("Counting")))
     tally = tally_of(run, run_sources)
     with context.chunk(stage=Words(gettext_noop("Work for people"))):
-        parts = _coming(run, run_sources, len(run_sources) + 1)
-        queries = [part.filter(~Exists(given_up)).order_by().values_list("item", flat=True) for part in parts]
-        ids = (item for query in queries for item in query.iterator(chunk_size=10_000))
-        items = np.sort(np.fromiter(ids, dtype=np.int64))
+        parts = coming(run, run_sources, len(run_sources) + 1, range(run.pool_size))
+        items = items_of([part.filter(~Exists(given_up)) for part in parts])
         now = timezone.now()
         if not len(items):
             move(

@@ -177,15 +177,21 @@ def store_scores(rows: Iterable[Prediction], score: ChosenScore, reader: ValueRe
     )
 
 
-def copy_scores_to_pool(context: JobContext, run: Run, first: RunSource) -> None:
-    """Copy the first source's scores to the pool, where they are the keys of the routing."""
+def copy_scores_to_pool(
+    context: JobContext, run: Run, first: RunSource, positions: range | None = None
+) -> None:
+    """Copy the first source's scores to the pool, where they are the keys of the routing; or to what is taken
+    in at these positions.
+    """
     score = ItemScore.objects.filter(
         prediction__item=OuterRef("item"),
         prediction__source=first.source_id,
         prediction__fingerprint=first.fingerprint,
         name=score_of(run, first).key,
     )
-    for start in range(0, run.pool_size, KEYS_CHUNK):
-        part = run.pool_items.filter(position__gte=start, position__lt=start + KEYS_CHUNK, u__isnull=True)
+    places = range(run.pool_size) if positions is None else positions
+    for start in range(places.start, places.stop, KEYS_CHUNK):
+        end = min(start + KEYS_CHUNK, places.stop)
+        part = run.pool_items.filter(position__gte=start, position__lt=end, u__isnull=True)
         with context.chunk(stage=Words(gettext_noop("Order of the items"))):
             part.update(u=Subquery(score.values("value")[:1]))

@@ -19,6 +19,7 @@ from routing.core.every_score.chain import FIRST_SCORE
 from routing.models import DrawItem, MeasuredSource, Prediction, Reservation, Run, RunSource, Spend
 from routing.runs import every_score_runs
 from routing.runs.budget import spends_of_models
+from routing.runs.covered import covered_items, covered_routes
 from routing.runs.expert.analyse import SLICES
 from routing.runs.label_counts import tally
 from routing.runs.usable_answers import reaches
@@ -47,8 +48,9 @@ class Savings:
     Attributes
     ----------
     net : Decimal or None
-        1 - everything really paid / (N c), where c is what it costs to have an item labelled by whose label
-        is right: people, or the expert. While people still label, what they will be paid is counted, too.
+        1 - everything really paid / (N c), where N counts what the run covers, and c is what it costs to have
+        an item labelled by whose label is right: people, or the expert. While people still label, what they
+        will be paid is counted, too.
     routing : Decimal or None
         The paper's figure: 1 - cost of the sources that the routing uses / (c_h per item), over the items
         that were not asked about for calibration.
@@ -133,7 +135,7 @@ def _used_answers(run: Run, run_source: RunSource) -> QuerySet[Prediction]:
     answers = Prediction.objects.filter(source=run_source.source_id, fingerprint=run_source.fingerprint)
     item = OuterRef("item")
     if run_source.position == 1:
-        in_pool = Q(Exists(run.pool_items.filter(item=item)))
+        in_pool = Q(Exists(covered_items(run).filter(item=item)))
         if run.measurement_id is not None and run.target == Run.Target.POPULATION:
             in_pool |= Q(Exists(run.pilot_items.filter(item=item)))  # which stays outside the pool
         return answers.filter(in_pool)
@@ -147,24 +149,24 @@ def _used_answers(run: Run, run_source: RunSource) -> QuerySet[Prediction]:
         and run.certificate.shape != FIRST_SCORE
     ):
         looked_at = every_score_runs.looked_at(run, run_source.position)
-        return answers.filter(beforehand | Exists(run.pool_items.filter(looked_at, item=item)))
+        return answers.filter(beforehand | Exists(covered_items(run).filter(looked_at, item=item)))
     run_sources = list(run.run_sources.select_related("run").order_by("position"))
     return answers.filter(
-        beforehand | Exists(run.routes.filter(reaches(run_sources, run_source.position), item=item))
+        beforehand | Exists(covered_routes(run).filter(reaches(run_sources, run_source.position), item=item))
     )
 
 
 def savings(run: Run, rows: Sequence[Paid], *, with_routing: bool = True) -> Savings:
-    """Everything paid for the run, and what it saves against people labelling the whole pool.
+    """Everything paid for the run, and what it saves against people labelling all that it covers.
 
     `rows` are those of `paid_by(run)`, which every caller shows beside it. A page that asks again and again
     leaves the routing saving out.
     """
     paid = sum((row.amount for row in rows), ZERO)
-    people_only = run.pool_size * run.cost_of_right
+    people_only = run.covered_size * run.cost_of_right
     if run.state not in ROUTED:
         return Savings(net=None, routing=None, paid=paid, people_only=people_only, final=False)
-    waiting = _waiting(run.routed_batch_id) * run.human_cost
+    waiting = (_waiting(run.routed_batch_id) + _waiting(run.later_audit_batch_id)) * run.human_cost
     if run.by_expert:
         waiting += _waiting(run.expert_routed_batch_id) * run.cost_of_right
     return Savings(

@@ -28,6 +28,7 @@ from routing.runs.budget import checked_budget
 from routing.runs.build_plan import build_plan
 from routing.runs.chains import fix_chains
 from routing.runs.draw import AT_ONCE, freeze_missing_pool_and_draw, freeze_pool_and_draw
+from routing.runs.later.intakes import abandon_unfinished, refuse_while_taking_in
 from routing.runs.measurements import measured_for
 from routing.runs.plan import PlanOutlook, outlook_of_plan, score_for, sources_of
 from routing.runs.plan_fields import PlanFields
@@ -129,6 +130,7 @@ def start_run(
                     measurement=measurement,
                     human_cost=project.human_cost,
                     **built.reference.columns,
+                    later_audit_share=built.later_audit_share,
                     consensus=project.consensus,
                     budget=budget,
                     accepts_unusable=bool(accept_unusable),
@@ -146,6 +148,7 @@ def start_run(
             for position, (source, fingerprint) in enumerate(zip(sources, fingerprints, strict=True), start=1)
         )
         store_roster(run, people)
+        abandon_unfinished(project)
         # Nothing that is imported from here on belongs to the pool.
         frozen = {"pilot": plan.pilot, "last": last_place(project)}
         if plan.pool_size <= AT_ONCE:
@@ -171,6 +174,11 @@ def start_run(
                 **({"left_out": list(wanted.leave_out)} if wanted.leave_out else {}),
                 **({"measurement": measurement.pk} if measurement else {}),
                 **reference_told(run, people),
+                **(
+                    {}
+                    if built.later_audit_share is None
+                    else {"later_audit_share": plain(built.later_audit_share)}
+                ),
                 **({"accepts_unusable": True} if accept_unusable else {}),
                 "seed": "given" if entropy is not None else "from the system",
             },
@@ -268,6 +276,7 @@ def refuse_while_busy(project: Project) -> None:
             _("%(known)s is already under way. Wait until it has finished, or cancel it.")
             % {"known": _(jobs.kind(job.kind).title)}
         )
+    refuse_while_taking_in(project)
     refuse_while_sending(project)
 
 

@@ -47,6 +47,8 @@ def _stage(run: Run, label: Label) -> Stage:
         return Stage.CALIBRATION
     if batch == run.expert_routed_batch_id and _is_audit(run, label):
         return Stage.AUDIT
+    if batch == run.later_audit_batch_id:
+        return Stage.AUDIT
     return Stage.ROUTED
 
 

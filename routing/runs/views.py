@@ -16,7 +16,7 @@ from annotation.common.forms import add_error
 from annotation.errors import HypacError
 from annotation.models import Job, User
 from annotation.projects.jobs_views import STOP_POLLING
-from routing.common.states import BUSY, CANCELLABLE, UNDER_WAY
+from routing.common.states import BUSY, CANCELLABLE, ROUTED, UNDER_WAY
 from routing.core.losses import imported_paths
 from routing.models import Certificate, Run
 from routing.runs.budget import set_budget, stopped_at_budget
@@ -26,6 +26,8 @@ from routing.runs.certify import analyse
 from routing.runs.charts import Figure, run_charts
 from routing.runs.forms import BudgetForm
 from routing.runs.labelling_pace import run_labelling
+from routing.runs.later.intakes import KIND as TAKE_IN
+from routing.runs.later.take_in import take_in
 from routing.runs.queries import RunReport, failed_job_of, run_progress, run_report
 from routing.runs.route import route
 from routing.runs.spending import model_money
@@ -50,25 +52,27 @@ def run(request: ProjectRequest, number: int) -> HttpResponseBase:
 
 
 def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponseBase:
-    if request.htmx and request.GET.get("state") != found.state:
+    live = _live(request, found, run_progress(found)) if request.htmx else None
+    if live is not None and request.GET.get("state") != live["page_state"]:
         # The progress alone is asked for again and again; a new state changes the whole page.
         response = HttpResponse(status=STOP_POLLING)
         response.headers["HX-Refresh"] = "true"
         return response
-    if request.htmx:
-        live = _live(request, found, run_progress(found))
+    if live is not None:
         status = 200 if live["polls"] else STOP_POLLING
         return render(request, "routing/runs/_run_progress.html", live, status=status)
     report = run_report(found)
     certificate = report.certificate
-    context: dict[str, Any] = _live(request, found, report) | {
+    shown = _live(request, found, report)
+    failed_job = shown["failed_job"]
+    context: dict[str, Any] = shown | {
         "certificate": certificate,
         "charts": _charts(report, certificate) if certificate else [],
         "run_states": dict(Run.State.choices),
         "can_be_cancelled": found.state in CANCELLABLE,
         "budget_form": form
-        if found.state in CANCELLABLE
-        and found.state != Run.State.LABELLING
+        if (found.state in CANCELLABLE or stopped_at_budget(failed_job))
+        and (found.state != Run.State.LABELLING or stopped_at_budget(failed_job))
         and request.access.allows("runs.edit")
         else None,
     }
@@ -77,20 +81,21 @@ def _page(request: ProjectRequest, found: Run, form: BudgetForm) -> HttpResponse
 
 def _live(request: ProjectRequest, found: Run, report: RunReport) -> dict[str, Any]:
     """What the part of the page needs that is asked for again and again."""
-    failed = (
-        failed_job_of(found.project, found)
-        if found.state in BUSY and request.access.allows("jobs.view")
-        else None
-    )
+    failed = failed_job_of(found.project, found) if request.access.allows("jobs.view") else None
+    if failed is not None and found.state not in BUSY:
+        failed = failed if found.state in ROUTED and failed.kind == TAKE_IN else None
     money = model_money(found) if found.state != Run.State.CANCELLED else None
     work = money.work if money else None
     paused = work is not None and work.job.state == Job.State.PAUSED
+    takes_in = work is not None and work.job.kind == TAKE_IN
     labelling = run_labelling(found, report.progress, report.routed_progress)
     waits = labelling is not None and not labelling.left
     return {
         "run": found,
         "report": report,
-        "polls": found.state in UNDER_WAY and not failed and not paused and not waits,
+        # What changes it changes the whole page.
+        "page_state": f"{found.state}.{TAKE_IN}" if takes_in else found.state,
+        "polls": not paused and (takes_in or (found.state in UNDER_WAY and not failed and not waits)),
         "poll_seconds": 10 if labelling else 3,
         "labelling": labelling,
         "delivered": found.deliveries.exists(),
@@ -109,6 +114,11 @@ def run_analyse(request: ProjectRequest, number: int) -> HttpResponseBase:
 @needs("runs.edit", "POST")
 def run_route(request: ProjectRequest, number: int) -> HttpResponseBase:
     return _act(request, number, route, _("Every item is being sent to its source."))
+
+
+@needs("runs.edit", "POST")
+def run_take_in(request: ProjectRequest, number: int) -> HttpResponseBase:
+    return _act(request, number, take_in, _("The new items are being taken in."))
 
 
 @needs("runs.edit", "POST")

@@ -9,12 +9,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hypac_client import ChecksumError, HypacError, JobError, WaitTimeoutError
+from hypac_client import ChecksumError, ConflictError, HypacError, JobError, WaitTimeoutError
 from hypac_client.jobs import Job
 from hypac_client.progress import Lines, progress_of
 from hypac_client.runs import ASKED, JOB_OF_STATE, STATES, Run
 from routing.models import Run as ServersRun
-from tests.client.scripted import SITE, job, ok, scripted
+from tests.client.scripted import SITE, job, ok, problem, scripted
 
 DONE = {"open": 0, "leased": 0, "total": 5}
 
@@ -135,6 +135,17 @@ def test_a_run_is_waited_for_until_it_is_there_or_beyond() -> None:
     assert str(script.requests[1].url).endswith("/projects/a/jobs/?kind=prepare_run")
     with pytest.raises(ValueError, match="never 'finished'"):
         run.wait_for("finished")
+
+
+def test_a_run_takes_in_what_came_later() -> None:
+    taken = job("done", kind="take_in", result={"taken_in": 3, "people": 1})
+    refused = problem(409, "There is nothing to take in.")
+    client, script, _ = scripted(ok(job("queued", kind="take_in"), 202), ok(taken), refused)
+    run = Run(client._transport, "projects/a/", {"number": 1, "state": "complete"})
+    assert run.take_in().wait().result == {"taken_in": 3, "people": 1}
+    assert str(script.requests[0].url).endswith("/projects/a/runs/1/take-in/")
+    with pytest.raises(ConflictError, match="nothing to take in"):
+        run.take_in()
 
 
 def test_a_run_whose_work_failed_is_not_waited_for() -> None:

@@ -111,6 +111,14 @@ class Run(Resource):
         """Send every item to its source, the rest to people."""
         return self._job("route/")
 
+    def take_in(self) -> Job:
+        """Have items that came later routed by the thresholds of this run, whose target is `population`.
+
+        Raises ConflictError where there are none, or none may be taken in; `data["later_items"]` says so
+        before.
+        """
+        return self._job("take-in/")
+
     def accept_unusable(self) -> Self:
         """Let a run go on that stopped before people were asked, because many answers cannot be used."""
         self._post("accept-unusable/")

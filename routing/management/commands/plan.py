@@ -28,6 +28,7 @@ NUMBERS = (
     *("epsilon", "alpha", "p", "split_share", "budget"),
     *("expert_cost", "recheck_share", "audit_share", "accepted_error"),
     *("final_models_error", "final_models_alpha", "final_people_alpha"),
+    "later_audit_share",
 )
 TEXTS = ("p_column", "target", "rule", "bound", "loss", "score", "reference")
 JSON = ("loss_params", "score_params")

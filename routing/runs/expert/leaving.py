@@ -1,12 +1,13 @@
 """People on the roster of a run who are absent: a manager waits for them no longer.
 
 What is open of an annotator goes to the expert, or in the calibration set counts as not answered
-(`requests.hand_over`); where there is no expert nobody labels it. What is
-open of an expert goes to nobody, and to no other expert either: right is what she would say, and another
-one's label would be a different reference, with losses that nobody has tested. Asked items without her label
-count as errors wherever a model or an annotator labels them, weighted where these agree, as items that she
-could not label; later ones stay blank. She stays on the roster: what comes to her later waits for her, as her
-label is right whenever she gives it.
+(`requests.hand_over`); where there is no expert nobody labels it, and what was to be looked at for the
+audit of later items is no part of that any more. What is open of an expert goes to nobody, and to no other
+expert either: right is what she would say, and another one's label would be a different reference, with
+losses that nobody has tested. Asked items without her label count as errors wherever a model or an
+annotator labels them, weighted where these agree, as items that she could not label; later ones stay
+blank. She stays on the roster: what comes to her later waits for her, as her label is right whenever she
+gives it.
 """
 
 from django.db import transaction
@@ -22,6 +23,7 @@ from routing.models import RosterEntry, Run
 from routing.runs.complete import calibration_ended, complete_if_done
 from routing.runs.expert.audit import look_for_alarm
 from routing.runs.expert.requests import HANDED_OVER, hand_over, nothing_open
+from routing.runs.later.audit import look_for_drift
 
 
 def wait_no_longer(*, run: Run, user: User, actor: User | None) -> int:
@@ -36,10 +38,14 @@ def wait_no_longer(*, run: Run, user: User, actor: User | None) -> int:
         return hand_over(run=run, user=user, actor=actor)
     with transaction.atomic():
         current = Run.objects.get(pk=run.pk)
-        batch = _open_batch(current, entry.role)
-        if batch is not None:
+        count = 0
+        for batch in _open_batches(current, entry.role):
             lock_settling(batch)
-        count = 0 if batch is None else queue.give_up_work_of(batch=batch, user=user, actor=actor)
+            if batch.pk == current.later_audit_batch_id:
+                # No audit any more: that somebody is absent says nothing of the models.
+                count += len(queue.withdraw_work_of(batch=batch, user=user))
+            else:
+                count += queue.give_up_work_of(batch=batch, user=user, actor=actor)
         if not count:
             raise nothing_open(user)
         audit.record(
@@ -52,16 +58,20 @@ def wait_no_longer(*, run: Run, user: User, actor: User | None) -> int:
         if current.state == State.LABELLING:
             if current.by_expert:
                 look_for_alarm(current)  # what was audited behind her items counts now
+            elif current.later_audit_batch_id is not None:
+                look_for_drift(current)
             complete_if_done(current)
         elif current.state == State.CALIBRATING:
             calibration_ended(current)
     return count
 
 
-def _open_batch(run: Run, role: str) -> WorkBatch | None:
+def _open_batches(run: Run, role: str) -> list[WorkBatch]:
     """What people of this role label now."""
+    by_state: dict[State, tuple[WorkBatch | None, ...]] = {
+        State.CALIBRATING: (run.calibration_batch,),
+        State.LABELLING: (run.routed_batch, run.later_audit_batch),
+    }
     if role == RosterEntry.Role.EXPERT:
-        return {State.CHECKING: run.expert_batch, State.LABELLING: run.expert_routed_batch}.get(
-            State(run.state)
-        )
-    return {State.CALIBRATING: run.calibration_batch, State.LABELLING: run.routed_batch}.get(State(run.state))
+        by_state = {State.CHECKING: (run.expert_batch,), State.LABELLING: (run.expert_routed_batch,)}
+    return [batch for batch in by_state.get(State(run.state), ()) if batch is not None]

@@ -16,8 +16,9 @@ from routing.core.reference.sources import CHECKED, EXPERT, PERSON
 from routing.core.reference.ways import ALONE, EVERYTHING, PEOPLES_WORD, WITH_PEOPLE
 from routing.core_language import stored_in_words
 from routing.models import Certificate, Run
+from routing.runs.audits import AuditState
 from routing.runs.expert.analyse import PEOPLE, REFERENCES, SLICES
-from routing.runs.expert.audit import AuditState, audit_state
+from routing.runs.expert.audit import audit_state
 from routing.runs.expert.final import FinalState, final_state
 from routing.runs.two_people import outwards
 

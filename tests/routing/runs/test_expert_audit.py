@@ -10,7 +10,7 @@ from annotation.models import Label, WebhookDelivery, WorkItem
 from annotation.outside.webhooks.manage import create_webhook
 from routing.core.reference.audit import audited
 from routing.models import AuditedItem, ExpertRequest, Run
-from routing.runs.expert import audit
+from routing.runs import audits
 from routing.runs.expert.audit import audit_state
 from testbed.experts import ExpertWorld
 from testbed.worlds import CHOICES
@@ -68,7 +68,7 @@ def test_nothing_that_is_stored_or_delivered_tells_which_items_are_audited():
 
 
 def test_the_audit_counts_on_from_where_it_was_and_anew_after_a_correction(monkeypatch):
-    monkeypatch.setattr(audit, "AT_ONCE", 3)
+    monkeypatch.setattr(audits, "AT_ONCE", 3)
     here = ExpertWorld(error=0.0)
     run = here.routed(here.start(audit_share=Decimal(1), accepted_error=Decimal("0.6")))
     here.error = 0.3

@@ -68,7 +68,7 @@ def test_every_column_is_either_fixed_or_meant_to_change() -> None:
         *("id", "state", "invalid_reasons", "calibration_batch_id", "routed_batch_id"),
         *("analysed_at", "routed_at", "completed_at", "budget", "tally"),
         *("expert_batch_id", "expert_routed_batch_id", "audit_alarm_at", "audit_found"),
-        "accepts_unusable",
+        *("accepts_unusable", "later_size", "later_audit_batch_id"),
     }
     filled_in_once = {"pool_hash", "chains", "slices"}
     columns = {field.column for field in Run._meta.concrete_fields}

@@ -1,0 +1,267 @@
+"""Items that came later are routed by the thresholds of a run whose target is everything from the same
+source: what a manager asks for, and the job "take_in" that does it.
+
+The run's pool, its draw, its certificate and that one's hash stay as they are. Each intake can be taken up
+again where it stopped; it counts, is delivered and reaches people all at once, when it is finished.
+"""
+
+import secrets
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Max, Min, Value, Window
+from django.db.models.functions import RowNumber
+from django.utils import timezone
+from django.utils.translation import gettext as _, gettext_noop
+
+from annotation import failures
+from annotation.common import audit
+from annotation.errors import ConflictError
+from annotation.jobs import jobs
+from annotation.jobs.context import JobContext
+from annotation.labelling import queue
+from annotation.models import Job, Project, User, WorkBatch
+from annotation.words import Words
+from routing.common.sql import TieBreak, analyse_tables, insert_select
+from routing.common.states import ROUTED, State, was_cancelled
+from routing.core import sampling
+from routing.models import Intake, PoolItem, Run, RunSource, Spend
+from routing.runs.events import run_completed
+from routing.runs.label_counts import tally_of
+from routing.runs.later.audit import look_for_drift, mark_later_items
+from routing.runs.later.intakes import KIND, unfinished_intake
+from routing.runs.later.items import new_items_of, objection_now
+from routing.runs.pool import last_place
+from routing.runs.predict import PendingItems, predict_missing
+from routing.runs.roster import who_is_asked
+from routing.runs.route import ROUTED_PRIORITY, coming, items_of, route_items, what_then
+from routing.runs.score import copy_scores_to_pool, score_missing, score_of
+from routing.runs.source_changes import STOPPED, changed_source
+from routing.sources.backends import BackendError
+from routing.sources.sent_answers import refuse_while_sending
+
+VOID = failures.register(
+    "take_in_void",
+    gettext_noop(
+        "Run %(run)s is no longer valid, so nothing more is taken in by its thresholds, and what was begun "
+        "is not covered by it. Start a new run."
+    ),
+)
+ABANDONED = failures.register(
+    "take_in_abandoned",
+    gettext_noop("Another run was started before this was finished: it is not gone on with."),
+)
+
+
+def take_in(*, run: Run, user: User | None) -> Job:
+    """Have items that came after the pool was frozen (`new_items_of`) routed by the run's thresholds (job
+    "take_in"). Where an earlier intake was not finished, that one is gone on with.
+
+    Raises ConflictError, in words, for a run that takes in nothing, now or at all, where nothing is new, and
+    where a source cannot be asked or would answer otherwise than when the plan was frozen.
+    """
+    run.refresh_from_db()
+    if words := objection_now(run):
+        raise ConflictError(words)
+    refuse_while_sending(run.project)
+    _refuse_changed(run)
+    with transaction.atomic():
+        Project.objects.select_for_update().get(pk=run.project_id)
+        if words := objection_now(run):
+            raise ConflictError(words)
+        intake = unfinished_intake(run)
+        waiting = None
+        if intake is None:
+            waiting = new_items_of(run).count()
+            if not waiting:
+                raise ConflictError(_nothing_new(run))
+            intake = Intake.objects.create(
+                run=run,
+                number=(run.intakes.aggregate(last=Max("number"))["last"] or 0) + 1,
+                last=last_place(run.project),
+                created_by=user,
+            )
+        job = jobs.enqueue(
+            project=run.project,
+            kind_name=KIND,
+            params={"run": run.pk, "intake": intake.pk},
+            unique_key=f"{KIND}:{run.pk}",
+            user=user,
+        )
+        audit.record(
+            project=run.project,
+            actor=user,
+            action="run.take_in_started",
+            target=f"run:{run.number}",
+            data={"intake": intake.number, **({} if waiting is None else {"items": waiting})},
+        )
+    return job
+
+
+def _nothing_new(run: Run) -> str:
+    return _(
+        "There is nothing to take in: every item that came after the start of run %(run)s is in a run, has a "
+        "label, was measured, or came with an import that brought labels."
+    ) % {"run": run.number}
+
+
+def _refuse_changed(run: Run) -> None:
+    """Unlike before the first routing this breaks no certificate: nothing that it speaks of is asked anew."""
+    try:
+        changed = changed_source(run)
+    except BackendError as error:
+        raise ConflictError(
+            _("%(message)s Nothing was taken in; %(then)s.")
+            % {"message": error.message, "then": what_then(error)}
+        ) from error
+    if changed:
+        raise ConflictError(
+            _(
+                "%(source)s was changed after the run was planned (its fingerprint differs), and what is "
+                "certified speaks of it as it was. Nothing was taken in. Put it back as it was, or start a "
+                "new run."
+            )
+            % {"source": changed.name}
+        )
+
+
+def take_in_items(context: JobContext) -> dict[str, Any]:
+    """The job "take_in"."""
+    run = Run.objects.select_related("project", "certificate").get(pk=context.params["run"])
+    intake = run.intakes.get(pk=context.params["intake"])
+    if intake.finished_at is not None:  # by a worker that died before it could say so
+        return _result(intake)
+    _refuse_void(run, intake)
+    run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
+    if changed := changed_source(run):
+        raise STOPPED.error(source=changed.name)
+    positions = _freeze(context, run, intake)
+    if len(positions):
+        _score(context, run, run_sources[0], intake, positions)
+        route_items(context, run, run_sources, positions)
+    _finish(context, run, run_sources, intake, positions)
+    return _result(intake)
+
+
+def _result(intake: Intake) -> dict[str, Any]:
+    return {"taken_in": intake.items, "people": intake.people}
+
+
+def _refuse_void(run: Run, intake: Intake) -> None:
+    if run.state not in ROUTED:
+        raise was_cancelled(run)
+    if run.invalid_reasons:
+        raise VOID.error(run=run.number)
+    if intake.abandoned_at is not None:
+        raise ABANDONED.error()
+
+
+def _freeze(context: JobContext, run: Run, intake: Intake) -> range:
+    """Which items are taken in, with their tie-breaks: fixed before a model is asked about any. Returns their
+    positions.
+    """
+    if not intake.pool_items.exists():
+        with context.chunk(stage=Words(gettext_noop("New items"))):
+            # Not two at once: what is in a pool of one is in none of another.
+            Project.objects.select_for_update().get(pk=run.project_id)
+            behind = run.pool_items.aggregate(last=Max("position"))["last"] + 1
+            items = new_items_of(run).filter(position__lte=intake.last)
+            items = items.annotate(
+                place=Window(RowNumber(), order_by=F("position").asc()) - 1 + behind,
+                tie=TieBreak(run.salt, "external_id"),
+            )
+            rows = items.order_by().values_list(Value(run.pk), "pk", Value(intake.pk), "place", "tie")
+            insert_select(PoolItem, ("run", "item", "intake", "position", "v"), rows)
+        analyse_tables(PoolItem)
+    ends = intake.pool_items.aggregate(first=Min("position"), last=Max("position"))
+    return range(0) if ends["first"] is None else range(ends["first"], ends["last"] + 1)
+
+
+def _score(context: JobContext, run: Run, first: RunSource, intake: Intake, positions: range) -> None:
+    items = PendingItems([intake.pool_items.all()])
+    with context.chunk(total=items.count):
+        pass
+    predict_missing(
+        context,
+        frozen_source=first,
+        items=items,
+        stage=Spend.Stage.POOL.value,
+        says=Words.name(first.source.name),
+        done=0,
+    )
+    score_missing(context, run_source=first, score=score_of(run, first))
+    copy_scores_to_pool(context, run, first, positions)
+
+
+def _finish(
+    context: JobContext, run: Run, run_sources: list[RunSource], intake: Intake, positions: range
+) -> None:
+    """From here on the run covers them, and people are asked: about theirs, and about what is audited."""
+    context.progress(stage=Words(gettext_noop("Counting")))
+    tally = tally_of(run, run_sources, finishing=intake)
+    with context.chunk(stage=Words(gettext_noop("Work for people"))):
+        current = Run.objects.select_for_update(no_key=True, of=("self",)).select_related("project")
+        run = current.get(pk=run.pk)
+        intake.refresh_from_db()
+        _refuse_void(run, intake)
+        people = list(map(int, items_of(coming(run, run_sources, len(run_sources) + 1, positions))))
+        marked = mark_later_items(run, intake)
+        theirs = set(people)
+        audited = [item for item in marked if item not in theirs]
+        _ask(run, people, audited)
+        now = timezone.now()
+        intake.items, intake.people, intake.finished_at = len(positions), len(people), now
+        intake.save(update_fields=["items", "people", "finished_at"])
+        asking = bool(people or audited)
+        if run.state == State.COMPLETE:
+            run.state = State.LABELLING if asking else State.COMPLETE
+            run.completed_at = None if asking else now
+        run.later_size += len(positions)
+        run.tally = tally
+        run.save(
+            update_fields=[
+                *("state", "completed_at", "later_size", "tally"),
+                *("routed_batch", "later_audit_batch"),
+            ]
+        )
+        audit.record(
+            project=run.project,
+            actor=intake.created_by,
+            action="run.took_in",
+            target=f"run:{run.number}",
+            data={"intake": intake.number, "items": intake.items, "people": intake.people},
+        )
+        if marked:
+            look_for_drift(run)  # what went to people counts at once
+        if run.state == State.COMPLETE:
+            run_completed(run)
+
+
+def _ask(run: Run, people: list[int], audited: list[int]) -> None:
+    """Work for people in the batch of the routing, and for the audit in another one: whoever has seen what
+    models said labels blind nowhere. Both look the same to whoever labels.
+    """
+    if people and run.routed_batch is None:
+        run.routed_batch = _batch(run, blind=False)
+    if audited and run.later_audit_batch is None:
+        run.later_audit_batch = _batch(run, blind=True)
+    secrets.SystemRandom().shuffle(people)
+    both = ((run.routed_batch, people), (run.later_audit_batch, audited))
+    queue.add_items(
+        batches=[(batch, items) for batch, items in both if batch is not None and items],
+        overlap_share=run.overlap_share,
+        people=who_is_asked(run),
+    )
+
+
+def _batch(run: Run, *, blind: bool) -> WorkBatch:
+    return queue.create_batch(
+        project=run.project,
+        item_ids=(),
+        blind=blind,
+        priority=ROUTED_PRIORITY,
+        entropy=sampling.new_entropy(),
+        overlap=run.overlap,
+        overlap_share=run.overlap_share,
+        people=who_is_asked(run),
+    )
