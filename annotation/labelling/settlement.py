@@ -47,7 +47,8 @@ def lock_settling(batch: WorkBatch) -> None:
     that is locked, before any work item, as whoever withdraws it does: locks that are taken in another order
     end one of the two with "deadlock detected". Of several batches that are locked, the first comes first.
     """
-    together = set(routing_port().locked_together(batch=batch)) if batch.rostered else set()
+    asks = batch.rostered or batch.blind
+    together = set(routing_port().locked_together(batch=batch)) if asks else set()
     if batch.overlap > 1:
         together.add(batch.pk)
     if together:

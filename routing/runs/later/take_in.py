@@ -20,6 +20,7 @@ from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.jobs.context import JobContext
 from annotation.labelling import queue
+from annotation.labelling.settlement import lock_settling
 from annotation.models import Job, Project, User, WorkBatch
 from annotation.words import Words
 from routing.common.sql import TieBreak, analyse_tables, insert_select
@@ -200,6 +201,8 @@ def _finish(
     context.progress(stage=Words(gettext_noop("Counting")))
     tally = tally_of(run, run_sources, finishing=intake)
     with context.chunk(stage=Words(gettext_noop("Work for people"))):
+        if run.later_audit_batch is not None:
+            lock_settling(run.later_audit_batch)  # before the run, as an answer does: there may be an alarm
         current = Run.objects.select_for_update(no_key=True, of=("self",)).select_related("project")
         run = current.get(pk=run.pk)
         intake.refresh_from_db()
