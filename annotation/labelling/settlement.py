@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
+from annotation.common.ranges import of_items
 from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling.dawid_skene import dawid_skene
@@ -76,6 +77,17 @@ def settle_item(batch: WorkBatch, item_id: int) -> Settlement | None:
     if standing is None or standing.value is None or standing.method == Method.ADJUDICATED:
         return None
     return _store(batch, item_id, standing, None, standing.method)
+
+
+def settle_withdrawn(batch: WorkBatch, item_ids: Sequence[int]) -> None:
+    """Settle items of which some answers are asked for no more by those that are there, if they agree; else a
+    reviewer decides.
+    """
+    if batch.overlap == 1:
+        return
+    answered = WorkItem.objects.filter(of_items("item", item_ids), batch=batch, state=State.DONE)
+    for item_id in answered.order_by("item").values_list("item", flat=True).distinct():
+        settle_item(batch, item_id)
 
 
 def _settle_by_third(batch: WorkBatch, item_id: int) -> Settlement | None:

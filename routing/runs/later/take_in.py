@@ -27,7 +27,7 @@ from routing.common.sql import TieBreak, analyse_tables, insert_select
 from routing.common.states import ROUTED, State, was_cancelled
 from routing.core import sampling
 from routing.models import Intake, PoolItem, Run, RunSource, Spend
-from routing.runs.events import run_completed
+from routing.runs.complete import complete_if_done
 from routing.runs.label_counts import tally_of
 from routing.runs.later.audit import look_for_drift, mark_later_items
 from routing.runs.later.intakes import KIND, unfinished_intake
@@ -215,10 +215,8 @@ def _finish(
         now = timezone.now()
         intake.items, intake.people, intake.finished_at = len(positions), len(people), now
         intake.save(update_fields=["items", "people", "finished_at"])
-        asking = bool(people or audited)
-        if run.state == State.COMPLETE:
-            run.state = State.LABELLING if asking else State.COMPLETE
-            run.completed_at = None if asking else now
+        # Complete again below where nobody has anything to do, be it after an alarm.
+        run.state, run.completed_at = State.LABELLING, None
         run.later_size += len(positions)
         run.tally = tally
         run.save(
@@ -236,8 +234,7 @@ def _finish(
         )
         if marked:
             look_for_drift(run)  # what went to people counts at once
-        if run.state == State.COMPLETE:
-            run_completed(run)
+        complete_if_done(run)
 
 
 def _ask(run: Run, people: list[int], audited: list[int]) -> None:

@@ -1,6 +1,7 @@
 """The audit of items that a run took in later: whether models err more on them than was certified."""
 
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -14,7 +15,7 @@ from scipy.stats import binom
 from annotation.errors import ConflictError, InputError
 from annotation.labelling import next_item, queue
 from annotation.labelling.labels_of_record import disagreements
-from annotation.models import Label, Project, WebhookDelivery, WorkItem
+from annotation.models import Label, Project, User, WebhookDelivery, WorkItem
 from annotation.outside.webhooks.manage import create_webhook
 from routing.core.reference.audit import ALARM, AuditProcess, alarm_at, audited
 from routing.core.verify import verify
@@ -23,6 +24,7 @@ from routing.models import Delivery, Run, Spend
 from routing.runs import audits
 from routing.runs.certify import analyse
 from routing.runs.expert.leaving import wait_no_longer
+from routing.runs.later import take_in as taking
 from routing.runs.later.audit import later_audit_state
 from routing.runs.later.take_in import take_in
 from routing.runs.plan import outlook_of_plan
@@ -192,6 +194,18 @@ def test_an_alarm_marks_the_run_and_ends_what_is_taken_in(client_of) -> None:
     assert verify(files["certificate.json"], files["draw.jsonl"]) == []
     assert "marked invalid" in files["README.md"].decode()
     assert "they carry no certificate" in files["README.md"].decode()
+
+
+def test_an_alarm_as_items_are_taken_in_leaves_nothing_to_wait_for(monkeypatch) -> None:
+    world, run = a_run()
+    world.arrive(20)
+    monkeypatch.setattr(taking, "coming", lambda *_: [])  # models label them all
+    monkeypatch.setattr(audits, "ALARM", 0)
+    take(world, run)
+    assert run.audit_alarm_at is not None
+    assert set(run.later_audit_batch.work_items.values_list("state", flat=True)) == {"withdrawn"}
+    assert run.state == Run.State.COMPLETE
+    assert run.completed_at is not None
 
 
 def test_without_drift_the_audit_stays_silent_and_a_delivery_verifies() -> None:
@@ -373,6 +387,65 @@ def test_where_several_people_answer_an_item_waits_until_it_is_settled() -> None
         queue.adjudicate(batch=row.batch, item=row.item, actor=reviewer, value=true)
     run.refresh_from_db()
     assert (run.state, later_audit_state(run).audited) == (Run.State.COMPLETE, 20)
+
+
+def _answer(world: World, user: User, choose: Callable[[str], str], limit: int | None = None) -> None:
+    """Let one person label what waits for them."""
+    count = 0
+    while limit is None or count < limit:
+        task = queue.claim(project=world.project, user=user)
+        if task is None:
+            return
+        count += 1
+        world.keys += 1
+        queue.submit(
+            user=user,
+            work_item_id=task.work_item.pk,
+            token=task.token,
+            value=choose(str(world.truth[task.item.external_id])),
+            idempotency_key=f"key-{world.keys}",
+        )
+
+
+def test_dawid_skene_settles_none_of_the_audit() -> None:
+    world, run = a_run_of_two(consensus=Project.Consensus.DAWID_SKENE)
+    world.arrive(20)
+    take(world, run)
+    _answer(world, world.annotators[0], lambda true: true)
+    _answer(world, world.annotators[1], lambda true: CHOICES[0])
+    world.do("settle_run")
+    reviewer = add_member(world.project, "reviewer")
+    waiting = list(disagreements(world.project, reviewer))
+    assert {row.batch_id for row in waiting} == {run.later_audit_batch_id}
+    for row in waiting:
+        true = world.truth[row.item.external_id]
+        queue.adjudicate(batch=row.batch, item=row.item, actor=reviewer, value=true)
+    run.refresh_from_db()
+    assert (run.state, later_audit_state(run).audited) == (Run.State.COMPLETE, 20)
+    # Nor is a job made that has nothing to settle.
+    assert (
+        world.project.jobs.filter(kind="settle_run", created_at__gt=run.intakes.get().created_at).count() == 1
+    )
+
+
+def test_after_an_alarm_one_answer_of_two_is_enough() -> None:
+    world, run = a_run_of_two()
+    world.arrive(150, error=WORSE)
+    take(world, run)
+    _answer(world, world.annotators[0], lambda true: true, limit=100)
+    run.refresh_from_db()
+    assert run.audit_alarm_at is None
+    _answer(world, world.annotators[1], lambda true: true)
+    _answer(world, world.annotators[0], lambda true: true)
+    run.refresh_from_db()
+    assert run.audit_alarm_at is not None
+    work = run.later_audit_batch.work_items
+    given = work.filter(state=WorkItem.State.DONE)
+    assert given.filter(item__in=work.filter(state=WorkItem.State.WITHDRAWN).values("item")).exists()
+    assert run.state == Run.State.COMPLETE
+    names = set(given.values_list("item__external_id", flat=True))
+    rows = {row.external_id: row for row in rows_of(run)}
+    assert all(rows[name].label == world.truth[name] for name in names)
 
 
 def test_by_a_roster_each_item_of_the_audit_is_one_persons() -> None:
