@@ -18,7 +18,7 @@ from annotation import failures
 from annotation.common import audit
 from annotation.errors import ConflictError
 from annotation.jobs import jobs
-from annotation.jobs.context import JobContext
+from annotation.jobs.context import JobContext, JobPausedError
 from annotation.labelling import queue
 from annotation.labelling.settlement import lock_settling
 from annotation.models import Job, Project, User, WorkBatch
@@ -136,12 +136,24 @@ def take_in_items(context: JobContext) -> dict[str, Any]:
     run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
     if changed := changed_source(run):
         raise STOPPED.error(source=changed.name)
-    positions = _freeze(context, run, intake)
-    if len(positions):
-        _score(context, run, run_sources[0], intake, positions)
-        route_items(context, run, run_sources, positions)
+    context.stop_once(lambda: bool(_now(run).invalid_reasons))
+    try:
+        positions = _freeze(context, run, intake)
+        if len(positions):
+            _refuse_void(_now(run), intake)
+            _score(context, run, run_sources[0], intake, positions)
+            _refuse_void(_now(run), intake)
+            route_items(context, run, run_sources, positions)
+    except JobPausedError:
+        _refuse_void(_now(run), intake)
+        raise
     _finish(context, run, run_sources, intake, positions)
     return _result(intake)
+
+
+def _now(run: Run) -> Run:
+    """How it is by now: models cost money, and are asked no more once an alarm has marked the run."""
+    return Run.objects.only("number", "state", "invalid_reasons").get(pk=run.pk)
 
 
 def _result(intake: Intake) -> dict[str, Any]:
