@@ -37,7 +37,7 @@ class RoutingPort(Protocol):
         """Id of the user who decides where two people differ about an item; None where a reviewer does."""
 
     def locked_together(self, *, batch: WorkBatch) -> Collection[int]:
-        """Ids of batches of which work may end or begin as work of this one, with a roster, ends."""
+        """Ids of batches of which work may end or begin as work of this one, blind or with a roster, ends."""
 
     # --- What stands against something, in words; "" where nothing does ---
 

@@ -150,10 +150,13 @@ class Routing:
         return None if run is None else decider_of(run, item_id)
 
     def locked_together(self, *, batch: WorkBatch) -> Collection[int]:
-        runs = Run.objects.filter(
-            Q(routed_batch=batch.pk) | Q(expert_routed_batch=batch.pk), reference=Run.Reference.EXPERT
-        )
-        together = runs.values_list("routed_batch", "expert_routed_batch").first() or ()
+        by_expert = Q(reference=Run.Reference.EXPERT)
+        routed = Q(routed_batch=batch.pk) | Q(expert_routed_batch=batch.pk)
+        runs = Run.objects.filter(by_expert & routed | Q(later_audit_batch=batch.pk))
+        names = ("later_audit_batch", "routed_batch", "expert_routed_batch")
+        audit, *together = runs.values_list(*names).first() or (None,)
+        if audit == batch.pk:
+            return [batch.pk]  # an alarm withdraws what others hold of it
         return [pk for pk in together if pk is not None]
 
     def project_duplicated(self, *, project: Project, copy: Project, actor: User) -> None:

@@ -92,6 +92,7 @@ class JobContext:
         self.progressed = False
         self._looked_at = 0.0
         self._pausing = False
+        self._is_void: Callable[[], bool] = lambda: False
 
     @property
     def pausing(self) -> bool:
@@ -103,8 +104,15 @@ class JobContext:
         now = time.monotonic()
         if not self._pausing and now - self._looked_at >= LOOK_SECONDS:
             self._looked_at = now
-            self._pausing = Job.objects.filter(pk=self.job.pk, pause_asked=True).exists()
+            asked = Job.objects.filter(pk=self.job.pk, pause_asked=True).exists()
+            self._pausing = asked or self._is_void()
         return self._pausing
+
+    def stop_once(self, is_void: Callable[[], bool]) -> None:
+        """Let the work stop as for a pause once `is_void()` is true, which is asked as often: in the place of
+        JobPausedError the handler then raises what is wrong.
+        """
+        self._is_void = is_void
 
     def stop_if_asked(self) -> None:
         """Raise JobPausedError where the job is to stop; the handler must have stored everything."""

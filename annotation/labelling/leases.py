@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 from annotation.common.clock import database_time
 from annotation.errors import ConflictError, NotAllowedError
 from annotation.labelling.limits import remaining_quota
-from annotation.labelling.next_item import batches_with_work, candidate_work_items
-from annotation.models import Draft, Item, Label, Membership, Project, Skip, User, WorkItem
+from annotation.labelling.next_item import batches_in_turn, candidate_work_items
+from annotation.models import Draft, Item, Label, Membership, Project, Skip, User, WorkBatch, WorkItem
 from annotation.permissions import members_who_label
 from annotation.ports import routing_port
 
@@ -50,10 +50,11 @@ def claim(*, project: Project, user: User) -> LeasedItem | None:
     """The item that the person labels now: the first that they hold, else the next free one. None: nothing
     to do.
 
-    Free are open items and those whose lease has expired, by priority and then in the batch's random order,
-    without those that the person skipped, or labelled already in the batch, and without blind batches where
-    something stands against it (`RoutingPort.blind_objection`). Nobody is given more items than their
-    membership allows (annotation.labelling.limits); what they hold already they may finish.
+    Free are open items and those whose lease has expired, by priority and then in the random order of their
+    batches, which are mixed, without those that the person skipped, or labelled already in the batch, and
+    without blind batches where something stands against it (`RoutingPort.blind_objection`). Nobody is given
+    more items than their membership allows (annotation.labelling.limits); what they hold already they may
+    finish.
 
     Raises NotAllowedError where the person may not label in the project.
     """
@@ -276,9 +277,10 @@ def _renew_own(project: Project, user: User, now: datetime, objection: _Objectio
 def _take_next(
     project: Project, user: User, now: datetime, until: datetime, objection: _Objection
 ) -> int | None:
-    for batch, has_expired in batches_with_work(project, now):
-        if batch.blind and objection.words:
-            continue
+    def may_label(batch: WorkBatch) -> bool:
+        return not (batch.blind and objection.words)
+
+    for batch, has_expired in batches_in_turn(project, user, now, may_label=may_label):
         for candidates in candidate_work_items(batch, user, now, expired=has_expired):
             if work_item_id := lease(candidates, user, until):
                 return work_item_id

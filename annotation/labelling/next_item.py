@@ -5,12 +5,14 @@ the person. Of a batch that asks several people about an item, who is ahead of t
 they answered already and the others have not: those are not read one by one (`_of_several`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from django.db import connection
-from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case, Exists, Max, Min, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models.functions import Coalesce
 
 from annotation.models import Label, Project, Skip, User, WorkBatch, WorkItem
 
@@ -30,6 +32,52 @@ def batches_with_work(project: Project, now: datetime) -> Iterator[tuple[WorkBat
     )
     for batch in batches.annotate(has_expired=Exists(expired)).order_by("priority", "id"):
         yield batch, batch.has_expired
+
+
+def batches_in_turn(
+    project: Project, user: User, now: datetime, *, may_label: Callable[[WorkBatch], bool]
+) -> Iterator[tuple[WorkBatch, bool]]:
+    """The same as this person comes to them: of one priority the batch first whose first item for them has
+    the first place, so that those of several batches are mixed and nobody can tell which is of which.
+    """
+    for _priority, same in groupby(batches_with_work(project, now), key=lambda one: one[0].priority):
+        rest = [one for one in same if may_label(one[0])]
+        if len(rest) > 1:
+            places = _first_places(rest, user, now)
+            rest = [one for one in rest if places[one[0].pk] is not None]
+            rest.sort(key=lambda one: (places[one[0].pk], one[0].pk))
+        yield from rest
+
+
+def _first_places(batches: list[tuple[WorkBatch, bool]], user: User, now: datetime) -> dict[int, int | None]:
+    """Id of each batch -> the place of the person's first item in it; None: nothing is there for them."""
+    cases = [
+        When(pk=batch.pk, then=_first_place(batch, user, now, expired=expired)) for batch, expired in batches
+    ]
+    rows = WorkBatch.objects.filter(pk__in=[batch.pk for batch, _expired in batches])
+    return dict(rows.annotate(place=Case(*cases)).values_list("pk", "place"))
+
+
+def _first_place(batch: WorkBatch, user: User, now: datetime, *, expired: bool) -> Coalesce | Subquery:
+    available = available_work_items(batch, user)
+    over = available.filter(state=State.LEASED, lease_expires_at__lte=now)
+    waiting = available.filter(state=State.OPEN)
+    places = [_place_of(over)] if expired else []
+    if batch.overlap == 1:
+        places.append(_place_of(waiting))
+    else:
+        # As in `_of_several`, no more than a window is read; who is ahead of it goes on from where they are.
+        same = WorkItem.objects.filter(batch=batch, state=State.OPEN).order_by("priority", "order")
+        places += [
+            _place_of(waiting.filter(pk__in=Subquery(same.values("pk")[:WINDOW]))),
+            _place_of(_labelled_lately(batch, user).order_by("-order")),
+            _place_of(same),
+        ]
+    return Coalesce(*places) if len(places) > 1 else places[0]
+
+
+def _place_of(rows: QuerySet[WorkItem]) -> Subquery:
+    return Subquery(rows.values("order")[:1])
 
 
 def candidate_work_items(
@@ -132,10 +180,17 @@ def _reached(batch: WorkBatch, user: User) -> int:
     """The furthest place of what the person holds and has labelled lately in the batch; -1: nothing."""
     held = WorkItem.objects.filter(batch=batch, state=State.LEASED, leased_to=user)
     orders = [held.aggregate(furthest=Max("order"))["furthest"]]
-    latest = Label.objects.filter(annotator=user).order_by("-pk")
-    rows = latest.values_list("work_item__batch", "work_item__order")[:LATEST]
-    orders += [order for of_batch, order in rows if of_batch == batch.pk]
+    orders.append(_labelled_lately(batch, user).aggregate(furthest=Max("order"))["furthest"])
     return max((order for order in orders if order is not None), default=-1)
+
+
+def _labelled_lately(batch: WorkBatch, user: User) -> QuerySet[WorkItem]:
+    """Of the person's latest labels those of the batch that others have still to answer: where more items
+    were added to a batch that had its answers, the older ones do not say how far they are.
+    """
+    latest = Label.objects.filter(annotator=user).order_by("-pk").values("work_item")[:LATEST]
+    open_ = WorkItem.objects.filter(batch=batch, item=OuterRef("item"), state=State.OPEN)
+    return WorkItem.objects.filter(Exists(open_), batch=batch, pk__in=Subquery(latest))
 
 
 def _first(rows: QuerySet[Any]) -> Subquery:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from annotation.common import audit
 from annotation.errors import ConflictError
 from annotation.labelling.leases import MAX_AHEAD, NO_LEASE
+from annotation.labelling.settlement import settle_withdrawn
 from annotation.models import Skip, User, WorkBatch, WorkItem
 
 State = WorkItem.State
@@ -99,12 +100,13 @@ def _unseen(batch: WorkBatch, user: int, slot: int) -> list[tuple[int, int]]:
 def withdraw_work_of(*, batch: WorkBatch, user: User | None) -> list[int]:
     """Ask somebody no longer for what is open of a batch, or everybody where `user` is None; returns the ids
     of these items. What is before somebody at this moment is withdrawn, too: an answer that comes later is
-    kept as a draft.
+    kept as a draft. What others have answered about them is enough.
     """
     with transaction.atomic():
         work = _lock_unfinished(batch, user)
         items = sorted({item for _pk, item in work})
         _end([pk for pk, _item in work], State.WITHDRAWN)
+        settle_withdrawn(batch, items)
     return items
 
 

@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.common import audit
+from annotation.common.ranges import of_items
 from annotation.common.value_reader import Value
 from annotation.errors import ConflictError, InputError, NotAllowedError
 from annotation.labelling.dawid_skene import dawid_skene
@@ -47,7 +48,8 @@ def lock_settling(batch: WorkBatch) -> None:
     that is locked, before any work item, as whoever withdraws it does: locks that are taken in another order
     end one of the two with "deadlock detected". Of several batches that are locked, the first comes first.
     """
-    together = set(routing_port().locked_together(batch=batch)) if batch.rostered else set()
+    asks = batch.rostered or batch.blind
+    together = set(routing_port().locked_together(batch=batch)) if asks else set()
     if batch.overlap > 1:
         together.add(batch.pk)
     if together:
@@ -75,6 +77,17 @@ def settle_item(batch: WorkBatch, item_id: int) -> Settlement | None:
     if standing is None or standing.value is None or standing.method == Method.ADJUDICATED:
         return None
     return _store(batch, item_id, standing, None, standing.method)
+
+
+def settle_withdrawn(batch: WorkBatch, item_ids: Sequence[int]) -> None:
+    """Settle items of which some answers are asked for no more by those that are there, if they agree; else a
+    reviewer decides.
+    """
+    if batch.overlap == 1:
+        return
+    answered = WorkItem.objects.filter(of_items("item", item_ids), batch=batch, state=State.DONE)
+    for item_id in answered.order_by("item").values_list("item", flat=True).distinct():
+        settle_item(batch, item_id)
 
 
 def _settle_by_third(batch: WorkBatch, item_id: int) -> Settlement | None:

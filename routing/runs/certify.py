@@ -280,7 +280,8 @@ def mark_invalid(*, run: Run, why: failures.Failure, params: failures.Params, ac
     """Add a reason why the certificate of `run` no longer holds. The same reason twice has one effect."""
     reason = {"code": why.code, "params": dict(params)}
     with transaction.atomic():
-        current = Run.objects.select_for_update().get(pk=run.pk)
+        # Whoever answers meanwhile holds the key of the run, by what it paid, and waits for this row.
+        current = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
         if reason in ({key: known[key] for key in reason} for known in current.invalid_reasons):
             return
         words = failures.in_english(why.code, params)

@@ -41,7 +41,8 @@ def run_of_batch(batch_id: int) -> Run | None:
 
 def complete_if_done(run: Run, ended: WorkItem | None = None) -> bool:
     """Complete the run if nothing is left but `ended` of what people label since its routing, and they differ
-    about nothing. Where Dawid-Skene is to settle what they differ about, a job is made that does it.
+    about nothing. Where Dawid-Skene is to settle what they differ about, a job is made that does it; of the
+    audit of later items a reviewer decides, as in the calibration set.
 
     Call it in the transaction that ends that, or settles an item.
     """
@@ -61,7 +62,8 @@ def complete_if_done(run: Run, ended: WorkItem | None = None) -> bool:
     if others.exists():
         return False
     if run.overlap > 1 and unsettled(WorkItem.objects.filter(batch__in=batches)).exists():
-        _settle_by_job(run)
+        if unsettled(WorkItem.objects.filter(batch=run.routed_batch_id)).exists():
+            _settle_by_job(run)
         return False
     completed = Run.objects.filter(pk=run.pk, state=State.LABELLING).update(
         state=State.COMPLETE, completed_at=timezone.now()

@@ -18,15 +18,16 @@ from annotation import failures
 from annotation.common import audit
 from annotation.errors import ConflictError
 from annotation.jobs import jobs
-from annotation.jobs.context import JobContext
+from annotation.jobs.context import JobContext, JobPausedError
 from annotation.labelling import queue
+from annotation.labelling.settlement import lock_settling
 from annotation.models import Job, Project, User, WorkBatch
 from annotation.words import Words
 from routing.common.sql import TieBreak, analyse_tables, insert_select
 from routing.common.states import ROUTED, State, was_cancelled
 from routing.core import sampling
 from routing.models import Intake, PoolItem, Run, RunSource, Spend
-from routing.runs.events import run_completed
+from routing.runs.complete import complete_if_done
 from routing.runs.label_counts import tally_of
 from routing.runs.later.audit import look_for_drift, mark_later_items
 from routing.runs.later.intakes import KIND, unfinished_intake
@@ -135,12 +136,24 @@ def take_in_items(context: JobContext) -> dict[str, Any]:
     run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
     if changed := changed_source(run):
         raise STOPPED.error(source=changed.name)
-    positions = _freeze(context, run, intake)
-    if len(positions):
-        _score(context, run, run_sources[0], intake, positions)
-        route_items(context, run, run_sources, positions)
+    context.stop_once(lambda: bool(_now(run).invalid_reasons))
+    try:
+        positions = _freeze(context, run, intake)
+        if len(positions):
+            _refuse_void(_now(run), intake)
+            _score(context, run, run_sources[0], intake, positions)
+            _refuse_void(_now(run), intake)
+            route_items(context, run, run_sources, positions)
+    except JobPausedError:
+        _refuse_void(_now(run), intake)
+        raise
     _finish(context, run, run_sources, intake, positions)
     return _result(intake)
+
+
+def _now(run: Run) -> Run:
+    """How it is by now: models cost money, and are asked no more once an alarm has marked the run."""
+    return Run.objects.only("number", "state", "invalid_reasons").get(pk=run.pk)
 
 
 def _result(intake: Intake) -> dict[str, Any]:
@@ -200,6 +213,8 @@ def _finish(
     context.progress(stage=Words(gettext_noop("Counting")))
     tally = tally_of(run, run_sources, finishing=intake)
     with context.chunk(stage=Words(gettext_noop("Work for people"))):
+        if run.later_audit_batch is not None:
+            lock_settling(run.later_audit_batch)  # before the run, as an answer does: there may be an alarm
         current = Run.objects.select_for_update(no_key=True, of=("self",)).select_related("project")
         run = current.get(pk=run.pk)
         intake.refresh_from_db()
@@ -212,10 +227,8 @@ def _finish(
         now = timezone.now()
         intake.items, intake.people, intake.finished_at = len(positions), len(people), now
         intake.save(update_fields=["items", "people", "finished_at"])
-        asking = bool(people or audited)
-        if run.state == State.COMPLETE:
-            run.state = State.LABELLING if asking else State.COMPLETE
-            run.completed_at = None if asking else now
+        # Complete again below where nobody has anything to do, be it after an alarm.
+        run.state, run.completed_at = State.LABELLING, None
         run.later_size += len(positions)
         run.tally = tally
         run.save(
@@ -233,8 +246,7 @@ def _finish(
         )
         if marked:
             look_for_drift(run)  # what went to people counts at once
-        if run.state == State.COMPLETE:
-            run_completed(run)
+        complete_if_done(run)
 
 
 def _ask(run: Run, people: list[int], audited: list[int]) -> None:

@@ -1,18 +1,21 @@
 """The audit of items that a run took in later: whether models err more on them than was certified."""
 
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from scipy.stats import binom
 
 from annotation.errors import ConflictError, InputError
-from annotation.labelling import queue
+from annotation.labelling import next_item, queue
 from annotation.labelling.labels_of_record import disagreements
-from annotation.models import Label, Project, WebhookDelivery, WorkItem
+from annotation.models import Label, Project, User, WebhookDelivery, WorkItem
 from annotation.outside.webhooks.manage import create_webhook
 from routing.core.reference.audit import ALARM, AuditProcess, alarm_at, audited
 from routing.core.verify import verify
@@ -21,6 +24,7 @@ from routing.models import Delivery, Run, Spend
 from routing.runs import audits
 from routing.runs.certify import analyse
 from routing.runs.expert.leaving import wait_no_longer
+from routing.runs.later import take_in as taking
 from routing.runs.later.audit import later_audit_state
 from routing.runs.later.take_in import take_in
 from routing.runs.plan import outlook_of_plan
@@ -192,6 +196,18 @@ def test_an_alarm_marks_the_run_and_ends_what_is_taken_in(client_of) -> None:
     assert "they carry no certificate" in files["README.md"].decode()
 
 
+def test_an_alarm_as_items_are_taken_in_leaves_nothing_to_wait_for(monkeypatch) -> None:
+    world, run = a_run()
+    world.arrive(20)
+    monkeypatch.setattr(taking, "coming", lambda *_: [])  # models label them all
+    monkeypatch.setattr(audits, "ALARM", 0)
+    take(world, run)
+    assert run.audit_alarm_at is not None
+    assert set(run.later_audit_batch.work_items.values_list("state", flat=True)) == {"withdrawn"}
+    assert run.state == Run.State.COMPLETE
+    assert run.completed_at is not None
+
+
 def test_without_drift_the_audit_stays_silent_and_a_delivery_verifies() -> None:
     world, run = a_run("0.5")
     world.arrive(200)
@@ -242,6 +258,70 @@ def test_nothing_that_is_stored_tells_which_items_are_marked() -> None:
     assert changes > min(sum(kinds), len(kinds) - sum(kinds)) / 2
 
 
+def _changes(kinds: list[bool]) -> int:
+    return sum(one != other for one, other in pairwise(kinds))
+
+
+def _label_and_see_kinds(world: World, run: Run, count: int) -> list[bool]:
+    """Of what one person is given, one after the other, whether it is of the audit."""
+    user, kinds = world.annotators[0], []
+    while len(kinds) < count and (task := queue.claim(project=world.project, user=user)):
+        kinds.append(task.work_item.batch_id == run.later_audit_batch_id)
+        world.keys += 1
+        queue.submit(
+            user=user,
+            work_item_id=task.work_item.pk,
+            token=task.token,
+            value=world.truth[task.item.external_id],
+            idempotency_key=f"key-{world.keys}",
+        )
+    return kinds
+
+
+def test_what_is_audited_comes_among_what_goes_to_people() -> None:
+    world, run = a_run("0.5", epsilon=Decimal("0.05"))
+    world.arrive(200)
+    take(world, run)
+    skipped = queue.claim(project=world.project, user=world.annotators[0])
+    queue.skip(
+        user=world.annotators[0], work_item_id=skipped.work_item.pk, token=skipped.token, reason="unclear"
+    )
+    kinds = _label_and_see_kinds(world, run, 1000)
+    assert min(sum(kinds), len(kinds) - sum(kinds)) > 20
+    assert _changes(kinds) > min(sum(kinds), len(kinds) - sum(kinds)) / 2
+    half = kinds[: len(kinds) // 2]
+    assert sum(kinds) / 4 < sum(half) < 3 * sum(kinds) / 4
+
+
+def test_where_one_is_ahead_of_the_others_both_kinds_stay_mixed(monkeypatch) -> None:
+    monkeypatch.setattr(next_item, "WINDOW", 5)
+    world, run = a_run_of_two()
+    world.arrive(120)
+    take(world, run)
+    kinds = _label_and_see_kinds(world, run, 1000)
+    rare = min(sum(kinds), len(kinds) - sum(kinds))
+    assert rare > 10
+    assert _changes(kinds) > rare / 2
+
+
+def test_mixing_takes_one_query_more() -> None:
+    world, run = a_run("0.5")
+    world.arrive(60)
+    take(world, run)
+
+    def asked() -> int:
+        queue.release_all(project=world.project, user=world.annotators[0])
+        with CaptureQueriesContext(connection) as queries:
+            assert queue.claim(project=world.project, user=world.annotators[0]) is not None
+        return len(queries)
+
+    both = asked()
+    run.routed_batch.work_items.filter(state="open").update(state="withdrawn")
+    queue.release_all(project=world.project, user=world.annotators[0])
+    run.routed_batch.work_items.filter(state="open").update(state="withdrawn")
+    assert both <= asked() + 1
+
+
 def test_who_sees_what_models_say_gets_no_item_of_the_audit() -> None:
     world, run = a_run()
     world.arrive(30)
@@ -261,12 +341,15 @@ def test_where_nobody_may_label_blind_nothing_is_taken_in() -> None:
     assert take(world, run).later_size == 30
 
 
-def test_where_several_people_answer_an_item_waits_until_it_is_settled() -> None:
+def a_run_of_two(*, people: int = 2, **fields: Any) -> tuple[World, Run]:
+    """The same where two people, or more, answer about each item."""
     world = make_world(500)
-    Project.objects.filter(pk=world.project.pk).update(overlap=2)
+    world.annotators += [add_member(world.project) for _ in range(people - 2)]
+    consensus = fields.pop("consensus", Project.Consensus.MAJORITY)
+    Project.objects.filter(pk=world.project.pk).update(overlap=people, consensus=consensus)
     world.project.refresh_from_db()
-    run = world.start(target="population", m=200, p=Decimal(1), later_audit_share=Decimal(1))
-    assert run.overlap == 2
+    run = world.start(target="population", m=200, p=Decimal(1), later_audit_share=Decimal(1), **fields)
+    assert run.overlap == people
     world.do("prepare_run")
     world.label()
     analyse(run=run, user=world.manager)
@@ -275,6 +358,11 @@ def test_where_several_people_answer_an_item_waits_until_it_is_settled() -> None
     world.do("route_run")
     world.label()
     run.refresh_from_db()
+    return world, run
+
+
+def test_where_several_people_answer_an_item_waits_until_it_is_settled() -> None:
+    world, run = a_run_of_two()
     world.arrive(20)
     take(world, run)
     audit = run.later_audit_batch
@@ -299,6 +387,65 @@ def test_where_several_people_answer_an_item_waits_until_it_is_settled() -> None
         queue.adjudicate(batch=row.batch, item=row.item, actor=reviewer, value=true)
     run.refresh_from_db()
     assert (run.state, later_audit_state(run).audited) == (Run.State.COMPLETE, 20)
+
+
+def _answer(world: World, user: User, choose: Callable[[str], str], limit: int | None = None) -> None:
+    """Let one person label what waits for them."""
+    count = 0
+    while limit is None or count < limit:
+        task = queue.claim(project=world.project, user=user)
+        if task is None:
+            return
+        count += 1
+        world.keys += 1
+        queue.submit(
+            user=user,
+            work_item_id=task.work_item.pk,
+            token=task.token,
+            value=choose(str(world.truth[task.item.external_id])),
+            idempotency_key=f"key-{world.keys}",
+        )
+
+
+def test_dawid_skene_settles_none_of_the_audit() -> None:
+    world, run = a_run_of_two(consensus=Project.Consensus.DAWID_SKENE)
+    world.arrive(20)
+    take(world, run)
+    _answer(world, world.annotators[0], lambda true: true)
+    _answer(world, world.annotators[1], lambda true: CHOICES[0])
+    world.do("settle_run")
+    reviewer = add_member(world.project, "reviewer")
+    waiting = list(disagreements(world.project, reviewer))
+    assert {row.batch_id for row in waiting} == {run.later_audit_batch_id}
+    for row in waiting:
+        true = world.truth[row.item.external_id]
+        queue.adjudicate(batch=row.batch, item=row.item, actor=reviewer, value=true)
+    run.refresh_from_db()
+    assert (run.state, later_audit_state(run).audited) == (Run.State.COMPLETE, 20)
+    # Nor is a job made that has nothing to settle.
+    assert (
+        world.project.jobs.filter(kind="settle_run", created_at__gt=run.intakes.get().created_at).count() == 1
+    )
+
+
+def test_after_an_alarm_one_answer_of_two_is_enough() -> None:
+    world, run = a_run_of_two()
+    world.arrive(150, error=WORSE)
+    take(world, run)
+    _answer(world, world.annotators[0], lambda true: true, limit=100)
+    run.refresh_from_db()
+    assert run.audit_alarm_at is None
+    _answer(world, world.annotators[1], lambda true: true)
+    _answer(world, world.annotators[0], lambda true: true)
+    run.refresh_from_db()
+    assert run.audit_alarm_at is not None
+    work = run.later_audit_batch.work_items
+    given = work.filter(state=WorkItem.State.DONE)
+    assert given.filter(item__in=work.filter(state=WorkItem.State.WITHDRAWN).values("item")).exists()
+    assert run.state == Run.State.COMPLETE
+    names = set(given.values_list("item__external_id", flat=True))
+    rows = {row.external_id: row for row in rows_of(run)}
+    assert all(rows[name].label == world.truth[name] for name in names)
 
 
 def test_by_a_roster_each_item_of_the_audit_is_one_persons() -> None:

@@ -7,13 +7,15 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from annotation.errors import ConflictError
-from annotation.jobs import jobs
+from annotation.jobs import context, jobs
 from annotation.models import AuditEvent, Job, WorkItem
 from routing.core.verify import verify
 from routing.delivery.deliver import deliver
 from routing.models import Delivery, Intake, PoolItem, Prediction, Route, Run, Spend
-from routing.runs import route as routing_stage
+from routing.ports import CORRECTED
+from routing.runs import predict, route as routing_stage
 from routing.runs.cancel import cancel_run
+from routing.runs.certify import mark_invalid
 from routing.runs.every_score_runs import Routing
 from routing.runs.later import take_in as taking
 from routing.runs.later.items import new_items_of
@@ -173,6 +175,56 @@ def test_what_is_not_finished_is_not_delivered(monkeypatch) -> None:
         f"not covered by run {run.number}: it came after the pool was frozen"
     }
     assert run_report(run).unlabelled == 0
+
+
+@pytest.mark.parametrize("where", ["before the first model", "after it"])
+def test_nothing_is_spent_once_the_run_is_no_longer_valid(monkeypatch, where) -> None:
+    world, run = a_run()
+    world.arrive(80)
+    take_in(run=run, user=world.manager)
+    name = "_freeze" if where == "before the first model" else "_score"
+    stage, before = getattr(taking, name), Spend.objects.count()
+
+    def stage_and_alarm(*args):
+        found = stage(*args)
+        mark_invalid(run=run, why=CORRECTED, params={"item": "t3"}, actor=None)
+        return found
+
+    monkeypatch.setattr(taking, name, stage_and_alarm)
+    job = Job.objects.get(kind="take_in")
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == Job.State.FAILED
+    assert "no longer valid" in job.error
+    stages = list(Spend.objects.order_by("pk").values_list("stage", flat=True)[before:])
+    assert set(stages) == (set() if name == "_freeze" else {"pool"})
+
+
+def test_a_model_at_work_is_asked_no_more_once_the_run_is_no_longer_valid(monkeypatch) -> None:
+    monkeypatch.setattr(context, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(Recorded, "in_flight", 10)
+    world, run = a_run()
+    world.arrive(80)
+    take_in(run=run, user=world.manager)
+    before = Prediction.objects.count()
+    store = predict.store_answers
+
+    def store_and_alarm(rows):
+        store(rows)
+        mark_invalid(run=run, why=CORRECTED, params={"item": "t3"}, actor=None)
+
+    monkeypatch.setattr(predict, "store_answers", store_and_alarm)
+    job = Job.objects.get(kind="take_in")
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == Job.State.FAILED
+    assert "no longer valid" in job.error
+    answered = Prediction.objects.count() - before
+    assert 0 < answered < 80
+    assert sum(Spend.objects.filter(run=run, stage="pool").values_list("quantity", flat=True)) == (
+        run.pool_size + answered
+    )
+    assert not run.reservations.exclude(amount=0).exists()
 
 
 def test_a_changed_model_is_refused_and_breaks_nothing() -> None:
