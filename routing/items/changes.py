@@ -261,13 +261,8 @@ def _flags(permission: ViewPermission) -> QuerySet[Comment]:
     return permission.comments().filter(is_flag=True, resolved_at__isnull=True)
 
 
-def _stuck_work(permission: ViewPermission) -> QuerySet[WorkItem]:
-    # Not of hidden batches: that something could be done would tell which items are in them.
-    return queue.stuck_items(permission.project).filter(batch__in=permission.batches)
-
-
 def _stuck(permission: ViewPermission, items: QuerySet[Item]) -> QuerySet[Item]:
-    return items.filter(pk__in=_stuck_work(permission).order_by().values("item"))
+    return items.filter(pk__in=permission.stuck().order_by().values("item"))
 
 
 def _labelled_by_models(permission: ViewPermission, items: QuerySet[Item]) -> QuerySet[Item]:
@@ -309,14 +304,14 @@ def _resolve(
 def _ask_again(
     permission: ViewPermission, actor: User, items: Sequence[Item], _text: str, outcome: Outcome
 ) -> None:
-    for work_item in _stuck_work(permission).filter(item__in=items).select_related("batch__project"):
+    for work_item in permission.stuck().filter(item__in=items).select_related("batch__project"):
         queue.ask_again(work_item=work_item, actor=actor)
 
 
 def _give_up(
     permission: ViewPermission, actor: User, items: Sequence[Item], _text: str, outcome: Outcome
 ) -> None:
-    for work_item in _stuck_work(permission).filter(item__in=items).select_related("batch__project"):
+    for work_item in permission.stuck().filter(item__in=items).select_related("batch__project"):
         queue.give_up(work_item=work_item, actor=actor)
 
 

@@ -16,7 +16,6 @@ from annotation.common.value_reader import Value, as_text, reader_of
 from annotation.errors import InputError
 from annotation.labelling.label_queries import with_choice
 from annotation.labelling.labels_of_record import unsettled
-from annotation.labelling.queue import stuck_items
 from annotation.models import Item, WorkItem
 from routing.labels.conditions import by_model, by_person, delivered_as
 from routing.models import PoolItem, Prediction, Route, RunSource
@@ -89,8 +88,7 @@ def _stage(permission: ViewPermission, value: str) -> Q:
         asked = work.filter(batch__withdrawn_at__isnull=True)
         return Q(Exists(asked.filter(state__in=WorkItem.UNFINISHED)))
     if value == "stuck":
-        stuck = stuck_items(permission.project).filter(batch__in=permission.batches)
-        return Q(pk__in=stuck.order_by().values("item"))
+        return Q(pk__in=permission.stuck().order_by().values("item"))
     if value in (WorkItem.State.UNLABELABLE, WorkItem.State.WITHDRAWN):
         return Q(Exists(work.filter(state=value)))
     raise _unknown("stage", STAGES)
