@@ -109,7 +109,7 @@ def _outcomes(run: Run, items: Sequence[int]) -> dict[int, object]:
     the model's that the policy delivers. What the policy sends to people is no error, and what nobody can
     label is one.
     """
-    answers, batch = _policy_answers(run, items), run.later_audit_batch_id
+    answers, batch = policy_answers(run, items), run.later_audit_batch_id
     found: dict[int, object] = dict.fromkeys(items, False)
     asked = [item for item in items if item in answers]
     if not asked:
@@ -142,7 +142,7 @@ def _differs(loss: Loss, label: Value, answer: Value) -> bool:
         return True  # a label that the loss cannot read is none that the answer could agree with
 
 
-def _policy_answers(run: Run, items: Sequence[int]) -> dict[int, str]:
+def policy_answers(run: Run, items: Sequence[int]) -> dict[int, str]:
     """Item id -> the answer, as JSON text, of the model that labels it by the policy; without those that go
     to people.
     """

@@ -28,7 +28,7 @@ from routing.core import sampling
 from routing.models import Intake, PoolItem, Run, RunSource, Spend
 from routing.runs.events import run_completed
 from routing.runs.label_counts import tally_of
-from routing.runs.later.audit import look_for_drift, mark_later_items
+from routing.runs.later.audit import look_for_drift, mark_later_items, policy_answers
 from routing.runs.later.intakes import KIND, unfinished_intake
 from routing.runs.later.items import new_items_of, objection_now
 from routing.runs.pool import last_place
@@ -206,8 +206,8 @@ def _finish(
         _refuse_void(run, intake)
         people = list(map(int, items_of(coming(run, run_sources, len(run_sources) + 1, positions))))
         marked = mark_later_items(run, intake)
-        theirs = set(people)
-        audited = [item for item in marked if item not in theirs]
+        by_models = policy_answers(run, marked)
+        audited = [item for item in marked if item in by_models]
         _ask(run, people, audited)
         now = timezone.now()
         intake.items, intake.people, intake.finished_at = len(positions), len(people), now

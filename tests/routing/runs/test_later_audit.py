@@ -21,6 +21,7 @@ from routing.models import Delivery, Run, Spend
 from routing.runs import audits
 from routing.runs.certify import analyse
 from routing.runs.expert.leaving import wait_no_longer
+from routing.runs.later import take_in as taking
 from routing.runs.later.audit import later_audit_state
 from routing.runs.later.take_in import take_in
 from routing.runs.plan import outlook_of_plan
@@ -144,6 +145,28 @@ def test_what_nobody_can_label_counts_as_a_difference() -> None:
     assert {rows[name].source for name in names} <= {"Model 1", "Model 2"}
     assert asked > 2
     assert later_audit_state(run).differ >= 2
+
+
+def test_what_people_labelled_meanwhile_is_not_asked_again_for_the_audit(monkeypatch) -> None:
+    world, run = a_run()
+    later = {item.pk for item in world.arrive(80)}
+    counted = taking.tally_of
+
+    def labelled_meanwhile(run: Run, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        theirs = list(run.routes.filter(item__in=later, position=3).values_list("item", flat=True))
+        batch = queue.create_batch(project=world.project, item_ids=theirs, blind=False, priority=1, entropy=2)
+        world.fill(batch, lambda one: (world.annotators[0], world.truth[one.item.external_id]))
+        return counted(run, *args, **kwargs)
+
+    monkeypatch.setattr(taking, "tally_of", labelled_meanwhile)
+    take(world, run)
+    people = set(run.routes.filter(item__in=later, position=3).values_list("item", flat=True))
+    assert people
+    asked = set(run.later_audit_batch.work_items.values_list("item", flat=True))
+    assert asked == later - people
+    world.label()
+    run.refresh_from_db()
+    assert later_audit_state(run).audited == 80
 
 
 def test_an_alarm_marks_the_run_and_ends_what_is_taken_in(client_of) -> None:
