@@ -19,6 +19,7 @@ from annotation.labelling.labels_of_record import unsettled
 from annotation.models import Item, WorkItem
 from routing.labels.conditions import by_model, by_person, delivered_as
 from routing.models import PoolItem, Prediction, Route, RunSource
+from routing.runs.covered import covered_items, covered_routes
 from routing.runs.expert.delivered import labelled_by_experts
 from routing.visibility import ViewPermission
 
@@ -102,7 +103,8 @@ def _sent(permission: ViewPermission, value: str) -> Q:
     if permission.run is not None and permission.run.by_expert:
         after |= {CHECKED: people + 1, EXPERT: people + 2}
     position = after.get(value) or _source(permission, "sent", value).position
-    return Q(Exists(Route.objects.filter(run=permission.run, item=OuterRef("pk"), position=position)))
+    routes = Route.objects.none() if permission.run is None else covered_routes(permission.run)
+    return Q(Exists(routes.filter(item=OuterRef("pk"), position=position)))
 
 
 def _given_by(permission: ViewPermission, value: str) -> Q:
@@ -273,7 +275,8 @@ def _as_texts(rows: QuerySet[Any]) -> QuerySet[Any]:
 
 def _scored(permission: ViewPermission, **conditions: float) -> Q:
     _output(permission)
-    return Q(Exists(PoolItem.objects.filter(run=permission.run, item=OuterRef("pk"), **conditions)))
+    items = PoolItem.objects.none() if permission.run is None else covered_items(permission.run)
+    return Q(Exists(items.filter(item=OuterRef("pk"), **conditions)))
 
 
 def score_in(text: str, where: str) -> float:

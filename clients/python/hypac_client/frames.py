@@ -19,7 +19,9 @@ ADDED = (
     *(FIRST, "label", "label_name", "source", "annotator", "settled_by"),
     *("uncertainty", "p_i", "asked", "run", "certificate_id", "reason", "expert_saw"),
 )
-"""What it adds to every file, in the order of a row; where the run took in later items also `taken_in`, `audited`."""
+"""What it adds to every file, in the order of a row; of a run that took in later items also `taken_in` and
+`audited`.
+"""
 PREFIX = "hypac_"
 
 

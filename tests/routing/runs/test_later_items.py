@@ -9,8 +9,11 @@ from django.db import IntegrityError, transaction
 from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.models import AuditEvent, Job, WorkItem
+from annotation.permissions import access_to
 from routing.core.verify import verify
 from routing.delivery.deliver import deliver
+from routing.items.history import item_history
+from routing.items.table import item_rows
 from routing.models import Delivery, Intake, PoolItem, Prediction, Route, Run, Spend
 from routing.runs import route as routing_stage
 from routing.runs.cancel import cancel_run
@@ -173,6 +176,49 @@ def test_what_is_not_finished_is_not_delivered(monkeypatch) -> None:
         f"not covered by run {run.number}: it came after the pool was frozen"
     }
     assert run_report(run).unlabelled == 0
+    # Nor shown as routed by the run.
+    access = access_to(world.manager, world.project.slug)
+    ids = {item.pk for item in later}
+    for name, sent in {"Model 1": "1", "Model 2": "2", "": "person"}.items():
+        assert run.routes.filter(item__in=ids, position={"1": 1, "2": 2}.get(sent, 3)).exists(), name
+        page = item_rows(world.project, access, filters={"sent": sent}, size=200)
+        assert not ids & {row.id for row in page.rows}
+    for filters, sort in (({"u_from": "0"}, "position"), ({}, "u")):
+        page = item_rows(world.project, access, filters=filters, sort=sort, size=200)
+        assert page.rows
+        assert not ids & {row.id for row in page.rows if row.uncertainty is not None or filters}
+    page = item_rows(world.project, access, filters={"q": later[0].external_id})
+    (row,) = [row for row in page.rows if row.id == later[0].pk]
+    assert (row.routed_to, row.uncertainty) == (None, None)
+    assert item_history(world.project, access, later[0].pk).routes == []
+
+
+def test_what_was_paid_earlier_counts_while_an_intake_is_not_finished(monkeypatch) -> None:
+    world = make_world(60)
+    earlier = world.start(target="population", m=20)
+    world.do("prepare_run")
+    cancel_run(run=earlier, user=world.manager)
+    first = earlier.run_sources.get(position=1)
+    answers = list(Prediction.objects.filter(source=first.source)[:30])
+    for answer, item in zip(answers, world.arrive(500), strict=False):
+        answer.pk, answer.item = None, item  # as an earlier run has paid it
+        answer.save(force_insert=True)
+    run = world.complete(
+        target="population", m=200, p=Decimal(1), later_audit_share=Decimal(0), epsilon=Decimal("0.2")
+    )
+
+    def reused() -> list[int]:
+        return [row.quantity for row in paid_by(run) if row.stage == "reused" and row.source == "Model 1"]
+
+    before = reused()
+    assert before
+    world.arrive(20, seed=4)
+    take_in(run=run, user=world.manager)
+    with monkeypatch.context() as patch:
+        patch.setattr(taking, "tally_of", dying(taking.tally_of, at=1))
+        kill_and_take_over(world, "take_in")
+    assert run.intakes.get().finished_at is None
+    assert reused() == before
 
 
 def test_a_changed_model_is_refused_and_breaks_nothing() -> None:
