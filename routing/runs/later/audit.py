@@ -40,8 +40,8 @@ ALARMED = failures.register(
 )
 
 
-def mark_later_items(run: Run, intake: Intake) -> list[int]:
-    """Mark items of the intake, and return the ids of the marked ones in the order in which they count.
+def choose_marked(run: Run, intake: Intake) -> list[int]:
+    """Ids of those items of the intake that are to be marked, in the order in which they count.
 
     The salt is kept nowhere: nobody may work out which of the items before them are audited.
     """
@@ -52,13 +52,16 @@ def mark_later_items(run: Run, intake: Intake) -> list[int]:
     marks = audited(salt, [name for _item, name in rows], run.later_audit_share)
     rows = [row for row, mark in zip(rows, marks.tolist(), strict=True) if mark]
     order = queue_order(salt, [name for _item, name in rows])
-    ids = [rows[place][0] for place in order.tolist()]
+    return [rows[place][0] for place in order.tolist()]
+
+
+def mark_later_items(run: Run, ids: Sequence[int]) -> None:
+    """Mark these, which count behind those that were marked before."""
     last = run.audited_items.aggregate(last=Max("place"))["last"]
     begin = 0 if last is None else last + 1
     copy_rows(
         AuditedItem, ("run", "item", "place"), [(run.pk, item, begin + n) for n, item in enumerate(ids)]
     )
-    return ids
 
 
 def later_audit_state(run: Run) -> AuditState:
