@@ -10,6 +10,8 @@ from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.models import AuditEvent, Job, WorkItem
 from annotation.permissions import access_to
+from annotation.projects.choices import ChoiceSpec
+from annotation.projects.manage import set_choices
 from routing.core.verify import verify
 from routing.delivery.deliver import deliver
 from routing.items.history import item_history
@@ -305,6 +307,29 @@ def test_who_cannot_take_in_says_why() -> None:
     )
     with pytest.raises(ConflictError, match="no longer valid"):
         take_in(run=run, user=world.manager)
+
+
+def test_nothing_is_taken_in_after_the_choices_were_changed() -> None:
+    world, run = a_run()
+    world.arrive(10)
+    before = [ChoiceSpec(name=one.name, key=one.key) for one in world.project.choices.order_by("position")]
+    set_choices(project=world.project, user=world.manager, choices=[*before, ChoiceSpec(name="Yak")])
+    with pytest.raises(ConflictError, match="labels to choose from, or their order"):
+        take_in(run=run, user=world.manager)
+    set_choices(project=world.project, user=world.manager, choices=before)
+    assert take(world, run).later_size == 10
+
+
+def test_nothing_is_taken_in_while_models_are_measured() -> None:
+    world, run = a_run()
+    world.arrive(60)
+    start_measurement(project=world.project, user=world.manager, target="population", size=30)
+    # As it is while a worker has them answer.
+    world.project.jobs.filter(kind="measure").update(state=Job.State.RUNNING)
+    with pytest.raises(ConflictError, match="Measuring the models is already under way"):
+        take_in(run=run, user=world.manager)
+    world.project.jobs.filter(kind="measure").update(state=Job.State.DONE)
+    assert take(world, run).later_size == 30
 
 
 def test_a_run_that_certified_nothing_takes_nothing_in() -> None:
