@@ -25,6 +25,7 @@ from annotation.permissions import Access, access_to
 from routing.core import sampling
 from routing.items.filters import filtered
 from routing.labels.conditions import by_person
+from routing.runs.covered import covered_items
 from routing.visibility import ViewPermission, view_permission
 
 CHANGE_KIND, UNDO = "change_items", "undo_change_items"
@@ -271,10 +272,11 @@ def _labelled_by_models(permission: ViewPermission, items: QuerySet[Item]) -> Qu
     """
     if permission.run is None or permission.run.reference != permission.run.Reference.PERSON:
         return items.none()  # whoever is free is not who is right
-    asked = WorkItem.objects.filter(
+    # Of what is audited nobody may see that it is asked about: such an item may be put to people, too.
+    asked = permission.work().filter(
         item=OuterRef("pk"), state__in=WorkItem.UNFINISHED, batch__withdrawn_at__isnull=True
     )
-    pool = permission.run.pool_items.filter(item=OuterRef("pk"))
+    pool = covered_items(permission.run).filter(item=OuterRef("pk"))
     return items.filter(~by_person(permission) & ~Q(Exists(asked)) & Q(Exists(pool)))
 
 

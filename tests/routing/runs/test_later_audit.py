@@ -14,16 +14,13 @@ from annotation.labelling import queue
 from annotation.labelling.labels_of_record import disagreements
 from annotation.models import Label, Project, WebhookDelivery, WorkItem
 from annotation.outside.webhooks.manage import create_webhook
-from hypac_client.frames import table_of
 from routing.core.reference.audit import ALARM, AuditProcess, alarm_at, audited
 from routing.core.verify import verify
 from routing.delivery.deliver import deliver
 from routing.models import Delivery, Run, Spend
-from routing.ports import CORRECTED
 from routing.runs import audits
-from routing.runs.certify import analyse, mark_invalid
+from routing.runs.certify import analyse
 from routing.runs.expert.leaving import wait_no_longer
-from routing.runs.later import take_in as taking
 from routing.runs.later.audit import later_audit_state
 from routing.runs.later.take_in import take_in
 from routing.runs.plan import outlook_of_plan
@@ -149,28 +146,6 @@ def test_what_nobody_can_label_counts_as_a_difference() -> None:
     assert later_audit_state(run).differ >= 2
 
 
-def test_what_people_labelled_meanwhile_is_not_asked_again_for_the_audit(monkeypatch) -> None:
-    world, run = a_run()
-    later = {item.pk for item in world.arrive(80)}
-    counted = taking.tally_of
-
-    def labelled_meanwhile(run: Run, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        theirs = list(run.routes.filter(item__in=later, position=3).values_list("item", flat=True))
-        batch = queue.create_batch(project=world.project, item_ids=theirs, blind=False, priority=1, entropy=2)
-        world.fill(batch, lambda one: (world.annotators[0], world.truth[one.item.external_id]))
-        return counted(run, *args, **kwargs)
-
-    monkeypatch.setattr(taking, "tally_of", labelled_meanwhile)
-    take(world, run)
-    people = set(run.routes.filter(item__in=later, position=3).values_list("item", flat=True))
-    assert people
-    asked = set(run.later_audit_batch.work_items.values_list("item", flat=True))
-    assert asked == later - people
-    world.label()
-    run.refresh_from_db()
-    assert later_audit_state(run).audited == 80
-
-
 def test_an_alarm_marks_the_run_and_ends_what_is_taken_in(client_of) -> None:
     world, run = a_run()
     webhook, _ = create_webhook(
@@ -232,49 +207,6 @@ def test_without_drift_the_audit_stays_silent_and_a_delivery_verifies() -> None:
     card = files["README.md"].decode()
     assert "200 items came after the pool was frozen" in card
     assert "It has sounded no alarm." in card
-
-
-def test_a_delivery_tells_later_items_and_audited_ones_apart() -> None:
-    world, run = a_run("0.5")
-    deliver(run=run, user=world.manager, formats=["jsonl"])
-    world.do("deliver_run")
-    before = lines_of(Delivery.objects.get())
-    assert not {"taken_in", "audited"} & before[0].keys()
-    later = {item.external_id for item in world.arrive(60)}
-    take(world, run)
-    deliver(run=run, user=world.manager, formats=["jsonl"])
-    world.do("deliver_run")
-    # Not before people have labelled them: whoever labels knows nothing of it, and nobody else.
-    assert not any(line["audited"] for line in lines_of(Delivery.objects.latest("pk")))
-    world.label()
-    formats = ["jsonl", "json", "csv", "parquet", "doccano", "manifest"]
-    deliver(run=run, user=world.manager, formats=formats)
-    world.do("deliver_run")
-    delivery = Delivery.objects.latest("pk")
-    lines = {line["external_id"]: line for line in lines_of(delivery)}
-    assert {name for name, line in lines.items() if line["taken_in"] == 1} == later
-    assert {line["taken_in"] for line in lines.values()} == {1, None}
-    covered = [line for line in lines.values() if line["certificate_id"] and line["taken_in"] is None]
-    assert len(covered) == run.pool_size
-    asked = set(run.later_audit_batch.work_items.values_list("item__external_id", flat=True))
-    assert {name for name, line in lines.items() if line["audited"]} == asked
-    assert {line["audited"] for name, line in lines.items() if name not in later} == {None}
-    files = files_of(delivery)
-    for name in ("labels.jsonl", "labels.json", "labels.csv", "labels.parquet"):
-        table = table_of(files[name], name)
-        assert table["taken_in"].eq(1).sum() == 60, name
-        assert table["audited"].fillna(False).sum() == len(asked), name
-    assert "`taken_in`" in files["README.md"].decode()
-    mark_invalid(run=run, why=CORRECTED, params={"item": "t1"}, actor=None)
-    deliver(run=run, user=world.manager, formats=["jsonl"])
-    world.do("deliver_run")
-    card = files_of(Delivery.objects.latest("pk"))["README.md"].decode()
-    assert "no certificate covers them" in card
-    assert "They are covered as long as" not in card
-
-
-def lines_of(delivery: Delivery) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in files_of(delivery)["labels.jsonl"].decode().splitlines()]
 
 
 def test_later_intakes_count_behind_earlier_ones() -> None:

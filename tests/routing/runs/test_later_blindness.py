@@ -14,6 +14,7 @@ from annotation.labelling import queue
 from annotation.labelling.comments import add_comment
 from annotation.models import Skip, WorkItem
 from annotation.permissions import access_to
+from routing.items.changes import CHANGES
 from routing.items.history import item_history
 from routing.items.table import item_rows
 from routing.models import AuditedItem
@@ -90,6 +91,9 @@ def test_whoever_sees_what_models_say_cannot_list_what_is_audited() -> None:
     assert rows_of_admin() == later_audit_state(run).audited < 40
     permission = view_permission(world.project, access)
     assert not permission.work().filter(batch=audit).exists()
+    # What a person may be asked in place of a model tells nothing, either.
+    concerned = CHANGES["ask_people"].concerns(permission, world.project.items.all())
+    assert asked <= set(concerned.values_list("external_id", flat=True))
     Skip.objects.all().delete()
     world.label()
     assert permission.work().filter(batch=audit).count() == len(asked)

@@ -10,8 +10,6 @@ from annotation.errors import ConflictError
 from annotation.jobs import jobs
 from annotation.models import AuditEvent, Job, WorkItem
 from annotation.permissions import access_to
-from annotation.projects.choices import ChoiceSpec
-from annotation.projects.manage import set_choices
 from routing.core.verify import verify
 from routing.delivery.deliver import deliver
 from routing.items.history import item_history
@@ -195,34 +193,6 @@ def test_what_is_not_finished_is_not_delivered(monkeypatch) -> None:
     assert item_history(world.project, access, later[0].pk).routes == []
 
 
-def test_what_was_paid_earlier_counts_while_an_intake_is_not_finished(monkeypatch) -> None:
-    world = make_world(60)
-    earlier = world.start(target="population", m=20)
-    world.do("prepare_run")
-    cancel_run(run=earlier, user=world.manager)
-    first = earlier.run_sources.get(position=1)
-    answers = list(Prediction.objects.filter(source=first.source)[:30])
-    for answer, item in zip(answers, world.arrive(500), strict=False):
-        answer.pk, answer.item = None, item  # as an earlier run has paid it
-        answer.save(force_insert=True)
-    run = world.complete(
-        target="population", m=200, p=Decimal(1), later_audit_share=Decimal(0), epsilon=Decimal("0.2")
-    )
-
-    def reused() -> list[int]:
-        return [row.quantity for row in paid_by(run) if row.stage == "reused" and row.source == "Model 1"]
-
-    before = reused()
-    assert before
-    world.arrive(20, seed=4)
-    take_in(run=run, user=world.manager)
-    with monkeypatch.context() as patch:
-        patch.setattr(taking, "tally_of", dying(taking.tally_of, at=1))
-        kill_and_take_over(world, "take_in")
-    assert run.intakes.get().finished_at is None
-    assert reused() == before
-
-
 def test_a_changed_model_is_refused_and_breaks_nothing() -> None:
     world, run = a_run()
     world.arrive(30)
@@ -307,29 +277,6 @@ def test_who_cannot_take_in_says_why() -> None:
     )
     with pytest.raises(ConflictError, match="no longer valid"):
         take_in(run=run, user=world.manager)
-
-
-def test_nothing_is_taken_in_after_the_choices_were_changed() -> None:
-    world, run = a_run()
-    world.arrive(10)
-    before = [ChoiceSpec(name=one.name, key=one.key) for one in world.project.choices.order_by("position")]
-    set_choices(project=world.project, user=world.manager, choices=[*before, ChoiceSpec(name="Yak")])
-    with pytest.raises(ConflictError, match="labels to choose from, or their order"):
-        take_in(run=run, user=world.manager)
-    set_choices(project=world.project, user=world.manager, choices=before)
-    assert take(world, run).later_size == 10
-
-
-def test_nothing_is_taken_in_while_models_are_measured() -> None:
-    world, run = a_run()
-    world.arrive(60)
-    start_measurement(project=world.project, user=world.manager, target="population", size=30)
-    # As it is while a worker has them answer.
-    world.project.jobs.filter(kind="measure").update(state=Job.State.RUNNING)
-    with pytest.raises(ConflictError, match="Measuring the models is already under way"):
-        take_in(run=run, user=world.manager)
-    world.project.jobs.filter(kind="measure").update(state=Job.State.DONE)
-    assert take(world, run).later_size == 30
 
 
 def test_a_run_that_certified_nothing_takes_nothing_in() -> None:
