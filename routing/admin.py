@@ -7,7 +7,9 @@ what its models predict or which items were drawn.
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Exists, OuterRef
+from django.db.models import BigIntegerField, Exists, F, OuterRef, Q
+from django.db.models.fields.json import KeyTransform
+from django.db.models.functions import Cast
 from django.http import HttpRequest
 
 from annotation.admin import ReadOnly, ReadOnlyInline
@@ -149,9 +151,20 @@ class ExpertRequestAdmin(Blind):
 
 @admin.register(models.AuditedItem)
 class AuditedItemAdmin(Blind):
+    """Those that count: of the others nobody may know that they are looked at."""
+
     project_path = "run__project_id"
     list_display = ("run", "item", "place")
     through = ("run__project",)
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        place, item = (
+            Cast(KeyTransform(name, "run__audit_found"), BigIntegerField()) for name in ("place", "item")
+        )
+        rows = super().get_queryset(request).alias(last_place=place, last_item=item)
+        return rows.filter(
+            Q(place__lt=F("last_place")) | Q(place=F("last_place"), item_id__lte=F("last_item"))
+        )
 
 
 @admin.register(models.FinalAudit)

@@ -8,6 +8,7 @@ from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Subquery
 from django.db.models.lookups import IsNull
 
 from annotation.labelling.labels_of_record import batches_with_overlap
+from annotation.labelling.queue import stuck_items
 from annotation.models import Comment, Label, Project, Settlement, Skip, WorkItem
 from annotation.permissions import Access
 from routing.common.states import OPEN, ROUTED
@@ -29,6 +30,8 @@ class ViewPermission:
         Ids of batches of which nothing may be shown: not their items, labels, skips or comments.
     batches
         Ids of all other batches of the project.
+    audits
+        Of these the ones that audit later items: while people are asked about one, nobody may see that.
     open_calibration
         Ids of runs: of what people said about items of their pools nothing may be shown (see
         `open_calibration_runs`).
@@ -40,6 +43,7 @@ class ViewPermission:
     output: bool
     hidden: frozenset[int]
     batches: Sequence[int]
+    audits: frozenset[int]
     open_calibration: Sequence[int]
     run: Run | None
     run_sources: Sequence[RunSource]
@@ -64,22 +68,35 @@ class ViewPermission:
         )
 
     def skips(self) -> QuerySet[Skip]:
-        return self._seen(Skip.objects.all())
+        return self._seen(Skip.objects.all()).exclude(self._under_audit("work_item__"))
 
     def work(self) -> QuerySet[WorkItem]:
         # Named one by one, and not by what they are not: the index of the queue begins with the batch.
-        return WorkItem.objects.filter(batch__in=self.batches)
+        return WorkItem.objects.filter(batch__in=self.batches).exclude(self._under_audit())
+
+    def stuck(self) -> QuerySet[WorkItem]:
+        """Work that nobody is left to do."""
+        stuck = stuck_items(self.project).filter(batch__in=self.batches)
+        return stuck.exclude(batch__in=self.audits) if self.audits else stuck
 
     def comments(self) -> QuerySet[Comment]:
         rows = Comment.objects.all()
         if self.hidden:
             rows = rows.filter(Q(work_item__isnull=True) | ~Q(work_item__batch__in=self.hidden))
+        if self.audits:
+            rows = rows.filter(Q(work_item__isnull=True) | ~self._under_audit("work_item__"))
         return rows.exclude(in_pools(self.open_calibration, "work_item__item"))
 
     def in_open_calibration(self, ids: Sequence[int]) -> QuerySet[PoolItem, int]:
         """Of these items those of which nothing may be shown that people said."""
         asked = PoolItem.objects.filter(run__in=self.open_calibration, item__in=ids)
         return asked.values_list("item_id", flat=True)
+
+    def _under_audit(self, prefix: str = "") -> Q:
+        """Of work items, or of rows that lead to one by `prefix`."""
+        if not self.audits:
+            return Q(pk__in=[])
+        return Q(**{f"{prefix}batch__in": self.audits, f"{prefix}state__in": WorkItem.UNFINISHED})
 
     def _seen(self, rows: QuerySet[Row]) -> QuerySet[Row]:
         rows = rows.exclude(work_item__batch__in=self.hidden) if self.hidden else rows
@@ -95,8 +112,17 @@ def view_permission(project: Project, access: Access, *, run: int | None = None)
     shown = shown_run(project, run) if output else None
     sources = shown.run_sources.select_related("source", "run").order_by("position") if shown else ()
     batches = project.work_batches.exclude(pk__in=hidden).values_list("pk", flat=True)
-    open_calibration = open_calibration_runs(project)
-    return ViewPermission(project, output, hidden, tuple(batches), open_calibration, shown, tuple(sources))
+    audits = project.runs.filter(later_audit_batch__isnull=False).values_list("later_audit_batch", flat=True)
+    return ViewPermission(
+        project=project,
+        output=output,
+        hidden=hidden,
+        batches=tuple(batches),
+        audits=frozenset(audits),
+        open_calibration=open_calibration_runs(project),
+        run=shown,
+        run_sources=tuple(sources),
+    )
 
 
 def hidden_batches(project: Project) -> set[int]:

@@ -177,7 +177,9 @@ class IntakeBody(serializers.Serializer[Any]):
 class LaterItemsBody(serializers.Serializer[Any]):
     """Of items that came after the pool was frozen. In all `later_size` of them are taken in."""
 
-    waiting = serializers.IntegerField(help_text="Items that `take-in/` would take in now.")
+    waiting = serializers.IntegerField(
+        help_text="Items that `take-in/` would take in now, counted up to 1000: 1000 means so many or more."
+    )
     objection = serializers.CharField(allow_blank=True, help_text="Why it would refuse now, in a sentence.")
     taken_in = IntakeBody(many=True)
     audit = ExpertAuditBody(

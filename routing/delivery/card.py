@@ -150,12 +150,18 @@ def _later_items(run: Run) -> list[str]:
     with override("en"):  # the same bytes, whoever asks for them
         audit = later_audit_in_words(run, later_audit_of(run))
     came = f"{run.later_size:,} items came after the pool was frozen and are in this run, too."
-    covered = (
-        "An audit found more errors on them than were certified: they carry no certificate."
-        if run.audit_alarm_at
-        else "They are covered as long as they come from the same source and the same models answer."
+    if run.audit_alarm_at:
+        covered = "An audit found more errors on them than were certified: they carry no certificate."
+    elif run.invalid_reasons:
+        covered = "As this run is marked invalid, no certificate covers them."
+    else:
+        covered = "They are covered as long as they come from the same source and the same models answer."
+    told = (
+        "Their rows have the number of the intake in `taken_in`; it is empty in those of the pool, which the "
+        "certificate counts. `audited` says whether the label is one that people gave for the audit, where "
+        "the thresholds name a model."
     )
-    return [" ".join([came, covered, *audit]), ""]
+    return [" ".join([came, covered, told, *audit]), ""]
 
 
 def _still_to_come(run: Run) -> str:

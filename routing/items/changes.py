@@ -25,6 +25,7 @@ from annotation.permissions import Access, access_to
 from routing.core import sampling
 from routing.items.filters import filtered
 from routing.labels.conditions import by_person
+from routing.runs.covered import covered_items
 from routing.visibility import ViewPermission, view_permission
 
 CHANGE_KIND, UNDO = "change_items", "undo_change_items"
@@ -261,13 +262,8 @@ def _flags(permission: ViewPermission) -> QuerySet[Comment]:
     return permission.comments().filter(is_flag=True, resolved_at__isnull=True)
 
 
-def _stuck_work(permission: ViewPermission) -> QuerySet[WorkItem]:
-    # Not of hidden batches: that something could be done would tell which items are in them.
-    return queue.stuck_items(permission.project).filter(batch__in=permission.batches)
-
-
 def _stuck(permission: ViewPermission, items: QuerySet[Item]) -> QuerySet[Item]:
-    return items.filter(pk__in=_stuck_work(permission).order_by().values("item"))
+    return items.filter(pk__in=permission.stuck().order_by().values("item"))
 
 
 def _labelled_by_models(permission: ViewPermission, items: QuerySet[Item]) -> QuerySet[Item]:
@@ -276,10 +272,11 @@ def _labelled_by_models(permission: ViewPermission, items: QuerySet[Item]) -> Qu
     """
     if permission.run is None or permission.run.reference != permission.run.Reference.PERSON:
         return items.none()  # whoever is free is not who is right
-    asked = WorkItem.objects.filter(
+    # Of what is audited nobody may see that it is asked about: such an item may be put to people, too.
+    asked = permission.work().filter(
         item=OuterRef("pk"), state__in=WorkItem.UNFINISHED, batch__withdrawn_at__isnull=True
     )
-    pool = permission.run.pool_items.filter(item=OuterRef("pk"))
+    pool = covered_items(permission.run).filter(item=OuterRef("pk"))
     return items.filter(~by_person(permission) & ~Q(Exists(asked)) & Q(Exists(pool)))
 
 
@@ -309,14 +306,14 @@ def _resolve(
 def _ask_again(
     permission: ViewPermission, actor: User, items: Sequence[Item], _text: str, outcome: Outcome
 ) -> None:
-    for work_item in _stuck_work(permission).filter(item__in=items).select_related("batch__project"):
+    for work_item in permission.stuck().filter(item__in=items).select_related("batch__project"):
         queue.ask_again(work_item=work_item, actor=actor)
 
 
 def _give_up(
     permission: ViewPermission, actor: User, items: Sequence[Item], _text: str, outcome: Outcome
 ) -> None:
-    for work_item in _stuck_work(permission).filter(item__in=items).select_related("batch__project"):
+    for work_item in permission.stuck().filter(item__in=items).select_related("batch__project"):
         queue.give_up(work_item=work_item, actor=actor)
 
 

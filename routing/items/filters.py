@@ -16,10 +16,10 @@ from annotation.common.value_reader import Value, as_text, reader_of
 from annotation.errors import InputError
 from annotation.labelling.label_queries import with_choice
 from annotation.labelling.labels_of_record import unsettled
-from annotation.labelling.queue import stuck_items
 from annotation.models import Item, WorkItem
 from routing.labels.conditions import by_model, by_person, delivered_as
 from routing.models import PoolItem, Prediction, Route, RunSource
+from routing.runs.covered import covered_items, covered_routes
 from routing.runs.expert.delivered import labelled_by_experts
 from routing.visibility import ViewPermission
 
@@ -89,8 +89,7 @@ def _stage(permission: ViewPermission, value: str) -> Q:
         asked = work.filter(batch__withdrawn_at__isnull=True)
         return Q(Exists(asked.filter(state__in=WorkItem.UNFINISHED)))
     if value == "stuck":
-        stuck = stuck_items(permission.project).filter(batch__in=permission.batches)
-        return Q(pk__in=stuck.order_by().values("item"))
+        return Q(pk__in=permission.stuck().order_by().values("item"))
     if value in (WorkItem.State.UNLABELABLE, WorkItem.State.WITHDRAWN):
         return Q(Exists(work.filter(state=value)))
     raise _unknown("stage", STAGES)
@@ -104,7 +103,8 @@ def _sent(permission: ViewPermission, value: str) -> Q:
     if permission.run is not None and permission.run.by_expert:
         after |= {CHECKED: people + 1, EXPERT: people + 2}
     position = after.get(value) or _source(permission, "sent", value).position
-    return Q(Exists(Route.objects.filter(run=permission.run, item=OuterRef("pk"), position=position)))
+    routes = Route.objects.none() if permission.run is None else covered_routes(permission.run)
+    return Q(Exists(routes.filter(item=OuterRef("pk"), position=position)))
 
 
 def _given_by(permission: ViewPermission, value: str) -> Q:
@@ -275,7 +275,8 @@ def _as_texts(rows: QuerySet[Any]) -> QuerySet[Any]:
 
 def _scored(permission: ViewPermission, **conditions: float) -> Q:
     _output(permission)
-    return Q(Exists(PoolItem.objects.filter(run=permission.run, item=OuterRef("pk"), **conditions)))
+    items = PoolItem.objects.none() if permission.run is None else covered_items(permission.run)
+    return Q(Exists(items.filter(item=OuterRef("pk"), **conditions)))
 
 
 def score_in(text: str, where: str) -> float:

@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from django.db.models import Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Subquery
 
 from annotation.common import limits
 from annotation.common.value_reader import Value
@@ -20,8 +20,9 @@ from routing.core.every_score.items import EVERYTHING
 from routing.core.scores import SCORES
 from routing.core_language import translated
 from routing.items.table import neighbours
-from routing.models import Delivery, ItemScore, Prediction, PromptVersion, Route, Run, RunSource
+from routing.models import Delivery, ItemScore, PoolItem, Prediction, PromptVersion, Route, Run, RunSource
 from routing.runs.chains import limits_of, thresholds_from_json
+from routing.runs.covered import COVERED
 from routing.runs.expert.analyse import SLICES
 from routing.runs.expert.report import source_names
 from routing.sources.hidden_columns import hidden_columns
@@ -272,9 +273,10 @@ def _predictions(item: Item, names: Mapping[str, str]) -> list[PredictionView]:
 
 
 def _routes(project: Project, item: Item) -> list[RouteView]:
-    """Of the newest analysed runs that had the item in their pool."""
+    """Of the newest analysed runs that cover the item."""
+    covers = PoolItem.objects.filter(COVERED, run=OuterRef("pk"), item=item)
     runs = (
-        project.runs.filter(certificate__isnull=False, pool_items__item=item)
+        project.runs.filter(Exists(covers), certificate__isnull=False)
         .select_related("certificate")
         .prefetch_related("run_sources__source")
         .order_by("-number")[: limits.RUNS_LISTED]

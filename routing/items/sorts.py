@@ -19,6 +19,7 @@ from annotation.models import Item, Label
 from routing.core.every_score.chain import FIRST_SCORE
 from routing.items.filters import PERSON, HiddenError, score_in
 from routing.models import PoolItem
+from routing.runs.covered import covered_items
 from routing.visibility import ViewPermission
 
 Key = tuple[Any, ...]
@@ -52,7 +53,7 @@ def _items(permission: ViewPermission) -> QuerySet[Item]:
 def _scores(permission: ViewPermission) -> QuerySet[PoolItem]:
     if permission.run is None:
         raise HiddenError(_("Items cannot be put in the order of their uncertainty now."), where="sort")
-    return PoolItem.objects.filter(run=permission.run, u__isnull=False)
+    return covered_items(permission.run).filter(u__isnull=False)
 
 
 def _newest_labels(permission: ViewPermission) -> QuerySet[Any]:

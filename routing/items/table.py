@@ -23,7 +23,7 @@ from routing.items.keyset import find_rows
 from routing.items.sorts import DEFAULT, cursor_of, key_of, place_of
 from routing.labels.all_items import rows_of
 from routing.labels.columns import PERSON, DeliveryContext
-from routing.models import Route
+from routing.runs.covered import covered_items, covered_routes
 from routing.runs.expert.report import source_names
 from routing.visibility import ViewPermission, view_permission
 
@@ -235,8 +235,8 @@ def _with_labels(permission: ViewPermission, items: list[Any]) -> Iterable[ItemR
     routes: dict[int, int] = {}
     scores: dict[int, float | None] = {}
     if run is not None:
-        routes = dict(Route.objects.filter(run=run, item__in=ids).values_list("item_id", "position"))
-        scores = dict(run.pool_items.filter(item__in=ids).values_list("item_id", "u"))
+        routes = dict(covered_routes(run).filter(item__in=ids).values_list("item_id", "position"))
+        scores = dict(covered_items(run).filter(item__in=ids).values_list("item_id", "u"))
     labelled = _delivered(permission, items) if permission.delivers else _by_people(permission, ids)
     for item in items:
         label = labelled.get(item.pk, {})

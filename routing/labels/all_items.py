@@ -17,7 +17,7 @@ from annotation.models import Item
 from annotation.projects.label_studio_config import config_of
 from routing.labels.columns import DeliveryContext, columns_of
 from routing.labels.kinds import Kinds
-from routing.labels.page import ADDED, DeliveryInfo, Page, Row
+from routing.labels.page import ADDED, OF_LATER_ITEMS, DeliveryInfo, Page, Row
 from routing.models import Run
 
 READ = 500
@@ -60,6 +60,7 @@ def _read(
         name=f"{run.project.slug}-run{run.number}",
         kinds=_kinds(run) if kinds else {},
         label_config=config_of(run.project),
+        added=[name for name in ADDED if run.later_size or name not in OF_LATER_ITEMS],
     )
     chosen = conditions(run) if conditions else ()
     for items in _items(run, texts=texts):

@@ -85,16 +85,18 @@ Columns = dict[str, list[Any]]
 def columns_of(context: DeliveryContext, ids: Sequence[int], external_ids: Sequence[str]) -> Columns:
     """The columns of `routing.labels.page.Row`, of the items with these keys."""
     run = context.run
-    covered = covered_items(run).filter(of_items("item", ids)).values_list("item_id", "u", "intake")
+    covered = covered_items(run).filter(of_items("item", ids)).values_list("item_id", "u", "intake__number")
     pool = {pk: u for pk, u, _intake in covered}
-    later = {pk for pk, _u, intake in covered if intake is not None}
-    certified = pool.keys() - later if run.audit_alarm_at else pool.keys()
+    later = {pk: intake for pk, _u, intake in covered if intake is not None}
+    certified = pool.keys() - later.keys() if run.audit_alarm_at else pool.keys()
     routes = dict(Route.objects.filter(of_items("item", ids), run=run).values_list("item_id", "position"))
     columns: Columns = {name: [None] * len(ids) for name in ADDED}
     columns["external_id"] = list(external_ids)
     columns["expert_saw"] = reasons_of(run, ids)
     columns["uncertainty"] = list(map(pool.get, ids))
     columns["certificate_id"] = [context.certificate_id if pk in certified else None for pk in ids]
+    columns["taken_in"] = list(map(later.get, ids))
+    columns["audited"] = [False if pk in later else None for pk in ids]
     places = {pk: place for place, pk in enumerate(ids)}
     _draw(columns, run, ids, places)
     records = record_rows(run.project, ids, hidden=context.hidden, before_others=context.own_batches)
@@ -130,6 +132,8 @@ def _by_people(
         columns["annotator"][place] = record.annotators
         columns["settled_by"][place] = IMPORTED if pk in untouched else record.method
         columns["run"][place] = context.runs_of_batches.get(record.batch_id)
+        if columns["audited"][place] is not None:
+            columns["audited"][place] = record.batch_id == context.run.later_audit_batch_id
 
 
 def _untouched(context: DeliveryContext, records: Mapping[int, RecordRow]) -> set[int]:

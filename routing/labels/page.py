@@ -41,6 +41,11 @@ class Row:
     expert_saw
         Where an expert is right: why the item came before her, a name of `ExpertRequest.Why`; None where it
         did not.
+    taken_in
+        Of an item that came after the pool was frozen: which intake of the run took it in; None for its pool.
+    audited
+        Of such an item whether its label is one that people gave for the audit of later items: a model labels
+        it by the policy. Not before they have: until then nobody may know which items these are.
     """
 
     external_id: str
@@ -56,9 +61,13 @@ class Row:
     certificate_id: str | None = None
     reason: str | None = None
     expert_saw: str | None = None
+    taken_in: int | None = None
+    audited: bool | None = None
 
 
 ADDED = tuple(field.name for field in fields(Row))
+OF_LATER_ITEMS = ("taken_in", "audited")
+"""Of these the ones that are written for runs alone that took something in."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +157,8 @@ class DeliveryInfo:
         Of each column what all its cells are (routing.labels.kinds): text, where it is not named.
     label_config
         A configuration for Label Studio, in which these items and labels are shown.
+    added
+        Which of our columns there are, of ADDED.
     """
 
     columns: Sequence[str]
@@ -157,18 +168,19 @@ class DeliveryInfo:
     name: str = "labels"
     kinds: Mapping[str, str] = field(default_factory=dict)
     label_config: str = ""
+    added: Sequence[str] = ADDED
 
     @property
     def kind(self) -> TaskType:
         return TASK_TYPES[self.task_type]
 
 
-def added_names(columns: Sequence[str]) -> dict[str, str]:
+def added_names(columns: Sequence[str], added: Sequence[str] = ADDED) -> dict[str, str]:
     """Names of our columns beside the original ones: a name that is taken gets the prefix hypac_, again if
     need be.
     """
     taken, names = set(columns), {}
-    for name in ADDED:
+    for name in added:
         free = name
         while free in taken:
             free = f"hypac_{free}"

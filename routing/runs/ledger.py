@@ -46,6 +46,6 @@ def _entries(run: Run, earlier: list[Run]) -> set[Run]:
 
 
 def _share_an_item(run: Run, other: Run) -> bool:
-    return PoolItem.objects.filter(
-        run=run, item__in=PoolItem.objects.filter(run=other).values("item")
-    ).exists()
+    # What the other one took in later was in no draw of its.
+    drawn_from = PoolItem.objects.filter(run=other, intake__isnull=True)
+    return PoolItem.objects.filter(run=run, item__in=drawn_from.values("item")).exists()

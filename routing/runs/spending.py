@@ -19,7 +19,6 @@ from routing.core.every_score.chain import FIRST_SCORE
 from routing.models import DrawItem, MeasuredSource, Prediction, Reservation, Run, RunSource, Spend
 from routing.runs import every_score_runs
 from routing.runs.budget import spends_of_models
-from routing.runs.covered import covered_items, covered_routes
 from routing.runs.expert.analyse import SLICES
 from routing.runs.label_counts import tally
 from routing.runs.usable_answers import reaches
@@ -130,12 +129,12 @@ def _reused(run: Run) -> list[Paid]:
 
 def _used_answers(run: Run, run_source: RunSource) -> QuerySet[Prediction]:
     """Of the first source the whole pool's; of another one those of the pilot, of the asked items, and of the
-    items that come to it.
+    items that come to it. Also of unfinished and abandoned intakes: the ledger holds them, too.
     """
     answers = Prediction.objects.filter(source=run_source.source_id, fingerprint=run_source.fingerprint)
     item = OuterRef("item")
     if run_source.position == 1:
-        in_pool = Q(Exists(covered_items(run).filter(item=item)))
+        in_pool = Q(Exists(run.pool_items.filter(item=item)))
         if run.measurement_id is not None and run.target == Run.Target.POPULATION:
             in_pool |= Q(Exists(run.pilot_items.filter(item=item)))  # which stays outside the pool
         return answers.filter(in_pool)
@@ -149,10 +148,10 @@ def _used_answers(run: Run, run_source: RunSource) -> QuerySet[Prediction]:
         and run.certificate.shape != FIRST_SCORE
     ):
         looked_at = every_score_runs.looked_at(run, run_source.position)
-        return answers.filter(beforehand | Exists(covered_items(run).filter(looked_at, item=item)))
+        return answers.filter(beforehand | Exists(run.pool_items.filter(looked_at, item=item)))
     run_sources = list(run.run_sources.select_related("run").order_by("position"))
     return answers.filter(
-        beforehand | Exists(covered_routes(run).filter(reaches(run_sources, run_source.position), item=item))
+        beforehand | Exists(run.routes.filter(reaches(run_sources, run_source.position), item=item))
     )
 
 

@@ -19,7 +19,9 @@ ADDED = (
     *(FIRST, "label", "label_name", "source", "annotator", "settled_by"),
     *("uncertainty", "p_i", "asked", "run", "certificate_id", "reason", "expert_saw"),
 )
-"""What it adds, in the order of a row."""
+"""What it adds to every file, in the order of a row; of a run that took in later items also `taken_in` and
+`audited`.
+"""
 PREFIX = "hypac_"
 
 
@@ -33,7 +35,8 @@ def table_of(content: bytes, name: str) -> Any:
 
     if name.endswith(".csv"):
         table = pd.read_csv(io.BytesIO(content), dtype=str, keep_default_na=False)
-        return _typed(table, list(table.columns))
+        names = list(table.columns)
+        return _typed(table, names[_place(FIRST, names) :])
     read = columns_of_parquet(content) if name.endswith(".parquet") else None
     columns, names = (read, list(read)) if read is not None else columns_of_json(content, name)
     if not names:  # no row tells them: nothing is new, say
@@ -45,11 +48,12 @@ def table_of(content: bytes, name: str) -> Any:
 
 
 def _typed(table: Any, names: Sequence[str]) -> Any:
-    """`names` are the columns of a row as the file has them: ours come last."""
+    """`names` are ours, as the file has them."""
     made = {
         **dict.fromkeys(FLOATS, ("float64", float)),
-        "run": ("Int64", int),
+        **dict.fromkeys(("run", "taken_in"), ("Int64", int)),
         "asked": ("bool", lambda cell: cell in (True, "true")),
+        "audited": ("boolean", lambda cell: cell in (True, "true")),
         **dict.fromkeys((FIRST, *TEXTS), ("", None)),
     }
     for column, (kind, convert) in made.items():

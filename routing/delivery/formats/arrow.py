@@ -37,7 +37,9 @@ class Columns:
 
         self._pa = pa
         self._columns = info.columns
-        names, types = added_names(info.columns), added_types(several=info.kind.several)
+        self._added_columns = info.added
+        names = added_names(info.columns, info.added)
+        types = added_types(several=info.kind.several)
         if classes:
             types["label"] = pa.list_(pa.int64()) if info.kind.several else pa.int64()
         self.classes, self.label = list(classes), names["label"]
@@ -45,7 +47,7 @@ class Columns:
         self.schema = pa.schema(
             [
                 *((column, type_of(info.kinds.get(column, ""))) for column in info.columns),
-                *((names[name], types[name]) for name in ADDED),
+                *((names[name], types[name]) for name in info.added),
             ]
         )
         self.as_json = 0
@@ -57,7 +59,7 @@ class Columns:
         arrays = [
             self._original(values, column, type_) for column, type_ in zip(self._columns, types, strict=False)
         ]
-        added = zip(ADDED, types[len(self._columns) :], strict=True)
+        added = zip(self._added_columns, types[len(self._columns) :], strict=True)
         arrays += [pa.array(self._added(name, page.columns[name]), type_) for name, type_ in added]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -118,5 +120,7 @@ def added_types(*, several: bool) -> "dict[str, pa.DataType]":
         "p_i": pa.decimal128(9, 8),
         "asked": pa.bool_(),
         "run": pa.int32(),
+        "taken_in": pa.int32(),
+        "audited": pa.bool_(),
     }
     return {name: others.get(name, pa.string()) for name in ADDED}

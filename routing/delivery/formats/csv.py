@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation.common.spreadsheets import FIRST, as_text
 from routing.delivery.formats.base import Files, Limit, RowWriter
-from routing.labels.page import ADDED, DeliveryInfo, Page, added_names
+from routing.labels.page import DeliveryInfo, Page, added_names
 
 LIMITS = (
     Limit(
@@ -51,14 +51,18 @@ class CsvWriter(RowWriter):
         self._out = files.open(self.file_name, self.media_type)
         # A list cannot be looked up.
         self._different = _DIFFERENT | ({"label", "label_name"} if info.kind.several else set())
-        names = added_names(info.columns)
-        header = (*info.columns, *(names[name] for name in ADDED))
+        self._added_columns = info.added
+        names = added_names(info.columns, info.added)
+        header = (*info.columns, *(names[name] for name in info.added))
         self._write([[as_text(name) for name in header]])
         self.counts["formula"] += sum(as_text(name) != name for name in header)
 
     def write(self, page: Page) -> None:
         cells = [self._originals(page.originals, column) for column in self._columns]
-        cells += [self._added(page.columns[name], repeats=name not in self._different) for name in ADDED]
+        cells += [
+            self._added(page.columns[name], repeats=name not in self._different)
+            for name in self._added_columns
+        ]
         self._write(zip(*cells, strict=True))
 
     def close(self) -> None:

@@ -59,7 +59,7 @@ class DoccanoWriter(RowWriter):
         self._out = files.open(self.file_name, self.media_type)
         self._choices = info.kind.has_choices
         self._columns = free_names(info.columns, RESERVED)
-        self._names = added_names([*self._columns.values(), *RESERVED])
+        self._names = added_names([*self._columns.values(), *RESERVED], info.added)
         names = list(info.choices.values())
         # Two choices of one name would become one label.
         self._twice = {name for name in names if names.count(name) > 1}
@@ -88,7 +88,7 @@ class DoccanoWriter(RowWriter):
             # The text is there once where the column is called so.
             if column in values and not (column == "text" and values[column] == text):
                 example[name] = values[column]
-        return example | {self._names[name]: facts[name] for name in ADDED}
+        return example | {self._names[name]: facts[name] for name in self._names}
 
     def _labels(self, label: Any, name: Any) -> list[str]:
         if label is None:

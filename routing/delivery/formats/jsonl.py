@@ -51,7 +51,7 @@ class Lines:
 
     def __init__(self, info: DeliveryInfo) -> None:
         self._columns = [(column, _key(column)) for column in info.columns]
-        self._names = [(name, _key(free)) for name, free in added_names(info.columns).items()]
+        self._names = [(name, _key(free)) for name, free in added_names(info.columns, info.added).items()]
         # A list cannot be looked up.
         self._encoders = _DIFFERENT | ({"label": dumps, "label_name": dumps} if info.kind.several else {})
 

@@ -40,8 +40,8 @@ ALARMED = failures.register(
 )
 
 
-def mark_later_items(run: Run, intake: Intake) -> list[int]:
-    """Mark items of the intake, and return the ids of the marked ones in the order in which they count.
+def choose_marked(run: Run, intake: Intake) -> list[int]:
+    """Ids of those items of the intake that are to be marked, in the order in which they count.
 
     The salt is kept nowhere: nobody may work out which of the items before them are audited.
     """
@@ -52,13 +52,16 @@ def mark_later_items(run: Run, intake: Intake) -> list[int]:
     marks = audited(salt, [name for _item, name in rows], run.later_audit_share)
     rows = [row for row, mark in zip(rows, marks.tolist(), strict=True) if mark]
     order = queue_order(salt, [name for _item, name in rows])
-    ids = [rows[place][0] for place in order.tolist()]
+    return [rows[place][0] for place in order.tolist()]
+
+
+def mark_later_items(run: Run, ids: Sequence[int]) -> None:
+    """Mark these, which count behind those that were marked before."""
     last = run.audited_items.aggregate(last=Max("place"))["last"]
     begin = 0 if last is None else last + 1
     copy_rows(
         AuditedItem, ("run", "item", "place"), [(run.pk, item, begin + n) for n, item in enumerate(ids)]
     )
-    return ids
 
 
 def later_audit_state(run: Run) -> AuditState:
@@ -109,7 +112,7 @@ def _outcomes(run: Run, items: Sequence[int]) -> dict[int, object]:
     the model's that the policy delivers. What the policy sends to people is no error, and what nobody can
     label is one.
     """
-    answers, batch = _policy_answers(run, items), run.later_audit_batch_id
+    answers, batch = policy_answers(run, items), run.later_audit_batch_id
     found: dict[int, object] = dict.fromkeys(items, False)
     asked = [item for item in items if item in answers]
     if not asked:
@@ -142,7 +145,7 @@ def _differs(loss: Loss, label: Value, answer: Value) -> bool:
         return True  # a label that the loss cannot read is none that the answer could agree with
 
 
-def _policy_answers(run: Run, items: Sequence[int]) -> dict[int, str]:
+def policy_answers(run: Run, items: Sequence[int]) -> dict[int, str]:
     """Item id -> the answer, as JSON text, of the model that labels it by the policy; without those that go
     to people.
     """

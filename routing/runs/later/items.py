@@ -1,5 +1,7 @@
 """Which later items a run would take in, and what stands against it."""
 
+import json
+
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
@@ -9,6 +11,7 @@ from annotation.labelling import queue
 from annotation.models import Item
 from routing.common.states import ROUTED, UNDER_WAY
 from routing.models import PoolItem, Run
+from routing.runs.measurements import KIND as MEASURE
 from routing.runs.pool import pool_of
 
 
@@ -61,6 +64,15 @@ def objection_now(run: Run) -> str:
         ) % {"other": other.number, "state": other.get_state_display().lower()}
     if project.jobs.filter(unique_key=IMPORT, state__in=jobs.UNFINISHED).exists():
         return _("An import is under way. Wait until it has finished, so that all of it is taken in.")
+    if project.jobs.filter(kind=MEASURE, state__in=jobs.UNFINISHED).exists():
+        return _("%(known)s is already under way. Wait until it has finished, or cancel it.") % {
+            "known": _(jobs.kind(MEASURE).title)
+        }
+    if _choices_changed(run):
+        return _(
+            "The labels to choose from, or their order, are not those that run %(run)s was certified with. "
+            "Put them back as they were, or start a new run."
+        ) % {"run": run.number}
     if run.later_audit_share and not queue.somebody_may_label_blind(project):
         return _(
             "A share of the later items is labelled blind by people, to see whether models get worse, and "
@@ -68,3 +80,10 @@ def objection_now(run: Run) -> str:
             "Invite an annotator first."
         )
     return ""
+
+
+def _choices_changed(run: Run) -> bool:
+    """Of what people were asked, the keys of the choices alone are kept: with the certificate."""
+    keys = json.loads(run.certificate.document)["provenance"].get("choices")
+    now = run.project.choices.order_by("position").values_list("key", flat=True)
+    return keys is not None and keys != list(now)

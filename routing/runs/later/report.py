@@ -13,6 +13,9 @@ from routing.runs.later.audit import later_audit_state
 from routing.runs.later.intakes import unfinished_intake
 from routing.runs.later.items import new_items_of, objection_now, objection_to_later
 
+COUNTED = 1_000
+"""Waiting items are counted up to so many: pages ask again and again, and a million would take seconds."""
+
 
 @dataclass(frozen=True)
 class LaterReport:
@@ -21,7 +24,7 @@ class LaterReport:
     Attributes
     ----------
     waiting : int
-        Items that it would take in now.
+        Items that it would take in now, counted up to `COUNTED`: where it is that many, there may be more.
     objection
         Why it takes in none now, in a sentence; "" where it can.
     unfinished
@@ -39,6 +42,11 @@ class LaterReport:
     audit: AuditState | None
     audit_words: list[str]
 
+    @property
+    def more_wait(self) -> bool:
+        """Whether more than `waiting` may wait."""
+        return self.waiting == COUNTED
+
 
 def later_report(run: Run) -> LaterReport | None:
     """None before the routing, and for another target."""
@@ -47,7 +55,7 @@ def later_report(run: Run) -> LaterReport | None:
     open_to_more = not objection_to_later(run)
     audit = later_audit_of(run)
     return LaterReport(
-        waiting=new_items_of(run).count() if open_to_more else 0,
+        waiting=new_items_of(run).order_by()[:COUNTED].count() if open_to_more else 0,
         objection=objection_now(run),
         unfinished=unfinished_intake(run) if open_to_more else None,
         intakes=list(run.intakes.filter(finished_at__isnull=False).select_related("created_by")),

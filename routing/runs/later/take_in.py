@@ -29,7 +29,7 @@ from routing.core import sampling
 from routing.models import Intake, PoolItem, Run, RunSource, Spend
 from routing.runs.complete import complete_if_done
 from routing.runs.label_counts import tally_of
-from routing.runs.later.audit import look_for_drift, mark_later_items
+from routing.runs.later.audit import choose_marked, look_for_drift, mark_later_items, policy_answers
 from routing.runs.later.intakes import KIND, unfinished_intake
 from routing.runs.later.items import new_items_of, objection_now
 from routing.runs.pool import last_place
@@ -71,10 +71,8 @@ def take_in(*, run: Run, user: User | None) -> Job:
         if words := objection_now(run):
             raise ConflictError(words)
         intake = unfinished_intake(run)
-        waiting = None
         if intake is None:
-            waiting = new_items_of(run).count()
-            if not waiting:
+            if not new_items_of(run).order_by().exists():
                 raise ConflictError(_nothing_new(run))
             intake = Intake.objects.create(
                 run=run,
@@ -94,7 +92,7 @@ def take_in(*, run: Run, user: User | None) -> Job:
             actor=user,
             action="run.take_in_started",
             target=f"run:{run.number}",
-            data={"intake": intake.number, **({} if waiting is None else {"items": waiting})},
+            data={"intake": intake.number},
         )
     return job
 
@@ -176,7 +174,7 @@ def _freeze(context: JobContext, run: Run, intake: Intake) -> range:
     if not intake.pool_items.exists():
         with context.chunk(stage=Words(gettext_noop("New items"))):
             # Not two at once: what is in a pool of one is in none of another.
-            Project.objects.select_for_update().get(pk=run.project_id)
+            Project.objects.select_for_update(no_key=True).get(pk=run.project_id)
             behind = run.pool_items.aggregate(last=Max("position"))["last"] + 1
             items = new_items_of(run).filter(position__lte=intake.last)
             items = items.annotate(
@@ -212,6 +210,9 @@ def _finish(
     """From here on the run covers them, and people are asked: about theirs, and about what is audited."""
     context.progress(stage=Words(gettext_noop("Counting")))
     tally = tally_of(run, run_sources, finishing=intake)
+    marked = choose_marked(run, intake)
+    by_models = policy_answers(run, marked)
+    audited = [item for item in marked if item in by_models]
     with context.chunk(stage=Words(gettext_noop("Work for people"))):
         if run.later_audit_batch is not None:
             lock_settling(run.later_audit_batch)  # before the run, as an answer does: there may be an alarm
@@ -220,9 +221,7 @@ def _finish(
         intake.refresh_from_db()
         _refuse_void(run, intake)
         people = list(map(int, items_of(coming(run, run_sources, len(run_sources) + 1, positions))))
-        marked = mark_later_items(run, intake)
-        theirs = set(people)
-        audited = [item for item in marked if item not in theirs]
+        mark_later_items(run, marked)
         _ask(run, people, audited)
         now = timezone.now()
         intake.items, intake.people, intake.finished_at = len(positions), len(people), now

@@ -9,8 +9,11 @@ from django.db import IntegrityError, transaction
 from annotation.errors import ConflictError
 from annotation.jobs import context, jobs
 from annotation.models import AuditEvent, Job, WorkItem
+from annotation.permissions import access_to
 from routing.core.verify import verify
 from routing.delivery.deliver import deliver
+from routing.items.history import item_history
+from routing.items.table import item_rows
 from routing.models import Delivery, Intake, PoolItem, Prediction, Route, Run, Spend
 from routing.ports import CORRECTED
 from routing.runs import predict, route as routing_stage
@@ -175,6 +178,21 @@ def test_what_is_not_finished_is_not_delivered(monkeypatch) -> None:
         f"not covered by run {run.number}: it came after the pool was frozen"
     }
     assert run_report(run).unlabelled == 0
+    # Nor shown as routed by the run.
+    access = access_to(world.manager, world.project.slug)
+    ids = {item.pk for item in later}
+    for name, sent in {"Model 1": "1", "Model 2": "2", "": "person"}.items():
+        assert run.routes.filter(item__in=ids, position={"1": 1, "2": 2}.get(sent, 3)).exists(), name
+        page = item_rows(world.project, access, filters={"sent": sent}, size=200)
+        assert not ids & {row.id for row in page.rows}
+    for filters, sort in (({"u_from": "0"}, "position"), ({}, "u")):
+        page = item_rows(world.project, access, filters=filters, sort=sort, size=200)
+        assert page.rows
+        assert not ids & {row.id for row in page.rows if row.uncertainty is not None or filters}
+    page = item_rows(world.project, access, filters={"q": later[0].external_id})
+    (row,) = [row for row in page.rows if row.id == later[0].pk]
+    assert (row.routed_to, row.uncertainty) == (None, None)
+    assert item_history(world.project, access, later[0].pk).routes == []
 
 
 @pytest.mark.parametrize("where", ["before the first model", "after it"])

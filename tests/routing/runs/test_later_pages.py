@@ -8,6 +8,7 @@ from django.urls import reverse
 from annotation.jobs import jobs
 from annotation.models import Job
 from routing.runs.budget import set_budget
+from routing.runs.later import report
 from routing.runs.later.take_in import take_in
 from routing.runs.spending import paid_by
 from testbed.factories import add_member
@@ -63,6 +64,21 @@ def test_the_page_offers_it_to_who_may_start_runs(client_of) -> None:
         address, {"state": "complete.take_in"}, headers={"HX-Request": "true"}
     )
     assert told.headers["HX-Refresh"] == "true"
+
+
+def test_what_waits_is_counted_up_to_a_bound(client_of, monkeypatch) -> None:
+    monkeypatch.setattr(report, "COUNTED", 5)
+    world, run = a_run()
+    world.arrive(20)
+    client, address = client_of(world.manager), reverse("run", args=[world.project.slug, run.number])
+    assert "5 or more new items can be taken in." in client.get(address).content.decode()
+    told = client.get(reverse("api_run", args=[world.project.slug, run.number])).json()
+    assert told["later_items"]["waiting"] == 5
+    assert "Take in new items" in client.get(address).content.decode()
+    take_in(run=run, user=world.manager)
+    world.do("take_in")
+    assert run.intakes.get().items == 20
+    assert "There is no new item." in client.get(address).content.decode()
 
 
 def test_a_budget_that_is_used_up_stops_it_and_another_one_lets_it_go_on(client_of) -> None:

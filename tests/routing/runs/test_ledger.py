@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from annotation.models import Item
-from routing.models import PoolItem, Run
+from routing.models import Intake, PoolItem, Run
 from routing.runs.ledger import ledger
 from testbed.factories import make_items, make_project
 
@@ -48,6 +48,16 @@ def test_a_pool_inherits_from_the_pools_it_shares_items_with():
     assert numbers(third) == [1, 2, 3]  # of run 1 through run 2
     assert sum(entry.alpha for entry in ledger(third)) == Decimal("0.06")
     assert numbers(apart) == [4]
+
+
+def test_a_pool_inherits_nothing_from_a_run_that_took_its_items_in():
+    project = make_project()
+    a, b = make_items(project, 2)
+    first = make_run(project, 1, [a], target="population")
+    intake = Intake.objects.create(run=first, number=1, last=1)
+    PoolItem.objects.create(run=first, item=b, intake=intake, position=1, v=1)
+    assert numbers(make_run(project, 2, [b], target="pool")) == [2]
+    assert numbers(make_run(project, 3, [a], target="pool")) == [1, 3]
 
 
 def test_later_runs_charge_nothing_to_earlier_ones():
