@@ -1,0 +1,207 @@
+"""`hypac-verify FOLDER`: what is run, what is printed, and the exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hypac_verify import __version__
+from hypac_verify.certificate import Checked, check_certificate, sentence
+from hypac_verify.delivery import OTHERS, READABLE, check_delivery, check_manifest
+from hypac_verify.draw import same_by
+from hypac_verify.expert import check_final
+from hypac_verify.reading import Document, Report, UnusableError, parse, part, whole_file
+from hypac_verify.spot import draw_spot, read_spot
+
+HOLDS, FAILS, UNUSABLE, IN_PART = 0, 1, 2, 3
+TRUST = (
+    "that the labels are what their people think, and that these people exist",
+    "that nobody who labelled saw an answer or a score before (blindness)",
+    "that answers and scores are the models' own, and were there before the draw",
+    "that chains, thresholds to test, plan and draw were fixed before the first label: nothing here proves when",
+    "that the ledger names every earlier run on these items",
+)
+NAMES = (
+    "certificate.json",
+    "draw.jsonl",
+    "final_audit.json",
+    "manifest.json",
+    "README.md",
+    *READABLE,
+    *OTHERS,
+)
+
+
+def find_files(paths: Sequence[Path]) -> tuple[Path, dict[str, Path]]:
+    """The folder and its files by the names of a delivery, which may have run and delivery in front.
+
+    Raises
+    ------
+    UnusableError
+        A path is not there, or two files have one name.
+    """
+    found: dict[str, Path] = {}
+    for path in paths:
+        try:
+            entries = sorted(path.iterdir()) if path.is_dir() else [path]
+        except (OSError, ValueError) as error:
+            raise UnusableError(f"{path}: cannot be read ({error})") from None
+        for entry in entries:
+            name = next((n for n in NAMES if entry.name == n or entry.name.endswith(f"-{n}")), None)
+            if name is None:
+                continue
+            if name in found:
+                raise UnusableError(f"{entry.name}: there are two of {name}; name the files of one delivery")
+            found[name] = entry
+    folder = next((path for path in paths if path.is_dir()), paths[0].parent)
+    for name in ("certificate.json", "draw.jsonl"):
+        if name not in found:
+            raise UnusableError(f"there is no {name}")
+    return folder, found
+
+
+def check(paths: Sequence[Path]) -> tuple[Report, Checked, dict[str, Path]]:
+    """Check everything that is there. Raises UnusableError."""
+    report = Report()
+    folder, found = find_files(paths)
+    checked = check_certificate(found["certificate.json"], found["draw.jsonl"], report)
+    check_manifest(folder, found.get("manifest.json"), found, report)
+    if "final_audit.json" in found:
+        _check_final(found["final_audit.json"], checked, report)
+    card = None
+    if "README.md" in found:
+        try:
+            card = whole_file(found["README.md"]).decode()
+        except UnicodeDecodeError as error:
+            raise UnusableError(f"README.md: no UTF-8 ({error})") from None
+    else:
+        report.unchecked.append("the data card: there is no README.md")
+    names = [name for name in READABLE if name in found]
+    for name in names:
+        check_delivery(found[name], name, checked, card, report)
+    for name in OTHERS:
+        if name in found:
+            report.unchecked.append(f"{name}: this format is not read; {', '.join(READABLE)} are")
+    if not names:
+        report.unchecked.append("the delivered file: none that can be read is here")
+    # Commitments made before the draw and heads of a linked ledger are to be checked here, once there are any.
+    return report, checked, found
+
+
+def _check_final(path: Path, checked: Checked, report: Report) -> None:
+    audit = part({"": parse(whole_file(path), path.name)}, "", dict, path.name)
+    same = same_by(checked.plan)
+    if checked.outcome is None or same is None:
+        report.unchecked.append("final_audit.json: the run's own tests could not be made again")
+        return
+    try:
+        check_final(audit, checked.certificate_id, checked.outcome, same, report)
+    except ValueError as error:
+        report.fault(f"final_audit.json: it cannot be tested: {str(error)[:200]}")
+
+
+def code_of(report: Report) -> int:
+    return FAILS if report.faults else IN_PART if report.unchecked else HOLDS
+
+
+VERDICTS = {
+    HOLDS: "HOLDS: all that is claimed was checked.",
+    FAILS: "DOES NOT HOLD.",
+    IN_PART: "HOLDS AS FAR AS IT COULD BE CHECKED; not checked is what stands above.",
+}
+
+
+def told(report: Report, checked: Checked) -> str:
+    """The report as text."""
+    parts = [f"Certificate {checked.certificate_id}, version {checked.document['version']}", ""]
+    if not report.faults:
+        parts += [f"It says: {sentence(checked.document)}", ""]
+    more = [f"... and {report.left_out} more"] if report.left_out else []
+    for title, lines in (
+        ("Checked:", report.checked),
+        ("Does not hold:", [*report.faults, *more]),
+        ("Not checked:", report.unchecked),
+        ("To know:", report.notes),
+        ("On trust, always:", TRUST),
+    ):
+        if lines:
+            parts += [title, *(f"  - {line}" for line in lines), ""]
+    return "\n".join([*parts, VERDICTS[code_of(report)]])
+
+
+def document(report: Report, checked: Checked) -> Document:
+    """The same for programs."""
+    return {
+        "certificate": checked.certificate_id,
+        "version": checked.document["version"],
+        "code": code_of(report),
+        "sentence": sentence(checked.document),
+        "checked": report.checked,
+        "faults": report.faults,
+        "faults_left_out": report.left_out,
+        "not_checked": report.unchecked,
+        "notes": report.notes,
+        "on_trust": list(TRUST),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what was found, return the exit code (docs/verify.md)."""
+    parser = argparse.ArgumentParser(
+        prog="hypac-verify",
+        description="Check a delivery of HyPAC and its certificate, with nothing of HyPAC installed.",
+        epilog="Exit codes: 0 all that is claimed was checked and holds; 1 something does not hold; 2 a file cannot "
+        "be read; 3 it holds as far as it could be checked, and what was not is listed.",
+    )
+    parser.add_argument(
+        "paths", nargs="+", type=Path, metavar="FOLDER", help="a delivered folder, or its files"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--spot", type=int, metavar="K", help="draw K delivered items for you to label")
+    parser.add_argument("--to", type=Path, metavar="CSV", help="with --spot: write them to this new file")
+    parser.add_argument(
+        "--filled", type=Path, metavar="CSV", help="the same file with your labels: test them"
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    options = parser.parse_args(arguments)
+    try:
+        report, checked, found = check(options.paths)
+        result = document(report, checked)
+        lines = [] if options.json else [told(report, checked)]
+        name = next((name for name in READABLE if name in found), None)
+        if (options.spot is not None or options.filled) and name is None:
+            raise UnusableError("--spot and --filled need a delivered file")
+        if options.spot is not None and name is not None:
+            rows = draw_spot(found[name], name, options.spot, options.to)
+            result["spot"] = [row.external_id for row in rows]
+            lines += ["", f"Label these {len(rows)} items yourself, before you look at the delivered labels:"]
+            lines += [f"  {row.external_id}" for row in rows]
+        if options.filled and name is not None:
+            spot = read_spot(options.filled, found[name], name, checked)
+            result["spot_check"] = {
+                "items": spot.items, "errors": spot.errors, "passes": spot.passes, "breaks": spot.breaks,
+                "words": spot.words,
+            }  # fmt: skip
+            lines += ["", spot.words]
+    except UnusableError as error:
+        if options.json:
+            print(json.dumps({"code": UNUSABLE, "error": str(error)}))
+        print(f"hypac-verify: {error}", file=sys.stderr)
+        return UNUSABLE
+    print(json.dumps(result, indent=2) if options.json else "\n".join(lines))
+    return code_of(report)
+
+
+def run() -> None:
+    """The command; a pipe behind it may end early."""
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    raise SystemExit(code)

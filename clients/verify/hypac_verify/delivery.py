@@ -1,0 +1,507 @@
+"""The delivered file: each item once, its route by thresholds, scores and tie-breaks, labels and counts
+(docs/deliveries.md, "Columns").
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+
+from hypac_verify.certificate import Checked, sentence
+from hypac_verify.draw import entropy_of, pool_hash, salt_of, tie_break
+from hypac_verify.reading import (
+    LONGEST_LINE,
+    Document,
+    Key,
+    Report,
+    Row,
+    UnusableError,
+    lines_of,
+    opened,
+    parse,
+    part,
+    whole_file,
+)
+from hypac_verify.words import plain
+
+ADDED = (
+    "external_id", "label", "label_name", "source", "annotator", "settled_by", "uncertainty", "p_i", "asked", "run",
+    "certificate_id", "reason", "expert_saw",
+)  # fmt: skip
+"""Our columns, the last of the file; one that was taken has ``hypac_`` in front."""
+PERSON, EXPERT = "person", "expert"
+WAITS = ("it waits for a person", "it waits for the expert")
+SAW = {"asked", "recheck", "routed", "second_look", "no_answer", "audit", "alarm", "final"}
+SETTLED_BY = {"majority", "adjudicated", "dawid_skene", "imported"}
+READABLE = ("labels.jsonl", "labels.csv", "labels.tsv")
+OTHERS = (
+    "labels.json", "labels.parquet", "dataset", "doccano.jsonl", "labels.manifest", "label_studio",
+)  # fmt: skip
+FORMULA = re.compile(
+    r"'(?:[\t\r\n]|[\s\x00-\x1f\x7f\x85\xa0\xad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*"
+    r"[=+@＝＋＠﹦﹢﹫\-－﹣])"
+)
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """One row: what was imported, and our columns."""
+
+    originals: Document
+    external_id: str
+    label: str | None
+    source: str | None
+    annotator: str | None
+    settled_by: str | None
+    uncertainty: float | None
+    p_i: str | None
+    asked: bool
+    run: int | None
+    certificate_id: str | None
+    reason: str | None
+    expert_saw: str | None
+
+
+@dataclass
+class Counts:
+    """Of one file."""
+
+    rows: int = 0
+    by_source: Counter[str] = field(default_factory=Counter)
+    by_reason: Counter[str] = field(default_factory=Counter)
+    passed_on: int = 0
+    unseen: int = 0
+    no_score: int = 0
+    before: int = 0
+
+
+def rows_of(path: Path, name: str) -> Iterator[Delivered]:
+    """The rows of a delivered file. Raises UnusableError."""
+    return (
+        _from_json(path)
+        if name == "labels.jsonl"
+        else _from_table(path, "\t" if name == "labels.tsv" else ",")
+    )
+
+
+def _from_json(path: Path) -> Iterator[Delivered]:
+    for number, line in lines_of(path):
+        where = f"{path.name}, line {number}"
+        row = parse(line, where)
+        if not isinstance(row, dict):
+            raise UnusableError(f"{where}: no object")
+        names = _ours(list(row), where)
+        values = {ours: row.pop(name) for ours, name in names.items()}
+        label = values["label"]
+        several = isinstance(label, list) and all(isinstance(one, str) for one in label)
+        if not (label is None or isinstance(label, str) or several):
+            raise UnusableError(f"{where}: no label")
+        if several:
+            label = json.dumps(label, ensure_ascii=False, separators=(",", ":"))
+        yield _row(row, {**values, "label": label}, where)
+
+
+def _ours(names: Sequence[str], where: str) -> dict[str, str]:
+    """By our columns, what they are called in a file with these columns; expert_saw need not be there."""
+    for wanted in (ADDED, ADDED[:-1]):
+        last = names[-len(wanted) :]
+        if len(last) == len(wanted) and all(
+            re.sub("^(hypac_)+", "", name) == ours for name, ours in zip(last, wanted, strict=True)
+        ):
+            return dict(zip(wanted, last, strict=True))
+    raise UnusableError(f"{where}: its last columns are not those of a delivery")
+
+
+def _from_table(path: Path, delimiter: str) -> Iterator[Delivered]:
+    def texts() -> Iterator[str]:
+        for number, line in lines_of(path):
+            try:
+                yield line.decode()
+            except UnicodeDecodeError as error:
+                raise UnusableError(f"{path.name}, line {number}: no UTF-8 ({error})") from None
+
+    csv.field_size_limit(LONGEST_LINE)
+    reader = csv.reader(texts(), delimiter=delimiter, strict=True)
+    try:
+        header = [cell[1:] if FORMULA.match(cell) else cell for cell in next(reader, [])]
+        names = _ours(header, path.name)
+        for number, cells in enumerate(reader, start=2):
+            where = f"{path.name}, row {number}"
+            if len(cells) != len(header):
+                raise UnusableError(f"{where}: {len(cells)} cells of {len(header)}")
+            texts_ = [cell[1:] if FORMULA.match(cell) else cell for cell in cells]
+            row: Document = dict(zip(header, texts_, strict=True))
+            values = {ours: row.pop(name, "") or None for ours, name in names.items()}
+            values["external_id"] = values["external_id"] or ""
+            if values["source"] and values["label"] is None:
+                values["label"] = ""
+            values["label_name"] = None
+            try:
+                values["uncertainty"] = (
+                    None if values["uncertainty"] is None else float(values["uncertainty"])
+                )
+                values["run"] = None if values["run"] is None else _whole(values["run"])
+                values["asked"] = {"true": True, "false": False}[values["asked"] or ""]
+            except (ValueError, KeyError) as error:
+                raise UnusableError(f"{where}: a cell is none of its column ({error})") from None
+            yield _row(row, values, where)
+    except csv.Error as error:
+        raise UnusableError(f"{path.name}: no table ({error})") from None
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,18}", text):
+        raise ValueError(f"{text[:20]!r} is no number of a run")
+    return int(text)
+
+
+def _row(originals: Document, values: Document, where: str) -> Delivered:
+    text = (str, type(None))
+    u = values["uncertainty"]
+    if u is not None and (type(u) is not float or not 0 <= u <= 1):
+        raise UnusableError(f"{where}: an uncertainty outside [0, 1]")
+    return Delivered(
+        originals,
+        part(values, "external_id", str, where),
+        values["label"],
+        *(part(values, name, text, where) for name in ("source", "annotator", "settled_by")),
+        u,
+        part(values, "p_i", text, where),
+        part(values, "asked", bool, where),
+        part(values, "run", (int, type(None)), where),
+        *(part(values, name, text, where) for name in ("certificate_id", "reason")),
+        part(values, "expert_saw", text, where) if "expert_saw" in values else None,
+    )
+
+
+class Routes:
+    """What the chosen policy says of each item, as far as the first model's score tells it.
+
+    A model without a usable answer passes an item on, which no column shows but U = 1 of the first one.
+    """
+
+    def __init__(self, checked: Checked) -> None:
+        self._policy, self._models = checked.policy, checked.plan.models
+        self._names = checked.names
+        self._salt = salt_of(entropy_of(checked.document))
+        self._expert = checked.by_expert
+
+    @property
+    def known(self) -> bool:
+        return self._policy is not None and self._names is not None
+
+    def key(self, row: Delivered) -> Key:
+        return row.uncertainty or 0.0, tie_break(self._salt, row.external_id)
+
+    def fault(self, row: Delivered, counts: Counts) -> str:
+        """Why this row of an item that nobody was asked about does not follow from the policy; '' if it may."""
+        if row.uncertainty is None:
+            counts.no_score += 1
+            return ""
+        allowed, nominal = self._allowed(self.key(row))
+        if nominal is None:
+            counts.unseen += 1
+        if row.source is None:
+            waits = nominal is None or nominal >= self._models or row.uncertainty == 1.0 or nominal > 0
+            return "" if waits else "it has no label, and the thresholds send it to the first model"
+        people = {PERSON: self._models, EXPERT: self._models + 2}
+        by = people[row.source] if row.source in people else (self._names or []).index(row.source)
+        if by not in allowed:
+            return f"its label is by {row.source!r}, and the thresholds send it to another source"
+        counts.passed_on += nominal is not None and by != nominal and nominal < self._models
+        return ""
+
+    def _allowed(self, key: Key) -> tuple[set[int], int | None]:
+        """Sources that may have labelled an item with this key, and the one that it was sent to, None where
+        later models' scores decide. Models from 0, people K, the expert K + 2.
+        """
+        policy, k = self._policy, self._models
+        assert policy is not None  # noqa: S101 - `known` was asked
+        last = k + 2 if self._expert else k
+        unusable, later = key[0] == 1.0, set(range(1, k)) | {last}
+        if policy.shape == "slices":
+            place = next((i for i, end in enumerate(policy.ends) if key <= end), len(policy.ends) - 1)
+            nominal = policy.sources[place]
+            if nominal < k:
+                return self._passed_on(nominal, last, unusable), nominal
+            return ({k, k + 2} if nominal in (k, k + 1) else {k + 2}), nominal
+        t = policy.thresholds
+        if policy.shape == "first_score":
+            nominal = sum(limit is None or key > limit for limit in t)
+            return (
+                self._passed_on(nominal, last, unusable) if nominal < k else {last}
+            ), nominal if nominal < k else last
+        first, at = policy.models[0], policy.models[-1]
+        if first:
+            return {first, at, last}, None
+        if t[0] is not None and key <= t[0]:
+            return ({0, at, last} if unusable else {0}), 0
+        if policy.shape == "own" or t[1] is None or key > t[1]:
+            return {last}, last
+        return {at, last}, None
+
+    def _passed_on(self, nominal: int, last: int, unusable: bool) -> set[int]:
+        """From its model on; the first one has an answer to every item with U below 1."""
+        return {0} if nominal == 0 and not unusable else set(range(nominal, self._models)) | {last}
+
+
+def check_delivery(path: Path, name: str, checked: Checked, card: str | None, report: Report) -> None:
+    """One delivered file against certificate, draw and data card."""
+    before, counts, routes = len(report.faults), Counts(), Routes(checked)
+    drawn = {row.item_id: row for row in checked.rows}
+    part_of = card is not None and "**A part: " in card
+    seen, pool, keys, left = set[str](), list[str](), list[Key](), dict(drawn)
+    for row in rows_of(path, name):
+        where = f"{name}, item {row.external_id!r}"
+        if row.external_id in seen:
+            report.fault(f"{where}: it stands there twice")
+            continue
+        seen.add(row.external_id)
+        counts.rows += 1
+        for fault in _row_faults(row, checked, counts):
+            report.fault(f"{where}: {fault}")
+        if row.certificate_id is None:
+            if row.external_id in drawn:
+                report.fault(f"{where}: it was drawn, and no certificate covers it")
+            continue
+        pool.append(row.external_id)
+        of_draw = left.pop(row.external_id, None)
+        if of_draw is None or not of_draw.asked:
+            known = routes.known and not _labelled_otherwise(row, checked)
+            if known and (row.source is None or row.source in {PERSON, EXPERT, *(checked.names or [])}):
+                if fault := routes.fault(row, counts):
+                    report.fault(f"{where}: {fault}")
+        elif fault := _asked_fault(row, of_draw, checked):
+            report.fault(f"{where}: {fault}")
+        if row.p_i != (None if of_draw is None else _spelt(of_draw)) or row.asked != (
+            of_draw is not None and of_draw.asked
+        ):
+            report.fault(f"{where}: 'asked' or 'p_i' is not that of the draw")
+        if of_draw is not None and (row.uncertainty or 0.0) != of_draw.u:
+            report.fault(f"{where}: its uncertainty is not that of the draw")
+        if not part_of and of_draw is not None and of_draw.position != len(pool) - 1:
+            report.fault(f"{where}: it is not at its place in the pool")
+        if checked.plan.target != "population" or of_draw is None:
+            keys.append(routes.key(row))
+    _check_whole(name, checked, pool, left, keys, report, part_of=part_of)
+    _check_card(name, counts, card, checked, report)
+    _say(
+        name,
+        counts,
+        checked,
+        routes,
+        report,
+        part_of=part_of,
+        holds=len(report.faults) == before,
+        pool=len(pool),
+    )
+
+
+def _spelt(row: Row) -> str:
+    return plain(Decimal(row.p.numerator) / Decimal(row.p.denominator))
+
+
+def _row_faults(row: Delivered, checked: Checked, counts: Counts) -> Iterator[str]:
+    """What does not fit within one row."""
+    if row.source is None:
+        counts.by_reason[row.reason or ""] += 1
+        if row.label is not None or not row.reason or row.annotator or row.settled_by:
+            yield "a blank with a label or without a reason"
+    else:
+        counts.by_source[row.source] += 1
+        if row.label is None or row.reason is not None:
+            yield "a label that is missing or has a reason to be"
+        if (row.source in (PERSON, EXPERT)) != (row.annotator is not None) and row.settled_by != "imported":
+            yield "'annotator' does not fit its source"
+    names = checked.names
+    if row.source is not None and names is not None and row.source not in {PERSON, EXPERT, *names}:
+        yield f"the certificate knows no source {row.source!r}"
+    if row.settled_by is not None and (
+        row.settled_by not in SETTLED_BY or row.source not in (PERSON, EXPERT)
+    ):
+        yield "'settled_by' says something else"
+    if row.expert_saw is not None and (row.expert_saw not in SAW or not checked.by_expert):
+        yield "'expert_saw' says something else"
+    if row.certificate_id not in (None, checked.certificate_id):
+        yield "it names another certificate than this one"
+    if row.certificate_id is None and row.source is not None:
+        counts.before += 1
+    if row.source in set(names or ()) and checked.run is not None and row.run != checked.run:
+        yield "a model's label of another run"
+
+
+def _labelled_otherwise(row: Delivered, checked: Checked) -> bool:
+    """Whether somebody had labelled the item before, so that it was not this run that asked."""
+    return row.source in (PERSON, EXPERT) and (
+        row.settled_by == "imported" or (checked.run is not None and row.run != checked.run)
+    )
+
+
+def _asked_fault(row: Delivered, of_draw: Row, checked: Checked) -> str:
+    """Why an asked item does not carry the draw's label; '' if it does."""
+    if not checked.by_expert:
+        if of_draw.label is not None and (row.label, row.source) != (of_draw.label, PERSON):
+            return "it does not carry the label that the draw has"
+        return (
+            "" if of_draw.label is not None or row.source != PERSON else "nobody could label it by the draw"
+        )
+    if of_draw.label is not None:
+        return (
+            ""
+            if (row.label, row.source) == (of_draw.label, EXPERT)
+            else "it does not carry the expert's label"
+        )
+    if row.source == PERSON and row.label != of_draw.person:
+        return "it does not carry its annotator's label"
+    return ""
+
+
+def _check_whole(
+    name: str, checked: Checked, pool: list[str], left: Document, keys: list[Key], report: Report, *, part_of: bool
+) -> None:  # fmt: skip
+    """All items of the pool are there, in its order, and lie where the certificate counts them."""
+    if part_of:
+        report.unchecked.append(
+            f"{name}: a part of the items, as its data card says; what is certified is about all"
+        )
+        return
+    if len(pool) != checked.plan.pool_size or left:
+        report.fault(f"{name}: {len(pool)} items of the certificate's {checked.plan.pool_size} are there")
+        return
+    if checked.document["pool"]["hash"] != pool_hash(pool):
+        report.fault(f"{name}: its items are not those of the pool, in their order (pool.hash)")
+    keys.sort()
+    if checked.by_expert:
+        slices = checked.document["slices"]
+        ends = [tuple(end) for end in slices["ends"][:-1]]
+        places = [0, *(bisect_right(keys, end) for end in ends), len(keys)]
+        if [second - first for first, second in pairwise(places)] != slices["sizes"]:
+            report.fault(f"{name}: its scores do not lie in the slices as the certificate counts them")
+    elif checked.plan.rule in ("fixed_sequence", "multi_chain"):
+        for chain in checked.document["chains"]:
+            for policy in chain["policies"]:
+                ends = [tuple(limit) if limit else None for limit in policy["thresholds"]]
+                places = [0, *(0 if end is None else bisect_right(keys, end) for end in ends), len(keys)]
+                if [second - first for first, second in pairwise(places)] != policy["counts"]:
+                    report.fault(f"{name}: its scores do not fit the counts of a policy of {chain['name']!r}")
+                    return
+
+
+def _check_card(name: str, counts: Counts, card: str | None, checked: Checked, report: Report) -> None:
+    """README.md counts what is in the file, and says what the certificate says."""
+    if card is None:
+        return
+    lines = card.splitlines()
+    numbers = [f"- Rows: {counts.rows}", f"- Without a label: {counts.by_reason.total()}"]
+    for title, found in (("Without a label", counts.by_reason), ("Labels by source", counts.by_source)):
+        start = next((i for i, line in enumerate(lines) if line.startswith(f"- {title}:")), None)
+        told = set[str]()
+        for line in lines[start + 1 :] if start is not None else []:
+            if not line.startswith("  - "):
+                break
+            told.add(line)
+        if told != {f"  - {_code(key)}: {number}" for key, number in found.items()}:
+            report.fault(f"README.md: '{title}' are not those of {name}")
+    for line in (*numbers, f"- Certificate: {checked.certificate_id}", sentence(checked.document)):
+        if line not in lines:
+            report.fault(
+                f"README.md: it does not say {line[:120]!r}, which follows from {name} and certificate"
+            )
+    if any(line.startswith("**This run is marked invalid") for line in lines):
+        report.fault("README.md: the run is marked invalid; its certificate no longer holds")
+
+
+def _code(text: str) -> str:
+    """As a data card writes what people typed."""
+    return "`" + " ".join(text.replace("`", "'").split()) + "`"
+
+
+def _say(
+    name: str, counts: Counts, checked: Checked, routes: Routes, report: Report, *, part_of: bool, holds: bool, pool: int
+) -> None:  # fmt: skip
+    if not routes.known:
+        report.unchecked.append(
+            f"{name}: the route of each item; the certificate does not say enough of its sources"
+        )
+    if counts.unseen:
+        report.unchecked.append(
+            f"{name}: the route of {counts.unseen} items; scores of later models decide it, which the file does not hold"
+        )
+    if counts.no_score:
+        report.unchecked.append(f"{name}: the route of {counts.no_score} items, which have no score")
+    if counts.passed_on:
+        report.notes.append(
+            f"{name}: {counts.passed_on} items have a label by a later source than their thresholds say. A model "
+            "without a usable answer passes an item on; that it had none is on trust."
+        )
+    waiting = sum(counts.by_reason[reason] for reason in WAITS)
+    if waiting:
+        report.notes.append(
+            f"{name} is partial: {waiting} items wait for a label. What is certified holds once they have one."
+        )
+    if counts.before:
+        report.notes.append(f"{name}: {counts.before} labels of items that the certificate does not cover.")
+    if holds:
+        blanks = counts.by_reason.total()
+        by = ", ".join(f"{source} {number}" for source, number in sorted(counts.by_source.items()))
+        report.checked.append(
+            f"{name}: {counts.rows} items once each, {pool} of them certified; {by}; {blanks} blank"
+        )
+
+
+def check_manifest(folder: Path, manifest: Path | None, present: dict[str, Path], report: Report) -> None:
+    """Size and SHA-256 of each file that the manifest names."""
+    if manifest is None:
+        report.notes.append("There is no manifest.json: deliveries had none before it was introduced.")
+        return
+    stated = parse(whole_file(manifest), "manifest.json")
+    files = part({"": stated}, "", dict, "manifest.json").get("files")
+    if not isinstance(files, dict) or stated.keys() != {"format", "version", "files"}:
+        raise UnusableError("manifest.json: no manifest of a delivery")
+    if stated["format"] != "hypac-manifest" or type(stated["version"]) is not int or stated["version"] != 1:
+        raise UnusableError("manifest.json: unknown here")
+    before, missing = len(report.faults), []
+    for name, entry in files.items():
+        where = f"manifest.json, {name[:80]!r}"
+        inside = PurePosixPath(name)
+        if inside.is_absolute() or ".." in inside.parts or "\\" in name or "\0" in name or not name:
+            raise UnusableError(f"{where}: the name leads out of the folder")
+        part({"": entry}, "", dict, where)
+        size, digest = part(entry, "bytes", int, where), part(entry, "sha256", str, where)
+        if entry.keys() != {"bytes", "sha256"}:
+            report.fault(f"{where}: other entries")
+        path = present.get(name, folder / name)
+        if not path.is_file():
+            missing.append(name)
+        elif _digest(path, size) != digest:
+            report.fault(f"{where}: the file is not of this size and SHA-256")
+    extra = sorted(name for name in present if name not in files and name != "manifest.json")
+    if extra:
+        report.fault(f"manifest.json: it does not name {', '.join(extra)}")
+    if missing:
+        report.unchecked.append(
+            f"files that the manifest names and that are not here: {', '.join(sorted(missing)[:10])}"
+        )
+    if len(report.faults) == before:
+        report.checked.append(f"the manifest: size and SHA-256 of {len(files) - len(missing)} files")
+
+
+def _digest(path: Path, size: int) -> str:
+    """SHA-256 of a file of this size; '' of one of another."""
+    digest, read = hashlib.sha256(), 0
+    with opened(path) as file:
+        while block := file.read(2**20):
+            read += len(block)
+            if read > size:
+                return ""
+            digest.update(block)
+    return digest.hexdigest() if read == size else ""
