@@ -34,13 +34,26 @@ LARGEST_BITS = 4 * 10**6
 """Of the numbers in an exact tail: with more it takes minutes."""
 KEYS = {"format", "version", "plan", "pool", "draw", "provenance", "chains", "result"}
 INEXACT = {"betting_upper", "hoeffding", "empirical_bernstein", "hoeffding_bentkus"}
+LOSSES = {
+    "zero_one", "exact_match", "numeric", "set_equal", "math_equivalence", "jaccard", "cosine_distance",
+}  # fmt: skip
 COMPARISONS = {"pointwise_argmin", "lexicographic"}
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A certificate that was read, its rows in draw order, its id, and the policy that it chose (None where
-    that is not known).
+    """A certificate that was read.
+
+    Attributes
+    ----------
+    rows
+        In draw order.
+    policy
+        The chosen one; None where that is not known.
+    outcome
+        What was found again where an expert is the reference.
+    tested
+        Whether its tests were made again, and all of it followed from them.
     """
 
     document: Document
@@ -49,6 +62,7 @@ class Checked:
     certificate_id: str
     policy: first_score.Policy | None
     outcome: expert.Outcome | None
+    tested: bool
 
     @property
     def run(self) -> object:
@@ -85,8 +99,10 @@ def check_certificate(certificate: Path, draw: Path, report: Report) -> Checked:
     rows, digest = _rows(draw, plan, report)
     check_draw(document, plan, rows, digest, report)
     _check_ledger(document, plan, report)
+    before = len(report.checked)
     policy, outcome = _check_tests(document, plan, rows, report)
-    return Checked(document, plan, rows, hashlib.sha256(written).hexdigest(), policy, outcome)
+    tested = len(report.checked) > before
+    return Checked(document, plan, rows, hashlib.sha256(written).hexdigest(), policy, outcome, tested)
 
 
 def _read(data: bytes) -> Document:
@@ -175,7 +191,8 @@ def _check_ledger(document: Document, plan: Plan, report: Report) -> None:
         report.fault(f"{where}: the entries of the ledger do not add up to alpha_total")
     elif len(numbers) > 1:
         report.notes.append(
-            f"{len(numbers) - 1} earlier runs on these items spent alpha, too: that any of the certificates is false "
+            f"{len(numbers) - 1} earlier runs on these items spent alpha, too: that any of the "
+            "certificates is false "
             f"has at most probability {provenance['alpha_total']}."
         )
     report.checked.append("the ledger of alpha: its entries add up, and charge this run with its alpha")
@@ -215,6 +232,9 @@ def _check_tests(
     if plan.bound != exact and plan.bound not in INEXACT:
         report.fault(f"certificate.json: the bound {plan.bound!r} certifies nothing for {plan.target!r}")
         return None, None
+    if plan.loss not in LOSSES and ":" not in plan.loss:
+        report.fault(f"certificate.json: there is no loss {plan.loss!r}")
+        return None, None
     is_expert = document.get("reference", {}).get("kind") == "expert"
     if document["version"] == NEWEST and (
         plan.target != "dataset" or plan.bound != exact or plan.data_set_size is not None
@@ -253,7 +273,8 @@ def _check_tests(
     if len(report.faults) == before and (outcome or not is_expert):
         chains = len(document["chains"]) + len(document.get("scores", {}).get("chains", []))
         report.checked.append(
-            f"the tests: {chains} chain{'s' * (chains > 1)} with the shares of alpha = {plan.words['alpha']}, errors "
+            f"the tests: {chains} chain{'s' * (chains > 1)} with the shares of alpha = "
+            f"{plan.words['alpha']}, errors "
             f"counted anew from {asked} items, limits, choice, thresholds and sentence"
         )
         if not (plan.rule in ("fixed_sequence", "multi_chain") and not is_expert):

@@ -22,7 +22,8 @@ TRUST = (
     "that the labels are what their people think, and that these people exist",
     "that nobody who labelled saw an answer or a score before (blindness)",
     "that answers and scores are the models' own, and were there before the draw",
-    "that chains, thresholds to test, plan and draw were fixed before the first label: nothing here proves when",
+    "that chains, thresholds to test, plan and draw were fixed before the first label: nothing here "
+    "proves when",
     "that the ledger names every earlier run on these items",
 )
 NAMES = (
@@ -66,6 +67,24 @@ def find_files(paths: Sequence[Path]) -> tuple[Path, dict[str, Path]]:
 
 def check(paths: Sequence[Path]) -> tuple[Report, Checked, dict[str, Path]]:
     """Check everything that is there. Raises UnusableError."""
+    try:
+        return _check(paths)
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        MemoryError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        # Everything is looked at before it is used; this is for what nobody thought of.
+        raise UnusableError(
+            f"a file holds what no delivery holds ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _check(paths: Sequence[Path]) -> tuple[Report, Checked, dict[str, Path]]:
     report = Report()
     folder, found = find_files(paths)
     checked = check_certificate(found["certificate.json"], found["draw.jsonl"], report)
@@ -88,7 +107,7 @@ def check(paths: Sequence[Path]) -> tuple[Report, Checked, dict[str, Path]]:
             report.unchecked.append(f"{name}: this format is not read; {', '.join(READABLE)} are")
     if not names:
         report.unchecked.append("the delivered file: none that can be read is here")
-    # Commitments made before the draw and heads of a linked ledger are to be checked here, once there are any.
+    # The place for commitments made before the draw, and for heads of a linked ledger, once there are any.
     return report, checked, found
 
 
@@ -154,8 +173,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="hypac-verify",
         description="Check a delivery of HyPAC and its certificate, with nothing of HyPAC installed.",
-        epilog="Exit codes: 0 all that is claimed was checked and holds; 1 something does not hold; 2 a file cannot "
-        "be read; 3 it holds as far as it could be checked, and what was not is listed.",
+        epilog="Exit codes: 0 all that is claimed was checked and holds; 1 something does not hold; 2 a file "
+        "cannot be read; 3 it holds as far as it could be checked, and what was not is listed.",
     )
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="FOLDER", help="a delivered folder, or its files"

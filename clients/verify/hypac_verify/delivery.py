@@ -34,8 +34,8 @@ from hypac_verify.reading import (
 from hypac_verify.words import plain
 
 ADDED = (
-    "external_id", "label", "label_name", "source", "annotator", "settled_by", "uncertainty", "p_i", "asked", "run",
-    "certificate_id", "reason", "expert_saw",
+    "external_id", "label", "label_name", "source", "annotator", "settled_by", "uncertainty", "p_i", "asked",
+    "run", "certificate_id", "reason", "expert_saw",
 )  # fmt: skip
 """Our columns, the last of the file; one that was taken has ``hypac_`` in front."""
 PERSON, EXPERT = "person", "expert"
@@ -173,12 +173,15 @@ def _row(originals: Document, values: Document, where: str) -> Delivered:
         originals,
         part(values, "external_id", str, where),
         values["label"],
-        *(part(values, name, text, where) for name in ("source", "annotator", "settled_by")),
+        part(values, "source", text, where),
+        part(values, "annotator", text, where),
+        part(values, "settled_by", text, where),
         u,
         part(values, "p_i", text, where),
         part(values, "asked", bool, where),
         part(values, "run", (int, type(None)), where),
-        *(part(values, name, text, where) for name in ("certificate_id", "reason")),
+        part(values, "certificate_id", text, where),
+        part(values, "reason", text, where),
         part(values, "expert_saw", text, where) if "expert_saw" in values else None,
     )
 
@@ -203,7 +206,7 @@ class Routes:
         return row.uncertainty or 0.0, tie_break(self._salt, row.external_id)
 
     def fault(self, row: Delivered, counts: Counts) -> str:
-        """Why this row of an item that nobody was asked about does not follow from the policy; '' if it may."""
+        """Why a row of an item that nobody was asked about does not follow from the policy; '' if it may."""
         if row.uncertainty is None:
             counts.no_score += 1
             return ""
@@ -227,7 +230,7 @@ class Routes:
         policy, k = self._policy, self._models
         assert policy is not None  # noqa: S101 - `known` was asked
         last = k + 2 if self._expert else k
-        unusable, later = key[0] == 1.0, set(range(1, k)) | {last}
+        unusable = key[0] == 1.0
         if policy.shape == "slices":
             place = next((i for i, end in enumerate(policy.ends) if key <= end), len(policy.ends) - 1)
             nominal = policy.sources[place]
@@ -277,9 +280,9 @@ def check_delivery(path: Path, name: str, checked: Checked, card: str | None, re
         of_draw = left.pop(row.external_id, None)
         if of_draw is None or not of_draw.asked:
             known = routes.known and not _labelled_otherwise(row, checked)
-            if known and (row.source is None or row.source in {PERSON, EXPERT, *(checked.names or [])}):
-                if fault := routes.fault(row, counts):
-                    report.fault(f"{where}: {fault}")
+            told = row.source is None or row.source in {PERSON, EXPERT, *(checked.names or [])}
+            if known and told and (fault := routes.fault(row, counts)):
+                report.fault(f"{where}: {fault}")
         elif fault := _asked_fault(row, of_draw, checked):
             report.fault(f"{where}: {fault}")
         if row.p_i != (None if of_draw is None else _spelt(of_draw)) or row.asked != (
@@ -294,16 +297,7 @@ def check_delivery(path: Path, name: str, checked: Checked, card: str | None, re
             keys.append(routes.key(row))
     _check_whole(name, checked, pool, left, keys, report, part_of=part_of)
     _check_card(name, counts, card, checked, report)
-    _say(
-        name,
-        counts,
-        checked,
-        routes,
-        report,
-        part_of=part_of,
-        holds=len(report.faults) == before,
-        pool=len(pool),
-    )
+    _say(name, counts, checked, routes, report, holds=len(report.faults) == before, pool=len(pool))
 
 
 def _spelt(row: Row) -> str:
@@ -348,6 +342,8 @@ def _labelled_otherwise(row: Delivered, checked: Checked) -> bool:
 
 def _asked_fault(row: Delivered, of_draw: Row, checked: Checked) -> str:
     """Why an asked item does not carry the draw's label; '' if it does."""
+    if row.source is not None and checked.run is not None and row.run != checked.run:
+        return "its label is of another run"
     if not checked.by_expert:
         if of_draw.label is not None and (row.label, row.source) != (of_draw.label, PERSON):
             return "it does not carry the label that the draw has"
@@ -366,8 +362,15 @@ def _asked_fault(row: Delivered, of_draw: Row, checked: Checked) -> str:
 
 
 def _check_whole(
-    name: str, checked: Checked, pool: list[str], left: Document, keys: list[Key], report: Report, *, part_of: bool
-) -> None:  # fmt: skip
+    name: str,
+    checked: Checked,
+    pool: list[str],
+    left: dict[str, Row],
+    keys: list[Key],
+    report: Report,
+    *,
+    part_of: bool,
+) -> None:
     """All items of the pool are there, in its order, and lie where the certificate counts them."""
     if part_of:
         report.unchecked.append(
@@ -380,6 +383,8 @@ def _check_whole(
     if checked.document["pool"]["hash"] != pool_hash(pool):
         report.fault(f"{name}: its items are not those of the pool, in their order (pool.hash)")
     keys.sort()
+    if not checked.tested:
+        return
     if checked.by_expert:
         slices = checked.document["slices"]
         ends = [tuple(end) for end in slices["ends"][:-1]]
@@ -389,8 +394,8 @@ def _check_whole(
     elif checked.plan.rule in ("fixed_sequence", "multi_chain"):
         for chain in checked.document["chains"]:
             for policy in chain["policies"]:
-                ends = [tuple(limit) if limit else None for limit in policy["thresholds"]]
-                places = [0, *(0 if end is None else bisect_right(keys, end) for end in ends), len(keys)]
+                limits = [tuple(limit) if limit else (-1.0, 0) for limit in policy["thresholds"]]
+                places = [0, *(bisect_right(keys, limit) for limit in limits), len(keys)]
                 if [second - first for first, second in pairwise(places)] != policy["counts"]:
                     report.fault(f"{name}: its scores do not fit the counts of a policy of {chain['name']!r}")
                     return
@@ -426,27 +431,38 @@ def _code(text: str) -> str:
 
 
 def _say(
-    name: str, counts: Counts, checked: Checked, routes: Routes, report: Report, *, part_of: bool, holds: bool, pool: int
-) -> None:  # fmt: skip
+    name: str,
+    counts: Counts,
+    checked: Checked,
+    routes: Routes,
+    report: Report,
+    *,
+    holds: bool,
+    pool: int,
+) -> None:
+    """What is left open, and what holds."""
     if not routes.known:
         report.unchecked.append(
             f"{name}: the route of each item; the certificate does not say enough of its sources"
         )
     if counts.unseen:
         report.unchecked.append(
-            f"{name}: the route of {counts.unseen} items; scores of later models decide it, which the file does not hold"
+            f"{name}: the route of {counts.unseen} items; scores of later models decide it, which the "
+            "file does not hold"
         )
     if counts.no_score:
         report.unchecked.append(f"{name}: the route of {counts.no_score} items, which have no score")
     if counts.passed_on:
         report.notes.append(
-            f"{name}: {counts.passed_on} items have a label by a later source than their thresholds say. A model "
+            f"{name}: {counts.passed_on} items have a label by a later source than their thresholds say. "
+            "A model "
             "without a usable answer passes an item on; that it had none is on trust."
         )
     waiting = sum(counts.by_reason[reason] for reason in WAITS)
     if waiting:
         report.notes.append(
-            f"{name} is partial: {waiting} items wait for a label. What is certified holds once they have one."
+            f"{name} is partial: {waiting} items wait for a label. What is certified holds once they have "
+            "one."
         )
     if counts.before:
         report.notes.append(f"{name}: {counts.before} labels of items that the certificate does not cover.")

@@ -28,7 +28,7 @@ MULTIPLIER = (2549297995355413924 << 64) + 4865540595714422341
 
 def _seed_words(entropy: int, stream: int) -> list[int]:
     """Four 64-bit words, as of ``SeedSequence(entropy).spawn(3)[stream].generate_state(4, uint64)``."""
-    assembled = []
+    assembled = list[int]()
     while entropy or not assembled:
         assembled.append(entropy & WORD)
         entropy >>= 32
@@ -166,7 +166,7 @@ def entropy_of(document: Document) -> int:
 
 
 Same = Callable[[str, str], bool]
-"""Whether an answer (second) is right where the label is the first; ValueError where the label has no sense."""
+"""Whether the second, an answer, is right where the first is the label; ValueError where that is none."""
 NUMBER = re.compile(
     r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 )

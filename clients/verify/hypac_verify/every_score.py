@@ -1,10 +1,11 @@
-"""Certificates of the rule `every_score`: chains on each model's own score (docs/statistics.md, `every_score`)."""
+"""Certificates of the rule `every_score`: chains on each model's own score (docs/statistics.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import floor, inf, isclose
 from typing import Any
 
@@ -47,7 +48,7 @@ Judge = Callable[["Chain", list[int], list[int], Fraction], tuple[Verdict, Fract
 
 @dataclass(frozen=True)
 class Item:
-    """An asked item: each model's key and whether its answer is usable and known, and losses (upper, lower)."""
+    """An asked item: of each model its key, whether its answer is usable and known, and its losses."""
 
     keys: tuple[Key, ...]
     usable: tuple[bool, ...]
@@ -134,12 +135,14 @@ def chains_of_the_rule(plan: Plan, scored: Sequence[bool]) -> list[Planned]:
         return [(FIRST, tuple(range(plan.models)), None)]
     before = [k for k in range(last) if scored[k]]
     if prices[last] >= DEAR:
-        alone: list[Planned] = [(OWN, (k,), Fraction(1, 5)) for k in before if prices[k] < DEAR][-1:]
+        cheap = [k for k in before if prices[k] < DEAR][-1:]
+        alone = [(OWN, (k,), Fraction(1, 5)) for k in cheap]
         return [(CASCADE, (last,), None), *alone, (OWN, (last,), Fraction(1, 10))]
     limits = limits_of(plan, floor(plan.m * plan.p), Fraction(3, 10) * plan.alpha)
     if max(limits.wide, limits.narrow) < 0:
         return [(CASCADE, (last,), None), (OWN, (last,), Fraction(3, 10))]
-    return [(OWN, (last,), None), (OWN, (before[-1],), Fraction(3, 10)), (CASCADE, (last,), Fraction(1, 5))]
+    beside = (OWN, (before[-1],), Fraction(3, 10))
+    return [(OWN, (last,), None), beside, (CASCADE, (last,), Fraction(1, 5))]
 
 
 def read_chains(document: Document, where: str) -> list[Chain]:
@@ -178,7 +181,7 @@ def _fault(chain: Chain, models: int, scored: Sequence[bool]) -> str:
     if not all(scored[k] for k in ((0,) if chain.shape == FIRST else chain.models)):
         return "it is on the score of a model that has none"
     numbers = [[limit or NOWHERE for limit in policy] for policy in chain.policies]
-    if chain.shape == OWN and any(one[0] > two[0] for one, two in zip(numbers, numbers[1:], strict=False)):
+    if chain.shape == OWN and any(one[0] > two[0] for one, two in pairwise(numbers)):
         return "a policy takes less than the one before it"
     if chain.shape == CASCADE and any(policy[0] > policy[1] for policy in numbers):
         return "a policy calls the last model below what it delivers without it"
@@ -260,10 +263,18 @@ def run_test(
 
 
 def run_tests(
-    plan: Plan, chains: Sequence[Chain], items: Sequence[Item], judged: Judge, reserve: int | None, tried: bool, report: Report
-) -> list[Test]:  # fmt: skip
-    """Each chain at its part of alpha: the main one gets what the others leave, and what it leaves goes back to
-    them, the one in reserve first. Whether that one is ``tried`` may depend on anything: its share is spent.
+    plan: Plan,
+    chains: Sequence[Chain],
+    items: Sequence[Item],
+    judged: Judge,
+    report: Report,
+    *,
+    reserve: int | None,
+    tried: bool,
+) -> list[Test]:
+    """Each chain at its part of alpha: the main one gets what the others leave, and what it leaves goes back
+    to them, the one in reserve first. Whether that one is ``tried`` may depend on anything: its
+    share is spent.
     """
     left, tests = plan.alpha, list[Test]()
 
@@ -285,7 +296,7 @@ def run_tests(
 
 
 def costs_of(test: Test, plan: Plan, items: Sequence[Item], stated: Document, outside: int) -> list[float]:
-    """Cost per item of later models and people of the policies that were reached, from asked and pilot items."""
+    """Cost per item of later models and people of the reached policies, from asked and pilot items."""
     chain, prices = test.chain, [float(cost) for cost in plan.costs]
     costs = []
     for limits, policy in zip(chain.policies[: test.reached], stated["policies"], strict=False):
@@ -309,7 +320,9 @@ class Selection:
     least: float
 
 
-def select(document: Document, plan: Plan, rows: Sequence[Row], items: Sequence[Item], judged: Judge, where: str, report: Report) -> Selection:  # fmt: skip
+def select(
+    document: Document, plan: Plan, items: Sequence[Item], judged: Judge, where: str, report: Report
+) -> Selection:
     """Test the chains of a certificate, or of its ``scores``, compare, and choose.
 
     Parameters
@@ -335,7 +348,7 @@ def select(document: Document, plan: Plan, rows: Sequence[Row], items: Sequence[
     reserve = next((n for n, c in enumerate(chains) if n and c.models == (last,)), None) if lazy else None
     stated = document["chains"]
     tried = reserve is None or stated[reserve].get("reached") != 1
-    tests = run_tests(plan, chains, items, judged, reserve, tried, report)
+    tests = run_tests(plan, chains, items, judged, report, reserve=reserve, tried=tried)
     for number, (test, one) in enumerate(zip(tests, stated, strict=True)):
         compare(
             one,
@@ -405,7 +418,7 @@ def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: R
         report.fault("draw.jsonl: a line does not say which models were asked about its item")
     asked = len(items)
     try:
-        found = select(document, plan, rows, items, by_target(plan, asked), "certificate.json", report)
+        found = select(document, plan, items, by_target(plan, asked), "certificate.json", report)
     except StoppedError:
         return
     test, index = found.tests[found.number], found.index

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from itertools import pairwise
 from math import floor
 
 from hypac_verify import every_score, words
@@ -203,7 +204,7 @@ def read_slices(document: Document, plan: Plan) -> list[Slices]:
     ends = [threshold(end, where) for end in part(slices, "ends", list, where)]
     sizes, rho = part(slices, "sizes", list, where), part(slices, "rho", list, where)
     keys = [end for end in ends if end is not None]
-    rising = all(one < two for one, two in zip(keys, keys[1:], strict=False))
+    rising = all(one < two for one, two in pairwise(keys))
     if not keys or not len(keys) == len(ends) == len(sizes) == len(rho) or not rising:
         raise UnusableError(f"{where}: their ends, sizes and ranks do not fit")
     if not all(type(size) is int and size > 0 for size in sizes) or sum(sizes) != plan.pool_size:
@@ -215,7 +216,8 @@ def read_slices(document: Document, plan: Plan) -> list[Slices]:
     for number, stated in enumerate(part(document, "chains", list, "certificate.json")):
         at = f"certificate.json, chains[{number}]"
         moves = [
-            policy.get("move", 0) for policy in part(part({"": stated}, "", dict, at), "policies", list, at)
+            part({"": policy}, "", dict, at).get("move", 0)
+            for policy in part(part({"": stated}, "", dict, at), "policies", list, at)
         ]
         pairs = [move for move in moves[1:] if isinstance(move, list) and len(move) == 2]
         if not moves or moves[0] is not None or len(pairs) < len(moves) - 1:
@@ -335,7 +337,7 @@ def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: R
     if scored:
         other, any_more = _by_scores(document, run, rows, labels, same, least, report)
         chosen, eligible = other or chosen, eligible or any_more
-    _check_result(document, run, labels, chosen, chains, verdicts, report, saves=eligible)
+    _check_result(document, run, labels, chosen, chains, verdicts, report, saves=not eligible)
     return Outcome(
         run, labels, chains, number if chosen.policy.shape == "slices" else -1, chosen.index, chosen.policy
     )
@@ -343,14 +345,14 @@ def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: R
 
 @dataclass(frozen=True)
 class _Chosen:
-    """The chosen policy: of its chain the counts, and ``source(j, place)`` of an asked item under policy j."""
+    """The chosen policy: the counts of its chain, and the source of an asked item under any policy of it."""
 
     verdict: Verdict
     upper: Sequence[int | None]
     lower: Sequence[int | None]
     chain: str
     index: int
-    source: object
+    source: Callable[[int, int], int]
     policy: Policy
     told: Document
 
@@ -401,7 +403,7 @@ def _by_scores(
 
         judged = by_weight
     try:
-        found = every_score.select(scores, plan, rows, items, judged, where, report)
+        found = every_score.select(scores, plan, items, judged, where, report)
     except every_score.StoppedError:
         return None, False
     every = [chain["name"] for chain in document["chains"]] + [test.chain.name for test in found.tests]
@@ -450,7 +452,7 @@ def _check_reference(document: Document, run: Run, asked: int, report: Report) -
 
 def _check_rows(document: Document, run: Run, rows: Sequence[Row], report: Report) -> None:
     shares = read_shares(document["reference"]["roster"].get("shares"))
-    salt = document["reference"]["roster"]["salt"]
+    salt = salt_of(entropy_of(document))
     if {name for name, _ in shares} & set(run.names):
         report.fault("certificate.json, reference: the expert annotates herself")
     for row in rows:
@@ -475,7 +477,7 @@ def _check_result(
     stated, plan, asked = part(document, "result", dict, "certificate.json"), run.plan, len(labels.rows)
     index, size = chosen.index, len(chosen.upper)
     shown = max(index, 1) if size > 1 else 0
-    by = [chosen.source(shown, place) for place in range(asked)]  # type: ignore[operator]
+    by = [chosen.source(shown, place) for place in range(asked)]
     unlike, alike = (
         sum(labels.upper[place][by[place]] for place in range(asked) if labels.alike[place] is wanted)
         for wanted in (False, True)
@@ -504,7 +506,8 @@ def _check_result(
     ]  # fmt: skip
     if unlabelled:
         said.append(
-            f"Asked items that {who} could not label: {unlabelled}. Each counted as an error wherever somebody else "
+            f"Asked items that {who} could not label: {unlabelled}. Each counted as an error wherever "
+            "somebody else "
             "labels it."
         )
     if money["expected_net_saving"] < 0:
@@ -546,12 +549,14 @@ def _why_nothing(
     if not steps or not saves:
         return "no step of a chain would save anything at these costs"
     if asked < least:
-        return f"{asked} items were asked about, and with fewer than {least} not even a step without an error passes"
+        few = f"with fewer than {least} not even a step without an error passes"
+        return f"{asked} items were asked about, and {few}"
     told = []
     for chain, verdict in steps:
         allowed = max(verdict.limits.get("c_s", -1), verdict.limits.get("errors", -1))
         told.append(
-            f"{max(verdict.prefixes.values()) - 1} of the {len(chain.moves)} of '{chain.name}' showed at most the "
+            f"{max(verdict.prefixes.values()) - 1} of the {len(chain.moves)} of '{chain.name}' showed at "
+            "most the "
             f"{allowed} errors, each by its weight, that may be seen"
             + (f", and none of these the {verdict.required} that must be" if verdict.required else "")
         )
@@ -643,7 +648,7 @@ def check_final(audit: Document, certificate: str, outcome: Outcome, same: Same,
     if run.final is None or outcome.number < 0:
         report.fault(f"{AUDIT}: the run's certificate names no final audit, or asks no annotator")
         return
-    sample, error, one, two = _read_final(run.final, plan)
+    sample, error, _, two = _read_final(run.final, plan)
     frame = part(audit, "frame", dict, AUDIT)
     size = part(frame, "size", int, f"{AUDIT}, frame")
     rows = [part({"": row}, "", dict, AUDIT) for row in part(audit, "rows", list, AUDIT)]
@@ -652,7 +657,8 @@ def check_final(audit: Document, certificate: str, outcome: Outcome, same: Same,
     for row in rows:
         if row.keys() != {"place", "item_id", "label", "expert"} or type(row["place"]) is not int:
             raise UnusableError(f"{AUDIT}: a row is no drawn label")
-        part(row, "item_id", str, AUDIT), part(row, "label", str, AUDIT)
+        part(row, "item_id", str, AUDIT)
+        part(row, "label", str, AUDIT)
         part(row, "expert", (str, type(None)), AUDIT)
     places, _ = drawn(entropy_of({"draw": frame}), size, min(sample, size), Fraction(1))
     if [row["place"] for row in rows] != places or len({row["item_id"] for row in rows}) < len(rows):
@@ -706,20 +712,25 @@ def _said(run: Run, people: Document, budget: int, size: int, holds: tuple[bool,
     numbers = words.odds(plan)
     seen = (
         f"Of {size:,} delivered labels by people that {who} had not given, {people['sampled']:,} were drawn: "
-        f"{people['differ']} differ from hers, and {people['unanswered']} she could not tell, which count as wrong."
+        f"{people['differ']} differ from hers, and {people['unanswered']} she could not tell, which count "
+        "as wrong."
     )
     if all(holds):
         alpha = Decimal(final["models_alpha"]) + Decimal(final["people_alpha"])
         return [
-            f"At most {numbers['share']} of the delivered labels of the run's {plan.pool_size:,} items differ from "
-            f"what {who} would give, blind, with probability at least {words.percent(1 - alpha)} over the random "
+            f"At most {numbers['share']} of the delivered labels of the run's {plan.pool_size:,} items "
+            "differ from "
+            f"what {who} would give, blind, with probability at least {words.percent(1 - alpha)} over the "
+            "random "
             f"draws (alpha = {words.plain(alpha)}).",
-            "This holds however often people err on the items that were routed to them: labels of theirs were drawn "
+            "This holds however often people err on the items that were routed to them: labels of theirs "
+            "were drawn "
             "once all of them were given.",
             seen,
         ]
     said = [
-        f"That at most {numbers['share']} of the labels are wrong could not be certified without the assumption "
+        f"That at most {numbers['share']} of the labels are wrong could not be certified without the "
+        "assumption "
         "that people label later items as they labelled the calibration set.",
         seen,
     ]
@@ -727,7 +738,8 @@ def _said(run: Run, people: Document, budget: int, size: int, holds: tuple[bool,
         said.append(f"The calibration set does not show that models get at most {budget:,} items wrong.")
     if not holds[1]:
         said.append(
-            f"The sample does not show that people leave at most {plan.budget - budget:,} items wrong: at most "
+            f"The sample does not show that people leave at most {plan.budget - budget:,} items wrong: at "
+            "most "
             f"{max(people['allowed'], 0)} labels might have differed."
         )
     return [*said, "The run's own certificate stands as it is."]

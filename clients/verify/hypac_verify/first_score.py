@@ -1,7 +1,7 @@
 """Certificates whose thresholds are all on the first model's score: `fixed_sequence` and `multi_chain`.
 
-Targets `dataset` and `pool` by the hypergeometric, `population` by the binomial distribution (docs/statistics.md,
-"From bounds to thresholds").
+Targets `dataset` and `pool` by the hypergeometric, `population` by the binomial distribution
+(docs/statistics.md, "From bounds to thresholds").
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import ceil, exp, inf, log, log1p
 
 from hypac_verify import words
@@ -120,13 +120,14 @@ def least_right(size: int, wrong: int, level: Fraction) -> int:
     chance, limit = 1.0, float(level)
     for n in range(1, size + 1):
         chance *= max(size - wrong - n + 1, 0) / (size - n + 1)
-        if chance <= limit:
+        close = abs(chance - limit) < 1e-9 * limit
+        if tail(size, wrong, n, 0) <= level if close else chance < limit:
             return n
     return size
 
 
 def losses(row: Row, models: int, same: Same) -> tuple[list[int], list[int]]:
-    """Loss of whoever finally labels if the item goes to each model, with 1 and with 0 where it is unknown."""
+    """Loss of whoever finally labels if the item goes to each model, with 1 and 0 where it is unknown."""
     upper, lower = [0] * models, [0] * models
     above = below = 0
     for model in range(models - 1, -1, -1):
@@ -166,7 +167,7 @@ def chain_fault(policies: Sequence[tuple[Key | None, ...]]) -> str:
         return "it does not start with people alone"
     for limits in policies:
         numbers = [limit or (-inf, 0) for limit in limits]
-        if any(first > second for first, second in zip(numbers, numbers[1:], strict=False)):
+        if any(first > second for first, second in pairwise(numbers)):
             return "the thresholds of a policy fall from one source to the next"
     return ""
 

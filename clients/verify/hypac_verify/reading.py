@@ -99,7 +99,7 @@ def parse(data: bytes, where: str) -> Any:
 
 
 def canonical(value: object) -> bytes:
-    """The one spelling of a document: sorted keys, no spaces, UTF-8 (docs/statistics.md, "The certificate")."""
+    """The one spelling of a document: sorted keys, no spaces, UTF-8 ("The certificate")."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -133,9 +133,9 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def part(document: Mapping[str, Any], name: str, kind: type | tuple[type, ...], where: str) -> Any:
-    """An entry of the wanted kind; true and false are no numbers. Raises UnusableError."""
-    value = document.get(name)
+def part(document: object, name: str, kind: type | tuple[type, ...], where: str) -> Any:
+    """An entry of the wanted kind of an object; true and false are no numbers. Raises UnusableError."""
+    value = document.get(name) if isinstance(document, dict) else None
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if type(value) not in kinds:
         raise UnusableError(f"{where}: {name!r} is missing or of the wrong kind")

@@ -43,7 +43,7 @@ def draw_spot(path: Path, name: str, count: int, to: Path | None) -> list[Delive
     covered = (
         row for row in rows_of(path, name) if row.certificate_id is not None and row.source is not None
     )
-    # Not the rows themselves: they are many. Whoever comes with the smallest numbers is a simple random sample.
+    # Not the rows themselves: they are many. Those with the smallest numbers are a simple random sample.
     chosen = {place for _, place in nsmallest(count, _numbered(covered, numbers))}
     if len(chosen) < count:
         raise UnusableError(f"--spot: only {len(chosen)} labelled items are there")
@@ -94,16 +94,19 @@ class Spot:
         said = f"Spot check: {self.errors} of {self.items} labels differ from yours. "
         if self.passes <= 0.05:
             return said + (
-                f"If more labels were wrong than is allowed, so few would have been found with probability at most "
+                "If more labels were wrong than is allowed, so few would have been found with "
+                "probability at most "
                 f"{self.passes:.2g}: this speaks for the promise."
             )
         if self.breaks <= 0.05:
             return said + (
-                f"If no more labels were wrong than is allowed, so many would have been found with probability at most "
+                "If no more labels were wrong than is allowed, so many would have been found with "
+                "probability at most "
                 f"{self.breaks:.2g}: this speaks against the promise, as far as your labels mean the same."
             )
         return said + (
-            f"That says little: with more wrong labels than are allowed so few are found with probability up to "
+            "That says little: with more wrong labels than are allowed so few are found with probability "
+            "up to "
             f"{self.passes:.2g}. More items say more."
         )
 

@@ -74,7 +74,7 @@ def largest_count(size: int, wrong: int, asked: int, level: Fraction) -> int:
 
 @lru_cache(maxsize=4096)
 def largest_together(size: int, budget: int, asked: int, level: Fraction) -> int:
-    """Largest k with P[Hyp(N, E + k + 1, n) <= k] <= level; -1 where there is none ("Tests" of `every_score`)."""
+    """Largest k with P[Hyp(N, E + k + 1, n) <= k] <= level; -1: none ("Tests" of `every_score`)."""
 
     def holds(k: int) -> bool:
         return tail(size, budget + k + 1, asked, k) <= level
@@ -165,8 +165,8 @@ class Recheck:
     budget: int
 
     def chances(self, unlike: int, alike: int, most: int) -> list[float]:
-        """P(Q <= q | T_A, T_B) for q = 0 .. most: the sum over K_A = k, the a of them that were rechecked, and
-        K_B = j of Hyp(k; N, T_A, n) Hyp(a; n, k, n_B) Hyp(j; N - T_A, T_B, n_B - a).
+        """P(Q <= q | T_A, T_B) for q = 0 .. most: the sum over K_A = k, the a of them that were rechecked,
+        and K_B = j of Hyp(k; N, T_A, n) Hyp(a; n, k, n_B) Hyp(j; N - T_A, T_B, n_B - a).
         """
         outside = self.size - unlike
         depth = most // self.weight + 1

@@ -16,31 +16,39 @@ CLAIMS = {
     "dataset": "At most {share} of the labels in the delivered data set{of} {differ} (epsilon = {epsilon}), "
     + ODDS
     + ".",
-    "pool": "Even if the labels that people gave to the calibration set were left out, at most {share} of the "
+    "pool": "Even if the labels that people gave to the calibration set were left out, at most {share} of "
+    "the "
     "labels of the pool {differ} (epsilon = {epsilon}), " + ODDS + ".",
     "population": "With these thresholds a new item from the same source gets a label that {differs} with "
     "probability at most {share} (epsilon = {epsilon}), " + ODDS + ".",
 }
 NOT_COUNTED = "People's own mistakes are not counted."
-RIGHT = "Labels that people gave count as right; the part that no person labelled may exceed this share on its own."
+RIGHT = (
+    "Labels that people gave count as right; the part that no person labelled may exceed this share on its "
+    "own."
+)
 DEARER = "People only is cheaper: this run is expected to cost more than having people label every item."
 BLANK = (
-    "Nobody could label {many} of the calibration set; each counted as an error wherever a model labels it, and "
+    "Nobody could label {many} of the calibration set; each counted as an error wherever a model labels "
+    "it, and "
     "is delivered blank where people should."
 )
 SETTLED = (
-    "At most {share} of the delivered labels of the run's {items} items differ from what two of our people, and a "
+    "At most {share} of the delivered labels of the run's {items} items differ from what two of our "
+    "people, and a "
     "decider where they differ, would give (epsilon = {epsilon}), "
     + ODDS
     + ". A mistake that two people make "
     "alike is not counted."
 )
 EXPERT = (
-    "At most {share} of the delivered labels of the run's {items} items differ from what {expert} would give, blind "
+    "At most {share} of the delivered labels of the run's {items} items differ from what {expert} would "
+    "give, blind "
     "(epsilon = {epsilon}), " + ODDS + ". Mistakes of models and of people are counted."
 )
 REPLACED = (
-    "It would be {share}, but {replaced} items were labelled by others than the annotators whose they were, and "
+    "It would be {share}, but {replaced} items were labelled by others than the annotators whose they "
+    "were, and "
     "each of these may be wrong."
 )
 EXPERTS = (
@@ -153,7 +161,8 @@ def _asked(last: str, first: str, limit: Key | None, *, others: bool) -> list[st
     )
     if others:
         return [
-            f"Of the others {last} is asked about those on which {first} is at least {_sure(limit[0])} sure{some}."
+            f"Of the others {last} is asked about those on which {first} is at least {_sure(limit[0])} "
+            f"sure{some}."
         ]
     return [f"{last} is asked where {first} is at least {_sure(limit[0])} sure of its answer{some}."]
 
