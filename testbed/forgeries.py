@@ -20,8 +20,8 @@ WITHOUT_MEANING = {
     "certificate.json: chains.policies.people_cost": "as prices",
     "certificate.json: chains.policies.pilot_paid": "as prices",
     "certificate.json: chains.policies.cost": "as prices",
-    "certificate.json: chains.policies.thresholds": "a step that goes past no item and is not taken stays what it "
-    "was; that it was fixed beforehand is on trust",
+    "certificate.json: chains.policies.thresholds": "a step that goes past no item and is not taken is "
+    "the same; that it was fixed beforehand is on trust",
     "certificate.json: chains.policies.move": "as thresholds",
     "certificate.json: chains.policies": "a step of which the tests have no need; as thresholds",
     "certificate.json: chains.name": "what a chain is called that is not taken",

@@ -130,7 +130,7 @@ def code_of(report: Report) -> int:
 VERDICTS = {
     HOLDS: "HOLDS: all that is claimed was checked.",
     FAILS: "DOES NOT HOLD.",
-    IN_PART: "HOLDS AS FAR AS IT COULD BE CHECKED; not checked is what stands above.",
+    IN_PART: "NOT ALL OF IT WAS CHECKED: what was checked holds, and what was not stands above.",
 }
 
 
