@@ -11,9 +11,11 @@ from pathlib import Path
 
 from hypac_verify import __version__
 from hypac_verify.certificate import Checked, check_certificate, sentence
-from hypac_verify.delivery import OTHERS, READABLE, check_delivery, check_manifest
+from hypac_verify.delivered_file import OTHERS, READABLE
+from hypac_verify.delivery import check_delivery
 from hypac_verify.draw import same_by
-from hypac_verify.expert import check_final
+from hypac_verify.final_audit import check_final
+from hypac_verify.manifest import check_manifest
 from hypac_verify.reading import Document, Report, UnusableError, parse, part, whole_file
 from hypac_verify.spot import draw_spot, read_spot
 

@@ -4,71 +4,23 @@
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import json
-import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from hypac_verify.certificate import Checked, sentence
+from hypac_verify.delivered_file import EXPERT, PERSON, SAW, SETTLED_BY, WAITS, Delivered, rows_of
 from hypac_verify.draw import entropy_of, pool_hash, salt_of, tie_break
 from hypac_verify.reading import (
-    LONGEST_LINE,
-    Document,
     Key,
     Report,
     Row,
-    UnusableError,
-    lines_of,
-    opened,
-    parse,
-    part,
-    whole_file,
 )
 from hypac_verify.words import plain
-
-ADDED = (
-    "external_id", "label", "label_name", "source", "annotator", "settled_by", "uncertainty", "p_i", "asked",
-    "run", "certificate_id", "reason", "expert_saw",
-)  # fmt: skip
-"""Our columns, the last of the file; one that was taken has ``hypac_`` in front."""
-PERSON, EXPERT = "person", "expert"
-WAITS = ("it waits for a person", "it waits for the expert")
-SAW = {"asked", "recheck", "routed", "second_look", "no_answer", "audit", "alarm", "final"}
-SETTLED_BY = {"majority", "adjudicated", "dawid_skene", "imported"}
-READABLE = ("labels.jsonl", "labels.csv", "labels.tsv")
-OTHERS = (
-    "labels.json", "labels.parquet", "dataset", "doccano.jsonl", "labels.manifest", "label_studio",
-)  # fmt: skip
-FORMULA = re.compile(
-    r"'(?:[\t\r\n]|[\s\x00-\x1f\x7f\x85\xa0\xad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*"
-    r"[=+@＝＋＠﹦﹢﹫\-－﹣])"
-)
-
-
-@dataclass(frozen=True)
-class Delivered:
-    """One row: what was imported, and our columns."""
-
-    originals: Document
-    external_id: str
-    label: str | None
-    source: str | None
-    annotator: str | None
-    settled_by: str | None
-    uncertainty: float | None
-    p_i: str | None
-    asked: bool
-    run: int | None
-    certificate_id: str | None
-    reason: str | None
-    expert_saw: str | None
 
 
 @dataclass
@@ -82,108 +34,6 @@ class Counts:
     unseen: int = 0
     no_score: int = 0
     before: int = 0
-
-
-def rows_of(path: Path, name: str) -> Iterator[Delivered]:
-    """The rows of a delivered file. Raises UnusableError."""
-    return (
-        _from_json(path)
-        if name == "labels.jsonl"
-        else _from_table(path, "\t" if name == "labels.tsv" else ",")
-    )
-
-
-def _from_json(path: Path) -> Iterator[Delivered]:
-    for number, line in lines_of(path):
-        where = f"{path.name}, line {number}"
-        row = parse(line, where)
-        if not isinstance(row, dict):
-            raise UnusableError(f"{where}: no object")
-        names = _ours(list(row), where)
-        values = {ours: row.pop(name) for ours, name in names.items()}
-        label = values["label"]
-        several = isinstance(label, list) and all(isinstance(one, str) for one in label)
-        if not (label is None or isinstance(label, str) or several):
-            raise UnusableError(f"{where}: no label")
-        if several:
-            label = json.dumps(label, ensure_ascii=False, separators=(",", ":"))
-        yield _row(row, {**values, "label": label}, where)
-
-
-def _ours(names: Sequence[str], where: str) -> dict[str, str]:
-    """By our columns, what they are called in a file with these columns; expert_saw need not be there."""
-    for wanted in (ADDED, ADDED[:-1]):
-        last = names[-len(wanted) :]
-        if len(last) == len(wanted) and all(
-            re.sub("^(hypac_)+", "", name) == ours for name, ours in zip(last, wanted, strict=True)
-        ):
-            return dict(zip(wanted, last, strict=True))
-    raise UnusableError(f"{where}: its last columns are not those of a delivery")
-
-
-def _from_table(path: Path, delimiter: str) -> Iterator[Delivered]:
-    def texts() -> Iterator[str]:
-        for number, line in lines_of(path):
-            try:
-                yield line.decode()
-            except UnicodeDecodeError as error:
-                raise UnusableError(f"{path.name}, line {number}: no UTF-8 ({error})") from None
-
-    csv.field_size_limit(LONGEST_LINE)
-    reader = csv.reader(texts(), delimiter=delimiter, strict=True)
-    try:
-        header = [cell[1:] if FORMULA.match(cell) else cell for cell in next(reader, [])]
-        names = _ours(header, path.name)
-        for number, cells in enumerate(reader, start=2):
-            where = f"{path.name}, row {number}"
-            if len(cells) != len(header):
-                raise UnusableError(f"{where}: {len(cells)} cells of {len(header)}")
-            texts_ = [cell[1:] if FORMULA.match(cell) else cell for cell in cells]
-            row: Document = dict(zip(header, texts_, strict=True))
-            values = {ours: row.pop(name, "") or None for ours, name in names.items()}
-            values["external_id"] = values["external_id"] or ""
-            if values["source"] and values["label"] is None:
-                values["label"] = ""
-            values["label_name"] = None
-            try:
-                values["uncertainty"] = (
-                    None if values["uncertainty"] is None else float(values["uncertainty"])
-                )
-                values["run"] = None if values["run"] is None else _whole(values["run"])
-                values["asked"] = {"true": True, "false": False}[values["asked"] or ""]
-            except (ValueError, KeyError) as error:
-                raise UnusableError(f"{where}: a cell is none of its column ({error})") from None
-            yield _row(row, values, where)
-    except csv.Error as error:
-        raise UnusableError(f"{path.name}: no table ({error})") from None
-
-
-def _whole(text: str) -> int:
-    if not re.fullmatch("[0-9]{1,18}", text):
-        raise ValueError(f"{text[:20]!r} is no number of a run")
-    return int(text)
-
-
-def _row(originals: Document, values: Document, where: str) -> Delivered:
-    text = (str, type(None))
-    u = values["uncertainty"]
-    if u is not None and (type(u) is not float or not 0 <= u <= 1):
-        raise UnusableError(f"{where}: an uncertainty outside [0, 1]")
-    return Delivered(
-        originals,
-        part(values, "external_id", str, where),
-        values["label"],
-        part(values, "source", text, where),
-        part(values, "annotator", text, where),
-        part(values, "settled_by", text, where),
-        u,
-        part(values, "p_i", text, where),
-        part(values, "asked", bool, where),
-        part(values, "run", (int, type(None)), where),
-        part(values, "certificate_id", text, where),
-        part(values, "reason", text, where),
-        part(values, "expert_saw", text, where) if "expert_saw" in values else None,
-    )
 
 
 class Routes:
@@ -472,52 +322,3 @@ def _say(
         report.checked.append(
             f"{name}: {counts.rows} items once each, {pool} of them certified; {by}; {blanks} blank"
         )
-
-
-def check_manifest(folder: Path, manifest: Path | None, present: dict[str, Path], report: Report) -> None:
-    """Size and SHA-256 of each file that the manifest names."""
-    if manifest is None:
-        report.notes.append("There is no manifest.json: deliveries had none before it was introduced.")
-        return
-    stated = parse(whole_file(manifest), "manifest.json")
-    files = part({"": stated}, "", dict, "manifest.json").get("files")
-    if not isinstance(files, dict) or stated.keys() != {"format", "version", "files"}:
-        raise UnusableError("manifest.json: no manifest of a delivery")
-    if stated["format"] != "hypac-manifest" or type(stated["version"]) is not int or stated["version"] != 1:
-        raise UnusableError("manifest.json: unknown here")
-    before, missing = len(report.faults), []
-    for name, entry in files.items():
-        where = f"manifest.json, {name[:80]!r}"
-        inside = PurePosixPath(name)
-        if inside.is_absolute() or ".." in inside.parts or "\\" in name or "\0" in name or not name:
-            raise UnusableError(f"{where}: the name leads out of the folder")
-        part({"": entry}, "", dict, where)
-        size, digest = part(entry, "bytes", int, where), part(entry, "sha256", str, where)
-        if entry.keys() != {"bytes", "sha256"}:
-            report.fault(f"{where}: other entries")
-        path = present.get(name, folder / name)
-        if not path.is_file():
-            missing.append(name)
-        elif _digest(path, size) != digest:
-            report.fault(f"{where}: the file is not of this size and SHA-256")
-    extra = sorted(name for name in present if name not in files and name != "manifest.json")
-    if extra:
-        report.fault(f"manifest.json: it does not name {', '.join(extra)}")
-    if missing:
-        report.unchecked.append(
-            f"files that the manifest names and that are not here: {', '.join(sorted(missing)[:10])}"
-        )
-    if len(report.faults) == before:
-        report.checked.append(f"the manifest: size and SHA-256 of {len(files) - len(missing)} files")
-
-
-def _digest(path: Path, size: int) -> str:
-    """SHA-256 of a file of this size; '' of one of another."""
-    digest, read = hashlib.sha256(), 0
-    with opened(path) as file:
-        while block := file.read(2**20):
-            read += len(block)
-            if read > size:
-                return ""
-            digest.update(block)
-    return digest.hexdigest() if read == size else ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from secrets import SystemRandom
 
 from hypac_verify.certificate import Checked
-from hypac_verify.delivery import Delivered, rows_of
+from hypac_verify.delivered_file import Delivered, rows_of
 from hypac_verify.draw import Same, same_by
 from hypac_verify.reading import UnusableError, lines_of
 from hypac_verify.tails import tail
