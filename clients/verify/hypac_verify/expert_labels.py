@@ -22,11 +22,7 @@ from hypac_verify.reading import (
     part,
     threshold,
 )
-from hypac_verify.tails import (
-    Limits,
-    Recheck,
-    weighted_levels,
-)
+from hypac_verify.tails import Limits, Recheck, largest_count, smallest_wrong, weighted_levels
 
 WHERE = "certificate.json, reference"
 ALL, NO_PERSON, MODELS = "all sources", "without people alone", "models and expert"
