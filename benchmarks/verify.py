@@ -249,7 +249,8 @@ def forgeries(edits: int, seed: int, page: Path | None) -> None:
     lines = [
         f"{codes.total():,} edits of {len(kinds)} deliveries (seed {seed}): {codes['1']:,} do not hold, "
         f"{codes['2']:,} cannot be read, {codes['said to be unchecked']:,} make the verifier say that "
-        f"something is not checked, {codes['0'] + codes['3']:,} are not found, all of them in fields of this list.",
+        f"something is not checked, {codes['0'] + codes['3']:,} are not found, all of them in fields "
+        "of this list.",
         "",
         "| field | why an edit there need not be found | edits not found |",
         "|---|---|---|",
