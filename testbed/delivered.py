@@ -1,5 +1,6 @@
 """Deliveries of small worlds, one of each kind of certificate, for what reads deliveries."""
 
+import random
 from collections.abc import Callable
 from decimal import Decimal
 
@@ -67,6 +68,19 @@ def by_expert(share: str, **plan: object) -> Files:
     return here.delivered(here.finish(here.routed(here.start(**plan))))
 
 
+def by_expert_and_scores() -> Files:
+    """Models and expert are cheapest alone, so that each model's own score decides."""
+    chance = random.Random(11)
+
+    def change(_index: int, row: dict[str, str]) -> None:
+        row["confidence1"] = f"{chance.random():.6f}"  # tells nothing, so that slices of it tell nothing
+
+    errors = (lambda _: 0.4, lambda u: 0.002 if u < 0.75 else 0.9)
+    here = ExpertWorld(400, error=0.25, change=change, errors=errors, own_scores=True)
+    plan = {"recheck_share": Decimal(1), "epsilon": Decimal("0.06"), "m": 160, "pilot_size": 80}
+    return here.delivered(here.finish(here.routed(here.start(**plan))))
+
+
 def with_final_audit() -> Files:
     """An expert, and her final audit."""
     here = ExpertWorld(240, error=0.0)
@@ -116,6 +130,7 @@ KINDS: dict[str, Callable[[], Files]] = {
     "settled": settled,
     "expert, r = 1": lambda: by_expert("1"),
     "expert, r = .5": lambda: by_expert("0.5"),
+    "expert, by scores": by_expert_and_scores,
     "final audit": with_final_audit,
     "partial": partial,
     "second run": second_run,

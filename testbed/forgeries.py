@@ -23,28 +23,22 @@ WITHOUT_MEANING = {
     "certificate.json: chains.policies.thresholds": "a step that goes past no item and is not taken is "
     "the same; that it was fixed beforehand is on trust",
     "certificate.json: chains.policies.move": "as thresholds",
-    "certificate.json: chains.policies": "a step of which the tests have no need; as thresholds",
     "certificate.json: chains.name": "what a chain is called that is not taken",
-    "certificate.json: pilot": "as prices",
     "certificate.json: slices.models_cost": "as prices",
     "certificate.json: slices.people_cost": "as prices",
     "certificate.json: slices.rho": "the rank of a slice, which no test reads",
     "certificate.json: slices.ends": "an end that moves past no item",
-    "certificate.json: scores": "as chains",
+    "certificate.json: scores.chains.policies.pilot_paid": "as prices",
+    "certificate.json: scores.chains.policies.thresholds": "as thresholds of `chains`",
+    "certificate.json: scores.chains.name": "what a chain is called that is not taken",
     "certificate.json: reference.expert_cost": "as prices",
     "certificate.json: result.expected_net_cost": "money",
     "certificate.json: result.expected_net_saving": "money",
     "certificate.json: result.expected_routing_saving": "money",
     "certificate.json: provenance": "names, words, prices, fingerprints; not run and ledger",
     "final_audit.json: frame.hash": "of labels that are not published",
-    "final_audit.json: rows.item_id": "on trust, with the labels",
-    "final_audit.json: rows.label": "on trust; a label that stays right or wrong changes no count",
-    "final_audit.json: rows.expert": "on trust; a label that stays right or wrong changes no count",
     "draw.jsonl: answers": "on trust; an answer that stays right or wrong changes no count",
     "draw.jsonl: own": "on trust; a score that goes past no threshold changes no count",
-    "draw.jsonl: called": "on trust, where the answer changes no count",
-    "draw.jsonl: person": "on trust; a label that stays right or wrong changes no count",
-    "draw.jsonl: label": "on trust, where the item is sent to nobody but the expert",
     "labels.jsonl: label": "of an item that nobody was asked about: that the answer is the model's, and the "
     "label the person's, is on trust",
     "labels.jsonl: label_name": "what a choice is called",
@@ -52,10 +46,8 @@ WITHOUT_MEANING = {
     "labels.jsonl: settled_by": "how several people were made one",
     "labels.jsonl: run": "of a person's label",
     "labels.jsonl: expert_saw": "a reason in place of another, or a column that deliveries once lacked",
-    "labels.jsonl: reason": "a reason in place of another, where no data card counts them",
     "labels.jsonl: source": "a later model's in place of another's, whose scores the file does not hold",
     "labels.jsonl: external_id": "of an item that the certificate does not cover",
-    "labels.jsonl: uncertainty": "of an item that the certificate does not cover",
     "labels.jsonl: *": "the imported columns",
 }
 """By field, without places in lists: why an edit there may be found by nobody, the hashes being put right. A
@@ -127,14 +119,14 @@ def random_edit(files: Files, draws: random.Random) -> tuple[str, str, Files] | 
     name = draws.choices(there, weights=[5 if name == "certificate.json" else 2 for name in there])[0]
     node = read(files, name)
     path, holder, key = _somewhere(node, draws)
-    before = deepcopy(node)
+    before = written(name, node)
     what = draws.choice((change, delete, duplicate))
     if (to := what(holder, key, draws)) is not None:
         path = re.sub(r"[^.\[\]]+$", to, path)
     edited = files | {name: written(name, node)}
     # Who changes the manifest alone leaves it so.
     edited = edited if name == "manifest.json" else put_right(edited)
-    if written(name, node) == written(name, before) or edited == files:
+    if written(name, node) == before or edited == files:
         return None
     return f"{name}: {path}", what.__name__, edited
 

@@ -91,8 +91,7 @@ def _check(paths: Sequence[Path]) -> tuple[Report, Checked, dict[str, Path]]:
     folder, found = find_files(paths)
     checked = check_certificate(found["certificate.json"], found["draw.jsonl"], report)
     check_manifest(folder, found.get("manifest.json"), found, report)
-    if "final_audit.json" in found:
-        _check_final(found["final_audit.json"], checked, report)
+    audited = _check_final(found["final_audit.json"], checked, report) if "final_audit.json" in found else {}
     card = None
     if "README.md" in found:
         try:
@@ -103,7 +102,7 @@ def _check(paths: Sequence[Path]) -> tuple[Report, Checked, dict[str, Path]]:
         report.unchecked.append("the data card: there is no README.md")
     names = [name for name in READABLE if name in found]
     for name in names:
-        check_delivery(found[name], name, checked, card, report)
+        check_delivery(found[name], name, checked, card, report, audited)
     for name in OTHERS:
         if name in found:
             report.unchecked.append(f"{name}: this format is not read; {', '.join(READABLE)} are")
@@ -113,16 +112,18 @@ def _check(paths: Sequence[Path]) -> tuple[Report, Checked, dict[str, Path]]:
     return report, checked, found
 
 
-def _check_final(path: Path, checked: Checked, report: Report) -> None:
+def _check_final(path: Path, checked: Checked, report: Report) -> dict[str, str]:
+    """The labels that its items have to have."""
     audit = part({"": parse(whole_file(path), path.name)}, "", dict, path.name)
     same = same_by(checked.plan)
     if checked.outcome is None or same is None:
         report.unchecked.append("final_audit.json: the run's own tests could not be made again")
-        return
+        return {}
     try:
-        check_final(audit, checked.certificate_id, checked.outcome, same, report)
+        return check_final(audit, checked.certificate_id, checked.outcome, same, report)
     except ValueError as error:
         report.fault(f"final_audit.json: it cannot be tested: {str(error)[:200]}")
+        return {}
 
 
 def code_of(report: Report) -> int:

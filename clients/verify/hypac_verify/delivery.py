@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
@@ -107,8 +107,15 @@ class Routes:
         return {0} if nominal == 0 and not unusable else set(range(nominal, self._models)) | {last}
 
 
-def check_delivery(path: Path, name: str, checked: Checked, card: str | None, report: Report) -> None:
-    """One delivered file against certificate, draw and data card."""
+def check_delivery(
+    path: Path,
+    name: str,
+    checked: Checked,
+    card: str | None,
+    report: Report,
+    audited: Mapping[str, str],
+) -> None:
+    """One delivered file against certificate, draw, data card, and the labels that a final audit drew."""
     before, counts, routes = len(report.faults), Counts(), Routes(checked)
     drawn = {row.item_id: row for row in checked.rows}
     part_of = card is not None and "**A part: " in card
@@ -125,8 +132,12 @@ def check_delivery(path: Path, name: str, checked: Checked, card: str | None, re
         if row.certificate_id is None:
             if row.external_id in drawn:
                 report.fault(f"{where}: it was drawn, and no certificate covers it")
+            if row.asked or row.p_i is not None or row.uncertainty is not None:
+                report.fault(f"{where}: no certificate covers it, and it has a score or was asked about")
             continue
         pool.append(row.external_id)
+        if audited.get(row.external_id, row.label) != row.label:
+            report.fault(f"{where}: it does not carry the label that the final audit left it")
         of_draw = left.pop(row.external_id, None)
         if of_draw is None or not of_draw.asked:
             known = routes.known and not _labelled_otherwise(row, checked)
@@ -145,6 +156,8 @@ def check_delivery(path: Path, name: str, checked: Checked, card: str | None, re
             report.fault(f"{where}: it is not at its place in the pool")
         if checked.plan.target != "population" or of_draw is None:
             keys.append(routes.key(row))
+    if (unknown := audited.keys() - set(pool)) and not part_of:
+        report.fault(f"{name}: {len(unknown)} items of the final audit are not there")
     _check_whole(name, checked, pool, left, keys, report, part_of=part_of)
     _check_card(name, counts, card, checked, report)
     _say(name, counts, checked, routes, report, holds=len(report.faults) == before, pool=len(pool))

@@ -25,8 +25,12 @@ from hypac_verify.tails import (
 AUDIT = "final_audit.json"
 
 
-def check_final(audit: Document, certificate: str, outcome: Outcome, same: Same, report: Report) -> None:
+def check_final(
+    audit: Document, certificate: str, outcome: Outcome, same: Same, report: Report
+) -> dict[str, str]:
     """The certificate of a final audit: its draw, both parts of its test, and its words.
+
+    Returns the label that each drawn item has to have in the delivered file, mended where it had to be.
 
     Parameters
     ----------
@@ -36,7 +40,7 @@ def check_final(audit: Document, certificate: str, outcome: Outcome, same: Same,
     run, plan = outcome.run, outcome.run.plan
     if run.final is None or outcome.number < 0:
         report.fault(f"{AUDIT}: the run's certificate names no final audit, or asks no annotator")
-        return
+        return {}
     sample, error, _, two = read_final(run.final, plan)
     frame = part(audit, "frame", dict, AUDIT)
     size = part(frame, "size", int, f"{AUDIT}, frame")
@@ -94,6 +98,7 @@ def check_final(audit: Document, certificate: str, outcome: Outcome, same: Same,
             f"the final audit: its draw of {len(rows)}, both parts of its test, and its sentence"
         )
         report.notes.append(f"Final audit: {found['result']['sentence']}")  # type: ignore[index]
+    return {row["item_id"]: row["label"] if row["expert"] is None else row["expert"] for row in rows}
 
 
 def _said(run: Run, people: Document, budget: int, size: int, holds: tuple[bool, bool]) -> list[str]:
