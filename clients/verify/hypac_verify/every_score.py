@@ -50,7 +50,9 @@ Judge = Callable[[Chain, list[int], list[int], Fraction], tuple[Verdict, Fractio
 
 @dataclass
 class Test:
-    """How the tests along one chain came out; counts of policies that were not reached are None."""
+    """How the tests along one chain came out; counts of policies that were not reached are None. ``sources``
+    are those of each asked item, with the models that are called, by policy.
+    """
 
     chain: Chain
     level: Fraction
@@ -59,6 +61,7 @@ class Test:
     upper: list[int | None]
     lower: list[int | None]
     verdict: Verdict
+    sources: list[list[tuple[int, tuple[int, ...]]]]
 
 
 def by_target(plan: Plan, asked: int) -> Judge:
@@ -92,8 +95,8 @@ def _needed(chain: Chain, items: Sequence[Item]) -> int:
         if all(item.known[model] for model in chain.models):
             continue
         usable = [good or not there for good, there in zip(item.usable, item.known, strict=True)]
-        for j, limits in enumerate(chain.policies[:first]):
-            if any(not item.known[model] for model in chain.source(limits, item, usable)[1]):
+        for j in range(first):
+            if any(not item.known[model] for model in chain.source(j, item, usable)[1]):
                 first = j
                 break
     return first
@@ -105,11 +108,12 @@ def run_test(
     """The tests along a chain, as far as answers are there; where it is not ``tried``, its level alone."""
     size = len(chain.policies)
     known = min(_needed(chain, items), size) if tried else 1
+    sources = [[chain.source(j, item, item.usable) for item in items] for j in range(known)]
     upper, lower = [], []
-    for limits in chain.policies[:known]:
-        sources = [(item, chain.source(limits, item, item.usable)[0]) for item in items]
-        upper.append(sum(item.upper[k] for item, k in sources if k < len(item.keys)))
-        lower.append(sum(item.lower[k] for item, k in sources if k < len(item.keys)))
+    for row in sources:
+        both = [(item, k) for item, (k, _) in zip(items, row, strict=True) if k < len(item.keys)]
+        upper.append(sum(item.upper[k] for item, k in both))
+        lower.append(sum(item.lower[k] for item, k in both))
     verdict, used = judged(chain, upper, lower, level)
     passed = max(verdict.prefixes.values())
     if chain.shape != OWN and passed < known:
@@ -119,7 +123,7 @@ def run_test(
     rest: list[int | None] = [None] * (size - known)
     eligible = [*verdict.eligible[:known], *[False] * (size - known)]
     done = Verdict(eligible, verdict.prefixes, verdict.allowed, verdict.required, verdict.limits)
-    return Test(chain, level, used, known, [*upper[:known], *rest], [*lower[:known], *rest], done)
+    return Test(chain, level, used, known, [*upper[:known], *rest], [*lower[:known], *rest], done, sources)
 
 
 def run_tests(
@@ -159,13 +163,15 @@ def costs_of(test: Test, plan: Plan, items: Sequence[Item], stated: Document, ou
     """Cost per item of later models and people of the reached policies, from asked and pilot items."""
     chain, prices = test.chain, [float(cost) for cost in plan.costs]
     costs = []
-    for limits, policy in zip(chain.policies[: test.reached], stated["policies"], strict=False):
-        total = 0.0
+    for j in range(test.reached):
+        total, limits, policy = 0.0, chain.policies[j], stated["policies"][j]
         if chain.models[0] and any(limit is not None for limit in limits):
             total += len(items) * prices[chain.models[0]]
-        for item in items:
-            source, called = chain.source(limits, item, item.usable)
-            total += sum(prices[model] for model in called) + (prices[-1] if source == plan.models else 0.0)
+        for source, called in test.sources[j]:
+            if source == plan.models:
+                total += prices[-1]
+            for model in called:
+                total += prices[model]
         costs.append((total + policy["pilot_paid"]) / max(len(items) + outside, 1))
     return costs
 

@@ -216,7 +216,7 @@ def _by_scores(
     test, index, expert = found.tests[found.number], found.index, plan.models + EXPERT
 
     def source(j: int, place: int) -> int:
-        by = test.chain.source(test.chain.policies[j], items[place], items[place].usable)[0]
+        by = test.chain.source(j, items[place], items[place].usable)[0]
         return expert if by == plan.models else by
 
     limits = test.chain.policies[index]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from math import floor, inf
 
@@ -52,11 +53,15 @@ class Chain:
     share: Fraction | None
     policies: tuple[tuple[Key | None, ...], ...]
 
-    def source(
-        self, limits: Sequence[Key | None], item: Item, usable: Sequence[bool]
-    ) -> tuple[int, tuple[int, ...]]:
-        """Who labels the item, K for people, and which models beside the deciding one are called."""
-        people, t = len(item.keys), [limit or NOWHERE for limit in limits]
+    @cached_property
+    def _numbers(self) -> list[tuple[tuple[float, int], ...]]:
+        return [tuple(limit or NOWHERE for limit in limits) for limits in self.policies]
+
+    def source(self, index: int, item: Item, usable: Sequence[bool]) -> tuple[int, tuple[int, ...]]:
+        """Who labels the item under a policy, K for people, and which models are called beside the deciding
+        one.
+        """
+        people, t = len(item.keys), self._numbers[index]
         k = self.models[0]
         if self.shape == OWN:
             return (k if usable[k] and item.keys[k] <= t[0] else people), ()
