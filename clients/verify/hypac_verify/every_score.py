@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -50,8 +51,8 @@ Judge = Callable[[Chain, list[int], list[int], Fraction], tuple[Verdict, Fractio
 
 @dataclass
 class Test:
-    """How the tests along one chain came out; counts of policies that were not reached are None. ``sources``
-    are those of each asked item, with the models that are called, by policy.
+    """How the tests along one chain came out; counts of policies that were not reached are None. ``paid``:
+    by policy, on how many asked items people (K) and each model beside the deciding one have to be paid.
     """
 
     chain: Chain
@@ -61,7 +62,7 @@ class Test:
     upper: list[int | None]
     lower: list[int | None]
     verdict: Verdict
-    sources: list[list[tuple[int, tuple[int, ...]]]]
+    paid: list[Counter[int]]
 
 
 def by_target(plan: Plan, asked: int) -> Judge:
@@ -108,12 +109,17 @@ def run_test(
     """The tests along a chain, as far as answers are there; where it is not ``tried``, its level alone."""
     size = len(chain.policies)
     known = min(_needed(chain, items), size) if tried else 1
-    sources = [[chain.source(j, item, item.usable) for item in items] for j in range(known)]
-    upper, lower = [], []
-    for row in sources:
-        both = [(item, k) for item, (k, _) in zip(items, row, strict=True) if k < len(item.keys)]
-        upper.append(sum(item.upper[k] for item, k in both))
-        lower.append(sum(item.lower[k] for item, k in both))
+    upper, lower, paid = [0] * known, [0] * known, [Counter[int]() for _ in range(known)]
+    for j in range(known):
+        for item in items:
+            source, called = chain.source(j, item, item.usable)
+            if source < len(item.keys):
+                upper[j] += item.upper[source]
+                lower[j] += item.lower[source]
+            else:
+                paid[j][source] += 1
+            for model in called:
+                paid[j][model] += 1
     verdict, used = judged(chain, upper, lower, level)
     passed = max(verdict.prefixes.values())
     if chain.shape != OWN and passed < known:
@@ -123,7 +129,7 @@ def run_test(
     rest: list[int | None] = [None] * (size - known)
     eligible = [*verdict.eligible[:known], *[False] * (size - known)]
     done = Verdict(eligible, verdict.prefixes, verdict.allowed, verdict.required, verdict.limits)
-    return Test(chain, level, used, known, [*upper[:known], *rest], [*lower[:known], *rest], done, sources)
+    return Test(chain, level, used, known, [*upper[:known], *rest], [*lower[:known], *rest], done, paid)
 
 
 def run_tests(
@@ -167,11 +173,7 @@ def costs_of(test: Test, plan: Plan, items: Sequence[Item], stated: Document, ou
         total, limits, policy = 0.0, chain.policies[j], stated["policies"][j]
         if chain.models[0] and any(limit is not None for limit in limits):
             total += len(items) * prices[chain.models[0]]
-        for source, called in test.sources[j]:
-            if source == plan.models:
-                total += prices[-1]
-            for model in called:
-                total += prices[model]
+        total += sum(number * prices[source] for source, number in sorted(test.paid[j].items(), reverse=True))
         costs.append((total + policy["pilot_paid"]) / max(len(items) + outside, 1))
     return costs
 
