@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
-from testbed.delivered import KINDS
+from hypac_verify.command import check
+from routing.delivery.formats import FORMATS
+from testbed.delivered import KINDS, delivered
 from testbed.forgeries import WITHOUT_MEANING, forged, put_right, random_edit, read, without_meaning
+from testbed.worlds import make_world
 from tests.conftest import Stored
 from tests.verify.reports import Files, found_in
 
@@ -64,6 +67,20 @@ def _edited(kind: str, files: Files, folder: Path) -> None:
         said = found.code == 3 and found.unchecked != usual.unchecked
         assert found.code in (1, 2) or said or without_meaning(field), f"{field}: {what}"
         assert "which nobody thought of" not in found.faults
+
+
+def test_a_delivery_in_all_formats_says_which_were_not_read(tmp_path: Path) -> None:
+    world = make_world(60)
+    files = delivered(world, world.complete(m=30), tuple(FORMATS))
+    for name, data in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    report, _, _ = check([tmp_path])
+    assert not report.faults
+    assert {line.partition(":")[0] for line in report.unchecked} == {
+        "labels.json", "labels.parquet", "dataset", "doccano.jsonl", "labels.manifest", "label_studio",
+    }  # fmt: skip
+    assert sum(line.startswith("labels.") for line in report.checked) == 3
 
 
 Forgery = Callable[[Any], object]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log2
+from math import ceil, log2
 from pathlib import Path
 
 from hypac_verify import every_score, expert, first_score, words
 from hypac_verify.draw import check_draw, entropy_of, same_by
+from hypac_verify.expert_labels import LARGEST_EFFORT, read_run
 from hypac_verify.reading import (
     Document,
     Plan,
@@ -30,6 +31,8 @@ from hypac_verify.tails import TooCloseError
 
 FORMAT, NEWEST = "hypac-certificate", 5
 MOST_DRAWN = 10**6
+SOON = 30
+"""Seconds: of what takes longer it is said beforehand."""
 LARGEST_BITS = 4 * 10**6
 """Of the numbers in an exact tail: with more it takes minutes."""
 KEYS = {"format", "version", "plan", "pool", "draw", "provenance", "chains", "result"}
@@ -251,6 +254,7 @@ def _check_tests(
     if any(row.asked and len(row.answers) != plan.models for row in rows) or not asked:
         report.fault("draw.jsonl: nothing can be tested with these rows")
         return None, None
+    _say_beforehand(document, plan, asked, report, is_expert=is_expert)
     same, before, outcome = same_by(plan), len(report.faults), None
     assert same is not None  # noqa: S101 - it was looked at above
     try:
@@ -282,6 +286,16 @@ def _check_tests(
     if outcome is not None:
         return outcome.policy, outcome
     return (None if is_expert else _stated_policy(document, plan)), None
+
+
+def _say_beforehand(document: Document, plan: Plan, asked: int, report: Report, *, is_expert: bool) -> None:
+    """How long the tests will take, where that is long."""
+    effort = read_run(document, plan).effort(asked) if is_expert else 0
+    scored = plan.rule == "every_score" or "scores" in document
+    # Chains on every score have 201 policies each, of which there are three at most.
+    seconds = 3e-7 * min(effort, LARGEST_EFFORT) + (2e-3 * asked if scored else 0)
+    if seconds > SOON:
+        report.say(f"The tests take about {ceil(seconds / 60)} minutes.")
 
 
 def _stated_policy(document: Document, plan: Plan) -> first_score.Policy | None:

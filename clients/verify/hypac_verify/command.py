@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hypac_verify import __version__
@@ -67,10 +67,12 @@ def find_files(paths: Sequence[Path]) -> tuple[Path, dict[str, Path]]:
     return folder, found
 
 
-def check(paths: Sequence[Path]) -> tuple[Report, Checked, dict[str, Path]]:
-    """Check everything that is there. Raises UnusableError."""
+def check(
+    paths: Sequence[Path], say: Callable[[str], object] = lambda _: None
+) -> tuple[Report, Checked, dict[str, Path]]:
+    """Check everything that is there; ``say`` is told of what takes long. Raises UnusableError."""
     try:
-        return _check(paths)
+        return _check(paths, Report(say=say))
     except (
         ArithmeticError,
         AttributeError,
@@ -86,8 +88,7 @@ def check(paths: Sequence[Path]) -> tuple[Report, Checked, dict[str, Path]]:
         ) from error
 
 
-def _check(paths: Sequence[Path]) -> tuple[Report, Checked, dict[str, Path]]:
-    report = Report()
+def _check(paths: Sequence[Path], report: Report) -> tuple[Report, Checked, dict[str, Path]]:
     folder, found = find_files(paths)
     checked = check_certificate(found["certificate.json"], found["draw.jsonl"], report)
     check_manifest(folder, found.get("manifest.json"), found, report)
@@ -191,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=__version__)
     options = parser.parse_args(arguments)
     try:
-        report, checked, found = check(options.paths)
+        report, checked, found = check(options.paths, lambda words: print(words, file=sys.stderr))
         result = document(report, checked)
         lines = [] if options.json else [told(report, checked)]
         name = next((name for name in READABLE if name in found), None)

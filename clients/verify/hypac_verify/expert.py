@@ -78,6 +78,9 @@ def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: R
     _check_reference(document, run, asked, report)
     _check_rows(document, run, rows, report)
     chains, labels = read_slices(document, plan), Labels(run, rows, same)
+    report.notes.append(
+        f"That {run.replaced} items were labelled by others than their annotators, as it says, is on trust."
+    )
     scored = "scores" in document
     names = [chain.name for chain in chains] + ([MODELS] if scored else [])
     if names != [ALL, NO_PERSON, MODELS]:

@@ -29,8 +29,8 @@ ALL, NO_PERSON, MODELS = "all sources", "without people alone", "models and expe
 CHAINS = 3
 PERSON, CHECKED, EXPERT = range(3)
 """Places of the sources after the models."""
-LARGEST_EFFORT = 10**8
-"""Of `Run.effort`: some minutes."""
+LARGEST_EFFORT = 5 * 10**9
+"""Of `Run.effort`: half an hour or so."""
 
 
 @dataclass(frozen=True)

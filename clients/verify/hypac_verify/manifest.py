@@ -41,7 +41,8 @@ def check_manifest(folder: Path, manifest: Path | None, present: dict[str, Path]
             missing.append(name)
         elif _digest(path, size) != digest:
             report.fault(f"{where}: the file is not of this size and SHA-256")
-    extra = sorted(name for name in present if name not in files and name != "manifest.json")
+    known = {inside for name in files for inside in (name, name.partition("/")[0])}
+    extra = sorted(present.keys() - known - {"manifest.json"})
     if extra:
         report.fault(f"manifest.json: it does not name {', '.join(extra)}")
     if missing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor, isclose, isfinite
@@ -39,7 +39,11 @@ class Report:
     ----------
     checked, faults, unchecked, notes
         Sentences: what holds, what does not, what could not be checked, and what to know beside.
+    say
+        Called with what there is to say beforehand.
     """
+
+    say: Callable[[str], object] = field(default=lambda _: None, repr=False)
 
     checked: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
