@@ -48,6 +48,7 @@ WITHOUT_MEANING = {
     "labels.jsonl: expert_saw": "a reason in place of another, or a column that deliveries once lacked",
     "labels.jsonl: source": "a later model's in place of another's, whose scores the file does not hold",
     "labels.jsonl: external_id": "of an item that the certificate does not cover",
+    "labels.jsonl: uncertainty": "of an item that was not drawn, where it goes past no threshold",
     "labels.jsonl: *": "the imported columns",
 }
 """By field, without places in lists: why an edit there may be found by nobody, the hashes being put right. A
