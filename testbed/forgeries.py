@@ -23,6 +23,7 @@ WITHOUT_MEANING = {
     "certificate.json: chains.policies.thresholds": "a step that goes past no item and is not taken is "
     "the same; that it was fixed beforehand is on trust",
     "certificate.json: chains.policies.move": "as thresholds",
+    "certificate.json: chains.policies[]": "a whole step that is not taken; as thresholds",
     "certificate.json: chains.name": "what a chain is called that is not taken",
     "certificate.json: slices.models_cost": "as prices",
     "certificate.json: slices.people_cost": "as prices",
@@ -30,6 +31,7 @@ WITHOUT_MEANING = {
     "certificate.json: slices.ends": "an end that moves past no item",
     "certificate.json: scores.chains.policies.pilot_paid": "as prices",
     "certificate.json: scores.chains.policies.thresholds": "as thresholds of `chains`",
+    "certificate.json: scores.chains.policies[]": "as those of `chains`",
     "certificate.json: scores.chains.name": "what a chain is called that is not taken",
     "certificate.json: reference.expert_cost": "as prices",
     "certificate.json: result.expected_net_cost": "money",
@@ -52,7 +54,7 @@ WITHOUT_MEANING = {
     "labels.jsonl: *": "the imported columns",
 }
 """By field, without places in lists: why an edit there may be found by nobody, the hashes being put right. A
-field stands for all that is in it, but for `WITH_MEANING`."""
+field stands for all that is in it, but for `WITH_MEANING`, and one that ends in [] for an entry as a whole."""
 LINES = ("draw.jsonl", "labels.jsonl")
 DOCUMENTS = ("certificate.json", "final_audit.json", "manifest.json")
 
@@ -140,15 +142,20 @@ WITH_MEANING = (
 """What lies in a field without meaning, and has one."""
 
 
-def without_meaning(field: str) -> bool:
-    """Whether an edit of a field, as of `random_edit`, need not be found."""
-    name, _, path = field.replace("[]", "").partition(": ")
-    if f"{name}: {path}".startswith(WITH_MEANING):
-        return False
-    path = path.lstrip(".")
-    if name == "labels.jsonl" and path.partition(".")[0] not in ADDED:
-        return True
-    return any(f"{name}: {path}.".startswith(f"{known}.") for known in WITHOUT_MEANING)
+def without_meaning(field: str) -> str:
+    """The entry of `WITHOUT_MEANING` by which an edit of a field, as of `random_edit`, need not be found; '' if
+    it has to be.
+    """
+    name, _, path = field.partition(": ")
+    plain = path.replace("[]", "").lstrip(".")
+    if f"{name}: {plain}".startswith(WITH_MEANING):
+        return ""
+    if path.endswith("[]") and f"{name}: {plain}[]" in WITHOUT_MEANING:
+        return f"{name}: {plain}[]"
+    if name == "labels.jsonl" and plain.partition(".")[0] not in ADDED:
+        return "labels.jsonl: *"
+    fitting = [known for known in WITHOUT_MEANING if f"{name}: {plain}.".startswith(f"{known}.")]
+    return max(fitting, key=len, default="")
 
 
 def _somewhere(node: Node, draws: random.Random) -> tuple[str, Node, Any]:
