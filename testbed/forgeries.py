@@ -54,7 +54,7 @@ WITHOUT_MEANING = {
     "labels.jsonl: *": "the imported columns",
 }
 """By field, without places in lists: why an edit there may be found by nobody, the hashes being put right. A
-field stands for all that is in it, but for `WITH_MEANING`, and one that ends in [] for an entry as a whole."""
+field stands for all that is in it, but for `WITH_MEANING`; one that ends in [] for an entry as a whole."""
 LINES = ("draw.jsonl", "labels.jsonl")
 DOCUMENTS = ("certificate.json", "final_audit.json", "manifest.json")
 
@@ -143,8 +143,8 @@ WITH_MEANING = (
 
 
 def without_meaning(field: str) -> str:
-    """The entry of `WITHOUT_MEANING` by which an edit of a field, as of `random_edit`, need not be found; '' if
-    it has to be.
+    """The entry of `WITHOUT_MEANING` by which an edit of a field, as of `random_edit`, need not be found; '' for
+    one that has to be.
     """
     name, _, path = field.partition(": ")
     plain = path.replace("[]", "").lstrip(".")
