@@ -143,8 +143,8 @@ WITH_MEANING = (
 
 
 def without_meaning(field: str) -> str:
-    """The entry of `WITHOUT_MEANING` by which an edit of a field, as of `random_edit`, need not be found; '' for
-    one that has to be.
+    """By which entry of `WITHOUT_MEANING` an edit of a field, as of `random_edit`, need not be found; '' where
+    it has to be.
     """
     name, _, path = field.partition(": ")
     plain = path.replace("[]", "").lstrip(".")
