@@ -143,9 +143,7 @@ WITH_MEANING = (
 
 
 def without_meaning(field: str) -> str:
-    """By which entry of `WITHOUT_MEANING` an edit of a field, as of `random_edit`, need not be found; '' where
-    it has to be.
-    """
+    """By which entry of `WITHOUT_MEANING` an edit of a field need not be found; '' where it has to be."""
     name, _, path = field.partition(": ")
     plain = path.replace("[]", "").lstrip(".")
     if f"{name}: {plain}".startswith(WITH_MEANING):

@@ -21,6 +21,7 @@ from hypac_verify.reading import (
     decimal,
     draw_row,
     lines_of,
+    object_of,
     parse,
     part,
     read_plan,
@@ -180,7 +181,7 @@ def _check_ledger(document: Document, plan: Plan, report: Report) -> None:
         report.unchecked.append("the ledger of alpha: the certificate holds none")
         return
     entries, run = part(provenance, "alpha_ledger", list, where), part(provenance, "run", int, where)
-    spent = [decimal(part({"": entry}, "", dict, where), "alpha", where) for entry in entries]
+    spent = [decimal(object_of(entry, where), "alpha", where) for entry in entries]
     numbers = [part(entry, "run", int, where) for entry in entries]
     if any(entry.keys() != {"run", "alpha"} for entry in entries):
         report.fault(f"{where}: an entry of the ledger holds something else")

@@ -16,7 +16,7 @@ from hypac_verify.delivery import check_delivery
 from hypac_verify.draw import same_by
 from hypac_verify.final_audit import check_final
 from hypac_verify.manifest import check_manifest
-from hypac_verify.reading import Document, Report, UnusableError, parse, part, whole_file
+from hypac_verify.reading import Document, Report, UnusableError, object_of, parse, whole_file
 from hypac_verify.spot import draw_spot, read_spot
 
 HOLDS, FAILS, UNUSABLE, IN_PART = 0, 1, 2, 3
@@ -115,7 +115,7 @@ def _check(paths: Sequence[Path], report: Report) -> tuple[Report, Checked, dict
 
 def _check_final(path: Path, checked: Checked, report: Report) -> dict[str, str]:
     """The labels that its items have to have."""
-    audit = part({"": parse(whole_file(path), path.name)}, "", dict, path.name)
+    audit = object_of(parse(whole_file(path), path.name), path.name)
     same = same_by(checked.plan)
     if checked.outcome is None or same is None:
         report.unchecked.append("final_audit.json: the run's own tests could not be made again")

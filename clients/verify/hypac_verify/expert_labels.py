@@ -19,6 +19,7 @@ from hypac_verify.reading import (
     UnusableError,
     decimal,
     fraction,
+    object_of,
     part,
     threshold,
 )
@@ -203,8 +204,8 @@ def read_slices(document: Document, plan: Plan) -> list[Slices]:
     for number, stated in enumerate(part(document, "chains", list, "certificate.json")):
         at = f"certificate.json, chains[{number}]"
         moves = [
-            part({"": policy}, "", dict, at).get("move", 0)
-            for policy in part(part({"": stated}, "", dict, at), "policies", list, at)
+            object_of(policy, at).get("move", 0)
+            for policy in part(object_of(stated, at), "policies", list, at)
         ]
         pairs = [move for move in moves[1:] if isinstance(move, list) and len(move) == 2]
         if not moves or moves[0] is not None or len(pairs) < len(moves) - 1:

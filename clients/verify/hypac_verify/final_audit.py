@@ -15,6 +15,7 @@ from hypac_verify.reading import (
     Report,
     UnusableError,
     compare,
+    object_of,
     part,
 )
 from hypac_verify.tails import (
@@ -44,7 +45,7 @@ def check_final(
     sample, error, _, two = read_final(run.final, plan)
     frame = part(audit, "frame", dict, AUDIT)
     size = part(frame, "size", int, f"{AUDIT}, frame")
-    rows = [part({"": row}, "", dict, AUDIT) for row in part(audit, "rows", list, AUDIT)]
+    rows = [object_of(row, AUDIT) for row in part(audit, "rows", list, AUDIT)]
     if not 1 <= size <= plan.pool_size:
         raise UnusableError(f"{AUDIT}, frame: its size is none")
     for row in rows:

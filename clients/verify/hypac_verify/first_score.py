@@ -24,6 +24,7 @@ from hypac_verify.reading import (
     UnusableError,
     compare,
     fraction_text,
+    object_of,
     part,
     threshold,
 )
@@ -183,7 +184,7 @@ def check(document: Document, plan: Plan, rows: list[Row], same: Same, report: R
     verdicts, uppers, every, costs = [], [], [], []
     for number, stated in enumerate(chains):
         where = f"certificate.json, chains[{number}]"
-        policies = [part({"": policy}, "", dict, where) for policy in part(stated, "policies", list, where)]
+        policies = [object_of(policy, where) for policy in part(stated, "policies", list, where)]
         limits = [
             tuple(threshold(entry, where) for entry in part(policy, "thresholds", list, where))
             for policy in policies

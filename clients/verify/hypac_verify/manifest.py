@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from hypac_verify.reading import (
     Report,
     UnusableError,
+    object_of,
     opened,
     parse,
     part,
@@ -21,7 +22,7 @@ def check_manifest(folder: Path, manifest: Path | None, present: dict[str, Path]
         report.notes.append("There is no manifest.json: deliveries had none before it was introduced.")
         return
     stated = parse(whole_file(manifest), "manifest.json")
-    files = part({"": stated}, "", dict, "manifest.json").get("files")
+    files = object_of(stated, "manifest.json").get("files")
     if not isinstance(files, dict) or stated.keys() != {"format", "version", "files"}:
         raise UnusableError("manifest.json: no manifest of a delivery")
     if stated["format"] != "hypac-manifest" or type(stated["version"]) is not int or stated["version"] != 1:
@@ -32,7 +33,7 @@ def check_manifest(folder: Path, manifest: Path | None, present: dict[str, Path]
         inside = PurePosixPath(name)
         if inside.is_absolute() or ".." in inside.parts or "\\" in name or "\0" in name or not name:
             raise UnusableError(f"{where}: the name leads out of the folder")
-        part({"": entry}, "", dict, where)
+        object_of(entry, where)
         size, digest = part(entry, "bytes", int, where), part(entry, "sha256", str, where)
         if entry.keys() != {"bytes", "sha256"}:
             report.fault(f"{where}: other entries")

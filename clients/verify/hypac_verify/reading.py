@@ -146,6 +146,13 @@ def part(document: object, name: str, kind: type | tuple[type, ...], where: str)
     return value
 
 
+def object_of(value: object, where: str) -> Document:
+    """A value that is an object. Raises UnusableError."""
+    if not isinstance(value, dict):
+        raise UnusableError(f"{where}: no object")
+    return value
+
+
 def decimal(document: Mapping[str, Any], name: str, where: str) -> Fraction:
     """A number that stands as text, exactly."""
     text = part(document, name, str, where)

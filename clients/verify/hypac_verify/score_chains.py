@@ -22,6 +22,7 @@ from hypac_verify.reading import (
     Row,
     UnusableError,
     fraction,
+    object_of,
     part,
     threshold,
 )
@@ -140,14 +141,11 @@ def read_chains(document: Document, where: str) -> list[Chain]:
     chains = []
     for number, stated in enumerate(part(document, "chains", list, where)):
         at = f"{where}, chains[{number}]"
-        models = part({"": stated}, "", dict, at).get("models")
+        models = object_of(stated, at).get("models")
         if not isinstance(models, list) or not models or not all(type(model) is int for model in models):
             raise UnusableError(f"{at}: 'models' are no numbers")
         policies = tuple(
-            tuple(
-                threshold(entry, at)
-                for entry in part(part({"": policy}, "", dict, at), "thresholds", list, at)
-            )
+            tuple(threshold(entry, at) for entry in part(object_of(policy, at), "thresholds", list, at))
             for policy in part(stated, "policies", list, at)
         )
         share = None if stated.get("share") is None else fraction(stated["share"], at)
