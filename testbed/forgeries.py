@@ -39,7 +39,7 @@ WITHOUT_MEANING = {
     "certificate.json: result.expected_routing_saving": "money",
     "certificate.json: provenance": "names, words, prices, fingerprints; not run and ledger",
     "final_audit.json: frame.hash": "of labels that are not published",
-    "draw.jsonl: answers": "on trust; an answer that stays right or wrong changes no count",
+    "draw.jsonl: answers": "on trust; an answer that still agrees, or still differs, changes no count",
     "draw.jsonl: own": "on trust; a score that goes past no threshold changes no count",
     "draw.jsonl: called": "on trust, where no test needs the answer",
     "labels.jsonl: label": "of an item that nobody was asked about: that the answer is the model's, and the "

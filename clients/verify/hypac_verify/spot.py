@@ -1,6 +1,6 @@
 """A check that needs none of our labels: k delivered items, drawn and labelled by whoever doubts them.
 
-If more than E of N labels are wrong, a simple random sample of k shows so few errors with at most the
+If more than E of N labels differ from what is right, a simple random sample of k shows so few errors with at most the
 probability P[Hyp(N, E + 1, k) <= errors].
 """
 
@@ -94,19 +94,16 @@ class Spot:
         said = f"Spot check: {self.errors} of {self.items} labels differ from yours. "
         if self.passes <= 0.05:
             return said + (
-                "If more labels were wrong than is allowed, so few would have been found with "
-                "probability at most "
+                "If more labels differed than may, so few would have been found with probability at most "
                 f"{self.passes:.2g}: this speaks for the promise."
             )
         if self.breaks <= 0.05:
             return said + (
-                "If no more labels were wrong than is allowed, so many would have been found with "
-                "probability at most "
+                "If no more labels differed than may, so many would have been found with probability at most "
                 f"{self.breaks:.2g}: this speaks against the promise, as far as your labels mean the same."
             )
         return said + (
-            "That says little: with more wrong labels than are allowed so few are found with probability "
-            "up to "
+            "That says little: also if more labels differ than may, so few are found with probability up to "
             f"{self.passes:.2g}. More items say more."
         )
 
