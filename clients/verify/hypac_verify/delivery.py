@@ -34,6 +34,7 @@ class Counts:
     unseen: int = 0
     no_score: int = 0
     before: int = 0
+    people_before: int = 0
 
 
 class Routes:
@@ -158,7 +159,7 @@ def check_delivery(
             keys.append(routes.key(row))
     if (unknown := audited.keys() - set(pool)) and not part_of:
         report.fault(f"{name}: {len(unknown)} items of the final audit are not there")
-    _check_whole(name, checked, pool, left, keys, report, part_of=part_of)
+    _check_whole(name, checked, pool, left, keys, report, part_of=part_of, before=counts.people_before)
     _check_card(name, counts, card, checked, report)
     _say(name, counts, checked, routes, report, holds=len(report.faults) == before, pool=len(pool))
 
@@ -192,6 +193,7 @@ def _row_faults(row: Delivered, checked: Checked, counts: Counts) -> Iterator[st
         yield "it names another certificate than this one"
     if row.certificate_id is None and row.source is not None:
         counts.before += 1
+        counts.people_before += row.source in (PERSON, EXPERT) and row.settled_by != "imported"
     if row.source in set(names or ()) and checked.run is not None and row.run != checked.run:
         yield "a model's label of another run"
 
@@ -233,6 +235,7 @@ def _check_whole(
     report: Report,
     *,
     part_of: bool,
+    before: int,
 ) -> None:
     """All items of the pool are there, in its order, and lie where the certificate counts them."""
     if part_of:
@@ -243,6 +246,12 @@ def _check_whole(
     if len(pool) != checked.plan.pool_size or left:
         report.fault(f"{name}: {len(pool)} items of the certificate's {checked.plan.pool_size} are there")
         return
+    # How many labels may differ is a share of the whole data set, so none of it may be made up.
+    if before < checked.plan.whole_size - checked.plan.pool_size:
+        report.fault(
+            f"{name}: {before} labels by people from before the run are there, and the plan counts "
+            f"{checked.plan.whole_size - checked.plan.pool_size} in the data set"
+        )
     if checked.document["pool"]["hash"] != pool_hash(pool):
         report.fault(f"{name}: its items are not those of the pool, in their order (pool.hash)")
     keys.sort()
