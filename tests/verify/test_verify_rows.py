@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.forgeries import forged
 from tests.verify.reports import found_in
 from tests.verify.small import Rows, row_of, small
 
@@ -33,3 +34,14 @@ def test_a_data_set_is_as_large_as_the_plan_says(
 
     found = found_in(tmp_path, small(add, data_set_size=1240))
     assert (found.code, "the plan counts 40" in found.faults) == (code, code == 1)
+
+
+def test_an_answer_of_the_first_model_is_not_left_out_where_it_has_a_score(tmp_path: Path) -> None:
+    files = small()
+    found = forged(files, "draw.jsonl", _without_an_answer)
+    assert "no answer, and an uncertainty below 1" in found_in(tmp_path, found).faults
+
+
+def _without_an_answer(rows: Rows) -> None:
+    row = next(row for row in rows if row["asked"] and row["u"] < 1)
+    row["answers"][0] = None

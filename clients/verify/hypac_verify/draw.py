@@ -152,6 +152,9 @@ def check_draw(document: Document, plan: Plan, rows: list[Row], lines: str, repo
             report.fault(f"{where}: it was asked about with another probability than the plan's")
         if row.asked and len(row.answers) != plan.models:
             report.fault(f"{where}: {len(row.answers)} answers of {plan.models} models")
+        # A missing answer of the first model has U = 1, whatever the rule: below, it would cost no error.
+        if row.asked and row.u < 1 and row.answers[:1] == (None,):
+            report.fault(f"{where}: the first model has no answer, and an uncertainty below 1")
         if not row.asked and (row.label is not None or row.annotator):
             report.fault(f"{where}: nobody was asked about it, and it has a label")
     if len(report.faults) == before and exact:
