@@ -17,7 +17,7 @@ from hypac_verify.draw import same_by
 from hypac_verify.final_audit import check_final
 from hypac_verify.manifest import check_manifest
 from hypac_verify.reading import Document, Report, UnusableError, object_of, parse, whole_file
-from hypac_verify.spot import draw_spot, read_spot
+from hypac_verify.spot import draw_spot, read_spot, refuse_part
 
 HOLDS, FAILS, UNUSABLE, IN_PART = 0, 1, 2, 3
 TRUST = (
@@ -93,13 +93,8 @@ def _check(paths: Sequence[Path], report: Report) -> tuple[Report, Checked, dict
     checked = check_certificate(found["certificate.json"], found["draw.jsonl"], report)
     check_manifest(folder, found.get("manifest.json"), found, report)
     audited = _check_final(found["final_audit.json"], checked, report) if "final_audit.json" in found else {}
-    card = None
-    if "README.md" in found:
-        try:
-            card = whole_file(found["README.md"]).decode()
-        except UnicodeDecodeError as error:
-            raise UnusableError(f"README.md: no UTF-8 ({error})") from None
-    else:
+    card = _card(found)
+    if card is None:
         report.unchecked.append("the data card: there is no README.md")
     names = [name for name in READABLE if name in found]
     for name in names:
@@ -111,6 +106,14 @@ def _check(paths: Sequence[Path], report: Report) -> tuple[Report, Checked, dict
         report.unchecked.append("the delivered file: none that can be read is here")
     # The place for commitments made before the draw, and for heads of a linked ledger, once there are any.
     return report, checked, found
+
+
+def _card(found: dict[str, Path]) -> str | None:
+    """README.md, where it is there."""
+    try:
+        return whole_file(found["README.md"]).decode() if "README.md" in found else None
+    except UnicodeDecodeError as error:
+        raise UnusableError(f"README.md: no UTF-8 ({error})") from None
 
 
 def _check_final(path: Path, checked: Checked, report: Report) -> dict[str, str]:
@@ -198,6 +201,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name = next((name for name in READABLE if name in found), None)
         if (options.spot is not None or options.filled) and name is None:
             raise UnusableError("--spot and --filled need a delivered file")
+        if options.spot is not None or options.filled:
+            refuse_part(_card(found))
         if options.spot is not None and name is not None:
             rows = draw_spot(found[name], name, options.spot, options.to)
             result["spot"] = [row.external_id for row in rows]

@@ -37,6 +37,11 @@ class Counts:
     people_before: int = 0
 
 
+def is_part(card: str | None) -> bool:
+    """Whether a data card says that its delivery is a part of the items."""
+    return card is not None and "**A part: " in card
+
+
 class Routes:
     """What the chosen policy says of each item, as far as the first model's score tells it.
 
@@ -119,7 +124,7 @@ def check_delivery(
     """One delivered file against certificate, draw, data card, and the labels that a final audit drew."""
     before, counts, routes = len(report.faults), Counts(), Routes(checked)
     drawn = {row.item_id: row for row in checked.rows}
-    part_of = card is not None and "**A part: " in card
+    part_of = is_part(card)
     seen, pool, keys, left = set[str](), list[str](), list[Key](), dict(drawn)
     for row in rows_of(path, name):
         where = f"{name}, item {row.external_id!r}"

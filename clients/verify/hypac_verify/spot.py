@@ -16,12 +16,26 @@ from secrets import SystemRandom
 
 from hypac_verify.certificate import Checked
 from hypac_verify.delivered_file import Delivered, rows_of
+from hypac_verify.delivery import is_part
 from hypac_verify.draw import Same, same_by
 from hypac_verify.reading import UnusableError, lines_of
 from hypac_verify.tails import tail
 
 MOST = 100_000
 YOURS = "your_label"
+
+
+def refuse_part(card: str | None) -> None:
+    """Raise UnusableError for a part of the items: how many of the others differ may be anything."""
+    if is_part(card):
+        raise UnusableError(
+            "--spot and --filled: this is a part of the items, and what is promised is about all of them"
+        )
+
+
+def _covered(path: Path, name: str) -> Iterator[Delivered]:
+    """The labelled rows that the certificate covers."""
+    return (row for row in rows_of(path, name) if row.certificate_id is not None and row.source is not None)
 
 
 def draw_spot(path: Path, name: str, count: int, to: Path | None) -> list[Delivered]:
@@ -40,17 +54,11 @@ def draw_spot(path: Path, name: str, count: int, to: Path | None) -> list[Delive
     if not 1 <= count <= MOST:
         raise UnusableError(f"--spot: give a number from 1 to {MOST:,}")
     numbers = SystemRandom()
-    covered = (
-        row for row in rows_of(path, name) if row.certificate_id is not None and row.source is not None
-    )
     # Not the rows themselves: they are many. Those with the smallest numbers are a simple random sample.
-    chosen = {place for _, place in nsmallest(count, _numbered(covered, numbers))}
+    chosen = {place for _, place in nsmallest(count, _numbered(_covered(path, name), numbers))}
     if len(chosen) < count:
         raise UnusableError(f"--spot: only {len(chosen)} labelled items are there")
-    covered = (
-        row for row in rows_of(path, name) if row.certificate_id is not None and row.source is not None
-    )
-    rows = [row for place, row in enumerate(covered) if place in chosen]
+    rows = [row for place, row in enumerate(_covered(path, name)) if place in chosen]
     if to is not None:
         _write(rows, to)
     return rows
@@ -81,16 +89,22 @@ class Spot:
     """What a filled file shows.
 
     ``passes`` is P[Hyp(N, E + 1, k) <= errors]: how likely so few would be if the promise were broken;
-    ``breaks`` is P[Hyp(N, E, k) >= errors]: how likely so many are if it holds.
+    ``breaks`` is P[Hyp(M, E, k) >= errors], of the M labels that are here: how likely so many are if it holds.
+    ``beside`` says of what that speaks.
     """
 
     items: int
     errors: int
     passes: float
     breaks: float
+    beside: str = ""
 
     @property
     def words(self) -> str:
+        return f"{self._words} {self.beside}".rstrip()
+
+    @property
+    def _words(self) -> str:
         said = f"Spot check: {self.errors} of {self.items} labels differ from yours. "
         if self.passes <= 0.05:
             return said + (
@@ -121,20 +135,25 @@ def read_spot(filled: Path, path: Path, name: str, checked: Checked) -> Spot:
     same = same_by(checked.plan)
     if same is None:
         raise UnusableError("--filled: the loss of this certificate is none that is known here")
-    found = {
-        r.external_id: r
-        for r in rows_of(path, name)
-        if r.external_id in yours and r.certificate_id and r.source
-    }
+    labelled, found = 0, dict[str, Delivered]()
+    for row in _covered(path, name):
+        labelled += 1
+        if row.external_id in yours:
+            found[row.external_id] = row
     if len(found) < len(yours):
         raise UnusableError(f"{filled.name}: an item is none that was delivered with a label")
     errors = sum(_differ(same, yours[key], row) for key, row in found.items())
     plan = checked.plan
     size, wrong, k = plan.pool_size, plan.budget, len(found)
-    if wrong >= size:
-        return Spot(k, errors, 1.0, 1.0)
-    passes = tail(size, wrong + 1, k, errors)
-    return Spot(k, errors, float(passes), float(1 - tail(size, wrong, k, errors - 1)) if errors else 1.0)
+    beside = []
+    if labelled < size:
+        beside.append(f"It speaks of the {labelled} labels that are here alone, not of those to come.")
+    if plan.target == "population":
+        beside.append("It speaks of the pool alone; what is promised is about new items.")
+    # All labels that may differ may be among those that are here; of more items fewer would be found.
+    passes = float(tail(size, wrong + 1, k, errors)) if wrong < size else 1.0
+    breaks = float(1 - tail(labelled, wrong, k, errors - 1)) if errors and wrong < labelled else 1.0
+    return Spot(k, errors, passes, breaks, " ".join(beside))
 
 
 def _differ(same: Same, yours: str, row: Delivered) -> bool:
