@@ -23,12 +23,17 @@ pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 EDITS = 106
 """Of each kind: 2,014 in all."""
 BY_LATER_SCORES = "scores of later models decide it"
+COSTS = "expected costs"
 LEFT_OPEN: dict[str, tuple[str, ...]] = {
-    "every score": (BY_LATER_SCORES,) * 2,
-    "every score, cheap models": (BY_LATER_SCORES,) * 2,
-    "every score, pool": (BY_LATER_SCORES,) * 2,
-    "every score, population": (BY_LATER_SCORES,) * 2,
-    "expert, by scores": (BY_LATER_SCORES,) * 2,
+    "every score": (COSTS, *(BY_LATER_SCORES,) * 2),
+    "every score, cheap models": (COSTS, *(BY_LATER_SCORES,) * 2),
+    "every score, pool": (COSTS, *(BY_LATER_SCORES,) * 2),
+    "every score, population": (COSTS, *(BY_LATER_SCORES,) * 2),
+    "every score, first score alone": (COSTS,),
+    "expert, r = 1": (COSTS,),
+    "expert, r = .5": (COSTS,),
+    "expert, by scores": (COSTS, *(BY_LATER_SCORES,) * 2),
+    "final audit": (COSTS,),
     "learnt": ("learnt from labels", "expected costs"),
     "another bound": ("none of the exact ones", "expected costs"),
 }

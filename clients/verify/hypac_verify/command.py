@@ -27,6 +27,9 @@ TRUST = (
     "that chains, thresholds to test, plan and draw were fixed before the first label: nothing here "
     "proves when",
     "that the ledger names every earlier run on these items",
+    "that the costs foretold for each policy, by which one of those that are certified was chosen, are what "
+    "the pilot showed",
+    "that the run was not marked invalid, here or since the delivery",
 )
 NAMES = (
     "certificate.json",
@@ -135,7 +138,7 @@ def code_of(report: Report) -> int:
 
 
 VERDICTS = {
-    HOLDS: "HOLDS: all that is claimed was checked.",
+    HOLDS: "HOLDS: what is promised about errors was checked, and every figure of the result.",
     FAILS: "DOES NOT HOLD.",
     IN_PART: "NOT ALL OF IT WAS CHECKED: what was checked holds, and what was not stands above.",
 }
@@ -180,8 +183,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="hypac-verify",
         description="Check a delivery of HyPAC and its certificate, with nothing of HyPAC installed.",
-        epilog="Exit codes: 0 all that is claimed was checked and holds; 1 something does not hold; 2 a file "
-        "cannot be read; 3 it holds as far as it could be checked, and what was not is listed.",
+        epilog="Exit codes: 0 what is promised about errors and every figure of the result was checked and "
+        "holds; 1 something does not hold; 2 a file cannot be read; 3 it holds as far as it could be checked, "
+        "and what was not is listed.",
     )
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="FOLDER", help="a delivered folder, or its files"
