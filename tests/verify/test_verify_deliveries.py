@@ -163,6 +163,23 @@ def delivered_label_of_an_asked_item(rows: Any) -> None:
     flipped_label(rows)
 
 
+def _unseen(rows: Any) -> Any:
+    """An asked item whose label the draw does not hold: all agreed, and the expert did not see it."""
+    return next(row for row in rows if row["asked"] and row["source"] not in ("expert", None))
+
+
+def another_label_of_an_unseen_item(rows: Any) -> None:
+    row = _unseen(rows)
+    row["label"] = next(choice for choice in ("cat", "dog", "emu") if choice != row["label"])
+
+
+def another_route_of_an_unseen_item(rows: Any) -> None:
+    row = _unseen(rows)
+    names = {one["source"] for one in rows if one["source"] and one["source"] not in ("person", "expert")}
+    person = row["source"] == "person"
+    row["source"], row["annotator"] = (min(names), None) if person else ("person", "ann")
+
+
 CERTIFICATE: list[tuple[str, Forgery]] = [
     ("several chains", full_alpha),
     ("every score", enlarged_share),
@@ -184,6 +201,8 @@ FORGERIES: list[tuple[str, str, Forgery]] = [
     *((kind, "certificate.json", change) for kind, change in CERTIFICATE),
     *(("several chains", "draw.jsonl", change) for change in (flipped_label, unasked, twice, missing_row)),
     ("expert, r = .5", "draw.jsonl", flipped_label),
+    ("expert, r = .5", "labels.jsonl", another_label_of_an_unseen_item),
+    ("expert, r = .5", "labels.jsonl", another_route_of_an_unseen_item),
     *(
         ("several chains", "labels.jsonl", change)
         for change in (

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from hypac_verify.command import main
+from hypac_verify.command import check, main, told
 from routing.core.bounds.tails import tail
 from testbed.forgeries import forged
 from tests.verify.reports import Files, found_in
@@ -95,3 +95,50 @@ def test_a_part_has_no_spot_check(tmp_path: Path) -> None:
     files["README.md"] += b"\n**A part: 5 of 1,200 items.**\n"
     found_in(tmp_path / "files", files)
     assert main([str(tmp_path / "files"), "--spot", "5"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("where", "words", "fault"),
+    [
+        ("# `small`", "Only 1 % are wrong, certified.\n\n", "no title"),
+        ("At most", "Only 1 % are wrong, certified.\n\n", "between its title and the sentence"),
+        ("- Rows:", "- Certificate: 1\n", "'- Certificate:' stands there twice"),
+        ("- Without", "- Rows: 1000000\n", "'- Rows:' stands there twice"),
+        ("At most", "**This delivery is partial: people have not labelled everything yet.**\n\n", ""),
+    ],
+)
+def test_a_data_card_says_nothing_before_the_sentence_and_no_count_twice(
+    where: str, words: str, fault: str, tmp_path: Path
+) -> None:
+    files = small()
+    files["README.md"] = files["README.md"].decode().replace(where, words + where, 1).encode()
+    found = found_in(tmp_path, files)
+    assert fault in found.faults
+    assert (found.code, "Other words of README.md" in found.notes) == (1 if fault else 0, True)
+
+
+def test_that_a_run_was_marked_invalid_may_have_been_taken_out(tmp_path: Path) -> None:
+    files = small()
+    found_in(tmp_path, files)
+    report, checked, _ = check([tmp_path])
+    assert "was not marked invalid" in told(report, checked)
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"label": "another"}, "the model's answer that the draw has"),
+        ({"source": "person", "annotator": "Ann"}, "nobody could label it"),
+        ({"source": "M0"}, "the thresholds send it to another source"),
+        ({}, ""),
+    ],
+)
+def test_an_asked_item_that_nobody_could_label_goes_where_its_score_sends_it(
+    changed: dict[str, Any], fault: str, tmp_path: Path
+) -> None:
+    def change(rows: Rows) -> None:
+        row = next(row for row in rows if row["asked"] and row["source"] == "M1")
+        row |= changed
+
+    found = found_in(tmp_path, small(change))
+    assert (fault in found.faults, found.code) == (True, 1 if fault else 0)

@@ -145,13 +145,14 @@ def check_delivery(
         if audited.get(row.external_id, row.label) != row.label:
             report.fault(f"{where}: it does not carry the label that the final audit left it")
         of_draw = left.pop(row.external_id, None)
-        if of_draw is None or not of_draw.asked:
+        if of_draw is not None and of_draw.asked and (fault := _asked_fault(row, of_draw, checked)):
+            report.fault(f"{where}: {fault}")
+        # An item whose label was asked for and not given goes where its score sends it, as any other.
+        if of_draw is None or of_draw.label is None:
             known = routes.known and not _labelled_otherwise(row, checked)
             told = row.source is None or row.source in {PERSON, EXPERT, *(checked.names or [])}
             if known and told and (fault := routes.fault(row, counts)):
                 report.fault(f"{where}: {fault}")
-        elif fault := _asked_fault(row, of_draw, checked):
-            report.fault(f"{where}: {fault}")
         if row.p_i != (None if of_draw is None else _spelt(of_draw)) or row.asked != (
             of_draw is not None and of_draw.asked
         ):
@@ -214,6 +215,11 @@ def _asked_fault(row: Delivered, of_draw: Row, checked: Checked) -> str:
     """Why an asked item does not carry the draw's label; '' if it does."""
     if row.source is not None and checked.run is not None and row.run != checked.run:
         return "its label is of another run"
+    if of_draw.label is None and row.source in (checked.names or []):
+        model = (checked.names or []).index(row.source)
+        later = of_draw.called[model : model + 1] == (False,)  # it was asked once the draw was written
+        if not later and of_draw.answers[model : model + 1] != (row.label,):
+            return "it does not carry the model's answer that the draw has"
     if not checked.by_expert:
         if of_draw.label is not None and (row.label, row.source) != (of_draw.label, PERSON):
             return "it does not carry the label that the draw has"
@@ -278,6 +284,22 @@ def _check_whole(
                     return
 
 
+PARTIAL = {
+    "**This delivery is partial: people have not labelled everything yet.**",
+    *(
+        "What is certified is a share of the whole, once people have labelled the rest. Of the labels that "
+        f"are here so far, a larger share may {more} still to come."
+        for more in (
+            "be wrong: those by people, which count as right, are",
+            "differ from what a person would give: those by people, which count as right, are",
+            "differ from what the expert would give: hers are",
+        )
+    ),
+}
+
+"""What a data card says before the sentence of a delivery that is not complete."""
+
+
 def _check_card(name: str, counts: Counts, card: str | None, checked: Checked, report: Report) -> None:
     """README.md counts what is in the file, and says what the certificate says."""
     if card is None:
@@ -298,7 +320,19 @@ def _check_card(name: str, counts: Counts, card: str | None, checked: Checked, r
             report.fault(
                 f"README.md: it does not say {line[:120]!r}, which follows from {name} and certificate"
             )
-    if any(line.startswith("**This run is marked invalid") for line in lines):
+    for start in ("- Certificate:", "- Rows:"):
+        if sum(line.startswith(start) for line in lines) > 1:
+            report.fault(f"README.md: {start!r} stands there twice")
+    said = sentence(checked.document)
+    before = lines[: lines.index(said)] if said in lines else []
+    if before and not before[0].startswith("# "):
+        report.fault("README.md: its first line is no title")
+    invalid = any(line.startswith("**This run is marked invalid") for line in lines)
+    # Of a part and of an invalid run more is said, and nothing of it holds.
+    if not is_part(card) and not invalid and any(line and line not in PARTIAL for line in before[1:]):
+        report.fault("README.md: something else stands between its title and the sentence")
+    report.notes.append("Other words of README.md, its title among them, are not checked.")
+    if invalid:
         report.fault("README.md: the run is marked invalid; its certificate no longer holds")
 
 
