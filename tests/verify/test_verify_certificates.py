@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from routing.core.verify import verify
+from testbed.forgeries import canonical
 from tests.core.certificates import make_files
 from tests.core.expert_runs import ExpertRun
 from tests.core.test_every_score_certificate import CHEAP, DEAR, make_run
@@ -109,3 +111,14 @@ def test_what_has_no_exact_test_is_said_and_never_called_valid(
     found = found_in(tmp_path, {"certificate.json": files[0], "draw.jsonl": files[1]})
     assert (found.code, found.faults) == (3, "")
     assert any(why in line and line.startswith("the tests") for line in found.unchecked)
+
+
+def test_chains_without_end_are_refused_before_they_are_tested(tmp_path: Path) -> None:
+    certificate, draw = make_run(costs=CHEAP).files()
+    document = json.loads(certificate)
+    policies = next(chain for chain in document["chains"] if chain["shape"] == "own")["policies"]
+    policies += [policies[-1]] * 100_000
+    began = time.monotonic()
+    found = found_in(tmp_path, {"certificate.json": canonical(document), "draw.jsonl": draw})
+    assert (found.code, "more policies than the rule makes" in found.faults) == (1, True)
+    assert time.monotonic() - began < 10

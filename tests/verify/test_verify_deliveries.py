@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hypac_verify import final_audit
 from hypac_verify.command import check
 from routing.delivery.formats import FORMATS
 from testbed.delivered import KINDS, delivered
@@ -164,20 +165,23 @@ def delivered_label_of_an_asked_item(rows: Any) -> None:
 
 
 def _unseen(rows: Any) -> Any:
-    """An asked item whose label the draw does not hold: all agreed, and the expert did not see it."""
-    return next(row for row in rows if row["asked"] and row["source"] not in ("expert", None))
+    """Asked items whose label the draw does not hold: all agreed, and the expert did not see them."""
+    return [row for row in rows if row["asked"] and row["source"] == "person"]
 
 
 def another_label_of_an_unseen_item(rows: Any) -> None:
-    row = _unseen(rows)
+    row = _unseen(rows)[0]
     row["label"] = next(choice for choice in ("cat", "dog", "emu") if choice != row["label"])
 
 
-def another_route_of_an_unseen_item(rows: Any) -> None:
-    row = _unseen(rows)
-    names = {one["source"] for one in rows if one["source"] and one["source"] not in ("person", "expert")}
-    person = row["source"] == "person"
-    row["source"], row["annotator"] = (min(names), None) if person else ("person", "ann")
+def models_answer_of_unseen_items(rows: Any) -> None:
+    for row in _unseen(rows):
+        row |= {"source": "Model 1", "annotator": None, "label": "another"}
+
+
+def expert_in_a_models_place(rows: Any) -> None:
+    for row in _unseen(rows):
+        row["source"] = "expert"
 
 
 CERTIFICATE: list[tuple[str, Forgery]] = [
@@ -201,8 +205,6 @@ FORGERIES: list[tuple[str, str, Forgery]] = [
     *((kind, "certificate.json", change) for kind, change in CERTIFICATE),
     *(("several chains", "draw.jsonl", change) for change in (flipped_label, unasked, twice, missing_row)),
     ("expert, r = .5", "draw.jsonl", flipped_label),
-    ("expert, r = .5", "labels.jsonl", another_label_of_an_unseen_item),
-    ("expert, r = .5", "labels.jsonl", another_route_of_an_unseen_item),
     *(
         ("several chains", "labels.jsonl", change)
         for change in (
@@ -221,6 +223,34 @@ def forgeable(stored: Stored) -> dict[str, Files]:
     return {
         kind: one_file(stored(KINDS[kind])) for kind in ("several chains", "every score", "expert, r = .5")
     }
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (another_label_of_an_unseen_item, "it does not carry its annotator's label"),
+        (models_answer_of_unseen_items, "it does not carry the model's answer that the draw has"),
+        (expert_in_a_models_place, "the thresholds send it to another source"),
+    ],
+)
+def test_asked_items_that_the_expert_did_not_see_follow_draw_and_thresholds(
+    change: Forgery, fault: str, forgeable: dict[str, Files], tmp_path: Path
+) -> None:
+    edited = forged(forgeable["expert, r = .5"], "labels.jsonl", change)
+    assert fault in found_in(tmp_path, edited).faults
+
+
+def test_a_final_audit_is_not_drawn_anew_before_its_rows_are_counted(
+    stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = one_file(stored(KINDS["final audit"]))
+
+    def drop(audit: Any) -> None:
+        del audit["rows"][3]
+
+    monkeypatch.setattr(final_audit, "drawn", None)
+    found = found_in(tmp_path, forged(files, "final_audit.json", drop))
+    assert (found.code, "final_audit.json: it has" in found.faults) == (1, True)
 
 
 @pytest.mark.parametrize(

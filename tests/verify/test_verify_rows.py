@@ -142,3 +142,21 @@ def test_an_asked_item_that_nobody_could_label_goes_where_its_score_sends_it(
 
     found = found_in(tmp_path, small(change))
     assert (fault in found.faults, found.code) == (True, 1 if fault else 0)
+
+
+@pytest.mark.parametrize("run", [None, 7])
+def test_labels_by_people_of_another_run_are_counted_and_told(run: int | None, tmp_path: Path) -> None:
+    def change(rows: Rows) -> None:
+        for row in [row for row in rows if row["source"] == "person" and not row["asked"]][:3]:
+            row["run"] = run
+
+    found = found_in(tmp_path, small(change))
+    assert (found.faults, found.code) == ("", 3)
+    assert "the route of 3 items, whose labels are by people of another run" in found.unchecked[0]
+
+
+def test_a_label_that_came_with_its_item_has_no_certificate(tmp_path: Path) -> None:
+    def change(rows: Rows) -> None:
+        next(row for row in rows if row["source"] == "person")["settled_by"] = "imported"
+
+    assert "came with it, and the certificate covers it" in found_in(tmp_path, small(change)).faults

@@ -35,6 +35,7 @@ class Counts:
     no_score: int = 0
     before: int = 0
     people_before: int = 0
+    otherwise: int = 0
 
 
 def is_part(card: str | None) -> bool:
@@ -61,8 +62,10 @@ class Routes:
     def key(self, row: Delivered) -> Key:
         return row.uncertainty or 0.0, tie_break(self._salt, row.external_id)
 
-    def fault(self, row: Delivered, counts: Counts) -> str:
-        """Why a row of an item that nobody was asked about does not follow from the policy; '' if it may."""
+    def fault(self, row: Delivered, counts: Counts, *, person_too: bool = False) -> str:
+        """Why a row without a label of the draw does not follow from the policy; '' if it may. With
+        ``person_too`` a person may stand in a model's place.
+        """
         if row.uncertainty is None:
             counts.no_score += 1
             return ""
@@ -74,9 +77,12 @@ class Routes:
             return "" if waits else "it has no label, and the thresholds send it to the first model"
         people = {PERSON: self._models, EXPERT: self._models + 2}
         by = people[row.source] if row.source in people else (self._names or []).index(row.source)
-        if by not in allowed:
+        in_place = person_too and by == self._models and any(source < self._models for source in allowed)
+        if by not in allowed and not in_place:
             return f"its label is by {row.source!r}, and the thresholds send it to another source"
-        counts.passed_on += nominal is not None and by != nominal and nominal < self._models
+        counts.passed_on += (
+            nominal is not None and by != nominal and nominal < self._models and by in allowed
+        )
         return ""
 
     def _allowed(self, key: Key) -> tuple[set[int], int | None]:
@@ -149,9 +155,13 @@ def check_delivery(
             report.fault(f"{where}: {fault}")
         # An item whose label was asked for and not given goes where its score sends it, as any other.
         if of_draw is None or of_draw.label is None:
-            known = routes.known and not _labelled_otherwise(row, checked)
+            otherwise = _labelled_otherwise(row, checked)
+            counts.otherwise += otherwise
+            known = routes.known and not otherwise
             told = row.source is None or row.source in {PERSON, EXPERT, *(checked.names or [])}
-            if known and told and (fault := routes.fault(row, counts)):
+            # Where the expert did not look, all agree, and her annotator's label stands for the model's.
+            agreed = of_draw is not None and of_draw.person is not None and None not in of_draw.answers
+            if known and told and (fault := routes.fault(row, counts, person_too=agreed)):
                 report.fault(f"{where}: {fault}")
         if row.p_i != (None if of_draw is None else _spelt(of_draw)) or row.asked != (
             of_draw is not None and of_draw.asked
@@ -197,6 +207,8 @@ def _row_faults(row: Delivered, checked: Checked, counts: Counts) -> Iterator[st
         yield "'expert_saw' says something else"
     if row.certificate_id not in (None, checked.certificate_id):
         yield "it names another certificate than this one"
+    if row.certificate_id is not None and row.settled_by == "imported":
+        yield "its label came with it, and the certificate covers it"
     if row.certificate_id is None and row.source is not None:
         counts.before += 1
         counts.people_before += row.source in (PERSON, EXPERT) and row.settled_by != "imported"
@@ -206,9 +218,7 @@ def _row_faults(row: Delivered, checked: Checked, counts: Counts) -> Iterator[st
 
 def _labelled_otherwise(row: Delivered, checked: Checked) -> bool:
     """Whether somebody had labelled the item before, so that it was not this run that asked."""
-    return row.source in (PERSON, EXPERT) and (
-        row.settled_by == "imported" or (checked.run is not None and row.run != checked.run)
-    )
+    return row.source in (PERSON, EXPERT) and checked.run is not None and row.run != checked.run
 
 
 def _asked_fault(row: Delivered, of_draw: Row, checked: Checked) -> str:
@@ -360,6 +370,11 @@ def _say(
         report.unchecked.append(
             f"{name}: the route of {counts.unseen} items; scores of later models decide it, which the "
             "file does not hold"
+        )
+    if counts.otherwise:
+        report.unchecked.append(
+            f"{name}: the route of {counts.otherwise} items, whose labels are by people of another run or of "
+            "none"
         )
     if counts.no_score:
         report.unchecked.append(f"{name}: the route of {counts.no_score} items, which have no score")

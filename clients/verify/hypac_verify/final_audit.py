@@ -54,7 +54,10 @@ def check_final(
         part(row, "item_id", str, AUDIT)
         part(row, "label", str, AUDIT)
         part(row, "expert", (str, type(None)), AUDIT)
-    places, _ = drawn(entropy_of({"draw": frame}), size, min(sample, size), Fraction(1))
+    if len(rows) != min(sample, size):  # before so many are drawn, which takes long
+        report.fault(f"{AUDIT}: it has {len(rows)} rows, and {min(sample, size)} are drawn")
+        return {}
+    places, _ = drawn(entropy_of({"draw": frame}), size, len(rows), Fraction(1))
     if [row["place"] for row in rows] != places or len({row["item_id"] for row in rows}) < len(rows):
         report.fault(f"{AUDIT}: its rows are not those that the entropy draws, each item once")
     unanswered = sum(row["expert"] is None for row in rows)

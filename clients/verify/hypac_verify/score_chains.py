@@ -29,6 +29,10 @@ from hypac_verify.reading import (
 
 OWN, CASCADE, FIRST = "own", "cascade", "first_score"
 DEAR = Fraction(1, 20)
+LONGEST = {OWN: 201, CASCADE: 403, FIRST: 201}
+"""Policies of a chain, by its shape, of the last for each source: the rule makes no more, and each is gone
+through once for every asked item.
+"""
 NOWHERE = (-inf, 0)
 Planned = tuple[str, tuple[int, ...], Fraction | None]
 
@@ -168,6 +172,8 @@ def fault_of(chain: Chain, models: int, scored: Sequence[bool]) -> str:
         return "it works with models that there are not"
     if not all(scored[k] for k in ((0,) if chain.shape == FIRST else chain.models)):
         return "it is on the score of a model that has none"
+    if len(chain.policies) > LONGEST[chain.shape] * (models + 1 if chain.shape == FIRST else 1):
+        return "it has more policies than the rule makes"
     numbers = [[limit or NOWHERE for limit in policy] for policy in chain.policies]
     if chain.shape == OWN and any(one[0] > two[0] for one, two in pairwise(numbers)):
         return "a policy takes less than the one before it"
