@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from hypac_verify.command import check, main, told
+from hypac_verify.delivered_file import ADDED, rows_of
 from routing.core.bounds.tails import tail
 from testbed.forgeries import forged
 from tests.verify.reports import Files, found_in
@@ -58,7 +59,8 @@ def _spot(folder: Path, files: Files, wrong: int, capsys: pytest.CaptureFixture[
     given = [row for row in rows if row["source"]][:200]
     sheet = folder.with_suffix(".csv")
     lines = [
-        f"{row['external_id']},{'other' if place < wrong else row['label']}" for place, row in enumerate(given)
+        f"{row['external_id']},{'other' if place < wrong else row['label']}"
+        for place, row in enumerate(given)
     ]
     sheet.write_text("\n".join(["external_id,your_label", *lines]))
     capsys.readouterr()
@@ -160,3 +162,50 @@ def test_a_label_that_came_with_its_item_has_no_certificate(tmp_path: Path) -> N
         next(row for row in rows if row["source"] == "person")["settled_by"] = "imported"
 
     assert "came with it, and the certificate covers it" in found_in(tmp_path, small(change)).faults
+
+
+def _later(number: int, like: dict[str, Any], taken_in: int | None = 1, **values: Any) -> dict[str, Any]:
+    """A row of an item that came after the draw, as that of an item that was not drawn."""
+    return like | {"external_id": f"later-{number}", "taken_in": taken_in, **values}
+
+
+def _with_later(rows: Rows, **values: Any) -> None:
+    """Five items that were taken in later, each of the first model by its score, changed by ``values``."""
+    like = min((row for row in rows if row["source"] == "M0"), key=lambda row: row["uncertainty"])
+    like = like | {"asked": False, "p_i": None}
+    for row in rows:
+        row["taken_in"] = None
+    rows[7:7] = [_later(number, like, **values) for number in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({}, ""),
+        ({"source": "person", "annotator": "Ann"}, ""),
+        ({"source": None, "label": None, "reason": "it waits for a person"}, ""),
+        ({"source": "M1"}, "the thresholds send it to another source"),
+        ({"asked": True}, "and stands in it"),
+        ({"taken_in": None}, "not at its place in the pool"),
+    ],
+)
+def test_items_that_were_taken_in_later_are_not_in_the_draw(
+    values: dict[str, Any], fault: str, tmp_path: Path
+) -> None:
+    found = found_in(tmp_path, small(lambda rows: _with_later(rows, **values), target="population"))
+    assert (fault in found.faults, found.code) == (True, 1 if fault else 0), found
+    assert ("5 items were taken in after the draw" in found.notes) == ("taken_in" not in values)
+    in_place = values.get("source", "M0") in ("person", None)
+    assert ("5 of these are labelled by people" in found.notes) == in_place
+
+
+def test_only_a_run_for_new_items_takes_some_in(tmp_path: Path) -> None:
+    assert "not about new items" in found_in(tmp_path, small(_with_later)).faults
+
+
+@pytest.mark.parametrize("more", [(), ("taken_in",), ("taken_in", "audited")])
+def test_a_table_with_the_columns_of_later_items(more: tuple[str, ...], tmp_path: Path) -> None:
+    path, columns = tmp_path / "labels.csv", ["text", *ADDED, *more]
+    row = {"external_id": "a", "label": "x", "source": "M0", "asked": "false", "taken_in": "3"}
+    path.write_text(",".join(columns) + "\n" + ",".join(row.get(name, "") for name in columns) + "\n")
+    assert [one.taken_in for one in rows_of(path, "labels.csv")] == [3 if more else None]

@@ -184,8 +184,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="hypac-verify",
         description="Check a delivery of HyPAC and its certificate, with nothing of HyPAC installed.",
         epilog="Exit codes: 0 what is promised about errors and every figure of the result was checked and "
-        "holds; 1 something does not hold; 2 a file cannot be read; 3 it holds as far as it could be checked, "
-        "and what was not is listed.",
+        "holds; 1 something does not hold; 2 a file cannot be read; 3 it holds as far as it could be "
+        "checked, and what was not is listed.",
     )
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="FOLDER", help="a delivered folder, or its files"

@@ -23,6 +23,11 @@ ADDED = (
     "run", "certificate_id", "reason", "expert_saw",
 )  # fmt: skip
 """Our columns, the last of the file; one that was taken has ``hypac_`` in front."""
+MORE = (
+    (*ADDED, "taken_in", "audited"), (*ADDED, "taken_in"), ADDED,
+    (*ADDED[:-1], "taken_in", "audited"), (*ADDED[:-1], "taken_in"), ADDED[:-1],
+)  # fmt: skip
+"""The same where a run took items in after the draw, and in older deliveries without `expert_saw`."""
 PERSON, EXPERT = "person", "expert"
 WAITS = ("it waits for a person", "it waits for the expert")
 SAW = {"asked", "recheck", "routed", "second_look", "no_answer", "audit", "alarm", "final"}
@@ -54,6 +59,7 @@ class Delivered:
     certificate_id: str | None
     reason: str | None
     expert_saw: str | None
+    taken_in: int | None = None
 
 
 def rows_of(path: Path, name: str) -> Iterator[Delivered]:
@@ -83,8 +89,8 @@ def _from_json(path: Path) -> Iterator[Delivered]:
 
 
 def _ours(names: Sequence[str], where: str) -> dict[str, str]:
-    """By our columns, what they are called in a file with these columns; expert_saw need not be there."""
-    for wanted in (ADDED, ADDED[:-1]):
+    """By our columns, what they are called in a file with these columns."""
+    for wanted in MORE:
         last = names[-len(wanted) :]
         if len(last) == len(wanted) and all(
             re.sub("^(hypac_)+", "", name) == ours for name, ours in zip(last, wanted, strict=True)
@@ -122,6 +128,8 @@ def _from_table(path: Path, delimiter: str) -> Iterator[Delivered]:
                     None if values["uncertainty"] is None else float(values["uncertainty"])
                 )
                 values["run"] = None if values["run"] is None else _whole(values["run"])
+                taken_in = values.get("taken_in")
+                values["taken_in"] = None if taken_in is None else _whole(taken_in)
                 values["asked"] = {"true": True, "false": False}[values["asked"] or ""]
             except (ValueError, KeyError) as error:
                 raise UnusableError(f"{where}: a cell is none of its column ({error})") from None
@@ -155,4 +163,5 @@ def _row(originals: Document, values: Document, where: str) -> Delivered:
         part(values, "certificate_id", text, where),
         part(values, "reason", text, where),
         part(values, "expert_saw", text, where) if "expert_saw" in values else None,
+        part(values, "taken_in", (int, type(None)), where) if "taken_in" in values else None,
     )

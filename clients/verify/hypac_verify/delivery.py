@@ -36,6 +36,8 @@ class Counts:
     before: int = 0
     people_before: int = 0
     otherwise: int = 0
+    later: int = 0
+    later_by_people: int = 0
 
 
 def is_part(card: str | None) -> bool:
@@ -80,9 +82,7 @@ class Routes:
         in_place = person_too and by == self._models and any(source < self._models for source in allowed)
         if by not in allowed and not in_place:
             return f"its label is by {row.source!r}, and the thresholds send it to another source"
-        counts.passed_on += (
-            nominal is not None and by != nominal and nominal < self._models and by in allowed
-        )
+        counts.passed_on += nominal is not None and by != nominal and nominal < self._models and by in allowed
         return ""
 
     def _allowed(self, key: Key) -> tuple[set[int], int | None]:
@@ -146,6 +146,10 @@ def check_delivery(
                 report.fault(f"{where}: it was drawn, and no certificate covers it")
             if row.asked or row.p_i is not None or row.uncertainty is not None:
                 report.fault(f"{where}: no certificate covers it, and it has a score or was asked about")
+            continue
+        if row.taken_in is not None:
+            for fault in _later_faults(row, drawn, checked, routes, counts):
+                report.fault(f"{where}: {fault}")
             continue
         pool.append(row.external_id)
         if audited.get(row.external_id, row.label) != row.label:
@@ -214,6 +218,25 @@ def _row_faults(row: Delivered, checked: Checked, counts: Counts) -> Iterator[st
         counts.people_before += row.source in (PERSON, EXPERT) and row.settled_by != "imported"
     if row.source in set(names or ()) and checked.run is not None and row.run != checked.run:
         yield "a model's label of another run"
+
+
+def _later_faults(
+    row: Delivered, drawn: Mapping[str, Row], checked: Checked, routes: Routes, counts: Counts
+) -> Iterator[str]:
+    """What does not fit of an item that was taken in after the draw."""
+    counts.later += 1
+    if checked.plan.target != "population":
+        yield "it was taken in after the draw, and what is promised is not about new items"
+    if row.external_id in drawn or row.asked or row.p_i is not None:
+        yield "it was taken in after the draw, and stands in it"
+    if not routes.known or row.source not in {None, PERSON, EXPERT, *(checked.names or [])}:
+        return
+    fault = routes.fault(row, counts)
+    if fault and row.source in (None, PERSON):
+        # An audit of later items asks people about some that a model labels by the thresholds.
+        counts.later_by_people += 1
+    elif fault:
+        yield fault
 
 
 def _labelled_otherwise(row: Delivered, checked: Checked) -> bool:
@@ -330,9 +353,9 @@ def _check_card(name: str, counts: Counts, card: str | None, checked: Checked, r
             report.fault(
                 f"README.md: it does not say {line[:120]!r}, which follows from {name} and certificate"
             )
-    for start in ("- Certificate:", "- Rows:"):
-        if sum(line.startswith(start) for line in lines) > 1:
-            report.fault(f"README.md: {start!r} stands there twice")
+    for once in ("- Certificate:", "- Rows:"):
+        if sum(line.startswith(once) for line in lines) > 1:
+            report.fault(f"README.md: {once!r} stands there twice")
     said = sentence(checked.document)
     before = lines[: lines.index(said)] if said in lines else []
     if before and not before[0].startswith("# "):
@@ -389,6 +412,16 @@ def _say(
         report.notes.append(
             f"{name} is partial: {waiting} items wait for a label. What is certified holds once they have "
             "one."
+        )
+    if counts.later:
+        report.notes.append(
+            f"{name}: {counts.later} items were taken in after the draw. They are not in it: what is "
+            "promised of them rests on the certificate's target, that they come from the same source."
+        )
+    if counts.later_by_people:
+        report.notes.append(
+            f"{name}: {counts.later_by_people} of these are labelled by people, or wait for them, in place "
+            "of a model that the thresholds name, as an audit asks them to."
         )
     if counts.before:
         report.notes.append(f"{name}: {counts.before} labels of items that the certificate does not cover.")

@@ -1,7 +1,7 @@
 """A check that needs none of our labels: k delivered items, drawn and labelled by whoever doubts them.
 
-If more than E of N labels differ from what is right, a simple random sample of k shows so few errors with at most the
-probability P[Hyp(N, E + 1, k) <= errors].
+If more than E of N labels differ from what is right, a simple random sample of k shows so few errors with
+at most the probability P[Hyp(N, E + 1, k) <= errors].
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ def refuse_part(card: str | None) -> None:
 
 
 def _covered(path: Path, name: str) -> Iterator[Delivered]:
-    """The labelled rows that the certificate covers."""
-    return (row for row in rows_of(path, name) if row.certificate_id is not None and row.source is not None)
+    """The labelled rows of the pool: the others are not among those that the certificate counts."""
+    return (
+        row
+        for row in rows_of(path, name)
+        if row.certificate_id is not None and row.source is not None and row.taken_in is None
+    )
 
 
 def draw_spot(path: Path, name: str, count: int, to: Path | None) -> list[Delivered]:
@@ -89,7 +93,8 @@ class Spot:
     """What a filled file shows.
 
     ``passes`` is P[Hyp(N, E + 1, k) <= errors]: how likely so few would be if the promise were broken;
-    ``breaks`` is P[Hyp(M, E, k) >= errors], of the M labels that are here: how likely so many are if it holds.
+    ``breaks`` is P[Hyp(M, E, k) >= errors], of the M labels that are here: how likely so many are if it
+    holds.
     ``beside`` says of what that speaks.
     """
 
