@@ -243,8 +243,8 @@ def forgeries(edits: int, seed: int, page: Path | None) -> None:
             told = code == 3 and unchecked != usual[kind]
             codes["said to be unchecked" if told else str(code)] += 1
             if code in (0, 3) and not told:
-                passed[without_meaning(field)] += 1
-                if not without_meaning(field):
+                passed[entry := without_meaning(field, kinds[kind], files)] += 1
+                if not entry:
                     unlisted.append(f"{kind}: {field} ({what})")
     lines = [
         f"{codes.total():,} edits of {len(kinds)} deliveries (seed {seed}): {codes['1']:,} do not hold, "

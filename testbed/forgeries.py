@@ -15,7 +15,8 @@ Node = Any
 WITHOUT_MEANING = {
     "certificate.json: version": "3 and 2 say the same where nothing is certified",
     "certificate.json: plan.pilot_size": "the size of the pilot decides about forecasts and prices alone",
-    "certificate.json: plan.costs": "prices decide which certified policy is taken, and what it saves",
+    "certificate.json: plan.costs": "where expected costs are not computed anew: prices decide which "
+    "certified policy is taken, and what it saves",
     "certificate.json: chains.policies.model_cost": "as prices",
     "certificate.json: chains.policies.people_cost": "as prices",
     "certificate.json: chains.policies.pilot_paid": "as prices",
@@ -39,17 +40,20 @@ WITHOUT_MEANING = {
     "certificate.json: result.expected_routing_saving": "money",
     "certificate.json: provenance": "names, words, prices, fingerprints; not run and ledger",
     "final_audit.json: frame.hash": "of labels that are not published",
-    "draw.jsonl: answers": "on trust; an answer that still agrees, or still differs, changes no count",
-    "draw.jsonl: own": "on trust; a score that goes past no threshold changes no count",
+    "draw.jsonl: answers": "on trust, where no count changes: it still agrees, or still differs, or no "
+    "policy that was tested delivers it",
+    "draw.jsonl: own": "on trust, where no count changes: it goes past no threshold that was tested, or its "
+    "answer is right",
     "draw.jsonl: called": "on trust, where no test needs the answer",
-    "labels.jsonl: label": "of an item that nobody was asked about: that the answer is the model's, and the "
+    "labels.jsonl: label": "of an item without a label of the draw: that the answer is the model's, and the "
     "label the person's, is on trust",
     "labels.jsonl: label_name": "what a choice is called",
     "labels.jsonl: annotator": "who it was",
     "labels.jsonl: settled_by": "how several people were made one",
     "labels.jsonl: run": "of a person's label",
     "labels.jsonl: expert_saw": "a reason in place of another, or a column that deliveries once lacked",
-    "labels.jsonl: source": "a later model's in place of another's, whose scores the file does not hold",
+    "labels.jsonl: source": "of an item without a label of the draw: a later model's in place of another's, whose "
+    "scores the file does not hold",
     "labels.jsonl: external_id": "of an item that the certificate does not cover",
     "labels.jsonl: uncertainty": "of an item that was not drawn, where it goes past no threshold",
     "labels.jsonl: *": "the imported columns",
@@ -143,8 +147,84 @@ WITH_MEANING = (
 """What lies in a field without meaning, and has one."""
 
 
-def without_meaning(field: str) -> str:
-    """By which entry of `WITHOUT_MEANING` an edit of a field need not be found; '' where it has to be."""
+def without_meaning(field: str, before: Files | None = None, after: Files | None = None) -> str:
+    """By which entry of `WITHOUT_MEANING` an edit of a field need not be found; '' where it has to be. With
+    the files ``before`` and ``after`` it only is where the rows that it changes leave it open.
+    """
+    found = _entry_of(field)
+    if not found or before is None or after is None:
+        return found
+    if found == "certificate.json: plan.costs":
+        return "" if _counted_anew(read(before, "certificate.json")) else found
+    name = found.partition(": ")[0]
+    meant = {"labels.jsonl": _meant_label, "draw.jsonl": _meant_draw}.get(name)
+    return (
+        "" if meant and any(meant(found, *pair, before) for pair in _changed(name, before, after)) else found
+    )
+
+
+def _changed(name: str, before: Files, after: Files) -> list[tuple[Node, Node]]:
+    """The rows that are others afterwards, where there are as many."""
+    old, new = read(before, name), read(after, name)
+    pairs = zip(old, new, strict=True) if len(old) == len(new) else ()
+    return [(one, other) for one, other in pairs if one != other]
+
+
+def _counted_anew(certificate: Node) -> bool:
+    """Whether the verifier computes expected costs anew, in which each price counts."""
+    by_expert = certificate.get("reference", {}).get("kind") == "expert"
+    return not by_expert and certificate["plan"]["rule"] in ("fixed_sequence", "multi_chain")
+
+
+def _meant_label(found: str, old: Node, _new: Node, before: Files) -> bool:
+    """Whether a row of a delivery is that of a drawn item, of which the draw says the same."""
+    drawn = {row["item_id"]: row for row in read(before, "draw.jsonl")}.get(old["external_id"])
+    if drawn is None:
+        return False
+    if found.endswith((": label", ": source")):
+        return bool(drawn["asked"]) and drawn["label"] is not None
+    return found.endswith((": uncertainty", ": external_id"))
+
+
+def _meant_draw(_found: str, old: Node, new: Node, before: Files) -> bool:
+    """Whether a row of the draw counts otherwise in a policy that was tested."""
+    document = read(before, "certificate.json")
+    plain = old["asked"] and old["label"] is not None and document["plan"]["loss"] == "zero_one"
+    if not plain or any(type(new.get(name)) is not type(old.get(name)) for name in ("answers", "own")):
+        return False
+    lengths = [[len(row.get(name) or []) for name in ("answers", "own")] for row in (old, new)]
+    keys = [key for key in new.get("own") or [] if key is not None]
+    if lengths[0] != lengths[1] or not all(isinstance(key, list) and len(key) == 2 for key in keys):
+        return False  # what cannot be read is no count
+    if not all(type(u) in (int, float) and type(v) is int for u, v in keys):
+        return False
+    return _losses(old, document) != _losses(new, document)
+
+
+def _losses(row: Node, document: Node) -> list[bool]:
+    """Whether each policy that was tested delivers a wrong answer of an asked item, but for cascades and for
+    chains of an expert.
+    """
+    called, found = row.get("called") or [True] * len(row["answers"]), []
+    keys = [[row["u"], row["v"]], *(row.get("own") or [])]
+    for chain in [*document["chains"], *document.get("scores", {}).get("chains", [])]:
+        for policy in chain["policies"][: chain.get("reached")]:
+            if "thresholds" not in policy or chain.get("shape") == "cascade":
+                continue
+            limits = policy["thresholds"]
+            if chain.get("shape") == "own":
+                model, limit = chain["models"][0] - 1, limits[0]
+                key = keys[model] or [1.0, 2**53 - 1]
+                by = [model] if limit is not None and key <= limit else []
+            else:
+                start = sum(limit is None or keys[0] > limit for limit in limits)
+                by = list(range(start, len(limits)))
+            given = [row["answers"][k] for k in by if called[k] and row["answers"][k] is not None]
+            found.append(bool(given) and given[0] != row["label"])
+    return found
+
+
+def _entry_of(field: str) -> str:
     name, _, path = field.partition(": ")
     plain = path.replace("[]", "").lstrip(".")
     if f"{name}: {plain}".startswith(WITH_MEANING):

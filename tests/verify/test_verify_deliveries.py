@@ -71,7 +71,7 @@ def _edited(kind: str, files: Files, folder: Path) -> None:
         field, what, changed = edit
         found = found_in(folder, changed)
         said = found.code == 3 and found.unchecked != usual.unchecked
-        assert found.code in (1, 2) or said or without_meaning(field), f"{field}: {what}"
+        assert found.code in (1, 2) or said or without_meaning(field, files, changed), f"{field}: {what}"
         assert "which nobody thought of" not in found.faults
 
 
@@ -294,11 +294,29 @@ def test_a_run_that_is_marked_invalid_does_not_hold(forgeable: dict[str, Files],
     assert (found.code, "marked invalid" in found.faults) == (1, True)
 
 
+def _label_of(rows: Any, *, asked: bool) -> None:
+    next(row for row in rows if row["asked"] is asked and row["source"])["label"] += "7"
+
+
+def _other_answer(rows: Any) -> None:
+    row = next(row for row in rows if row["asked"] and row["answers"][0] == row["label"] and row["u"] < 0.2)
+    row["answers"][0] += "7"
+
+
 def test_the_list_of_fields_without_meaning_names_fields_that_there_are(
-    forgeable: dict[str, Files],
+    forgeable: dict[str, Files], tmp_path: Path
 ) -> None:
     assert without_meaning("labels.jsonl: [].text")
     assert not without_meaning("certificate.json: provenance.alpha_ledger[].alpha")
+    files = forgeable["several chains"]
+    for asked in (True, False):
+        flipped = forged(files, "labels.jsonl", lambda rows, asked=asked: _label_of(rows, asked=asked))
+        assert bool(without_meaning("labels.jsonl: [].label", files, flipped)) == (not asked)
+    answered = forged(files, "draw.jsonl", _other_answer)
+    assert not without_meaning("draw.jsonl: [].answers[]", files, answered)
+    assert found_in(tmp_path, answered).code == 1
+    assert not without_meaning("certificate.json: plan.costs[]", files, files)
+    assert without_meaning("certificate.json: plan.costs[]", forgeable["every score"], files)
     assert all(
         field.partition(": ")[0] in {*forgeable["every score"], "final_audit.json"}
         for field in WITHOUT_MEANING
