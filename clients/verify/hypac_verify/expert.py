@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 
 from hypac_verify import every_score, words
 from hypac_verify.draw import Same, entropy_of, salt_of, whose
@@ -39,10 +39,6 @@ from hypac_verify.reading import (
     part,
 )
 from hypac_verify.score_chains import Chain, items_of
-from hypac_verify.tails import (
-    last_true,
-    tail,
-)
 
 
 @dataclass(frozen=True)
@@ -287,10 +283,9 @@ def _check_result(
         for wanted in (False, True)
     )
     unlabelled = sum(seen and row.label is None for row, seen in zip(labels.rows, labels.seen, strict=True))
-    enough = last_true(
-        lambda n: tail(plan.pool_size, plan.budget + 1, floor(run.share * n + Fraction(1, 2)), 0) > run.level,
-        0, plan.pool_size,
-    ) + 1 if run.share < 1 else least_right(plan.pool_size, plan.budget + 1, run.level)  # fmt: skip
+    # Q = 0 is likeliest where all items that differ are in B, as fewer look at these.
+    again = least_right(plan.pool_size, plan.budget + 1, run.level)
+    enough = min(ceil((again - Fraction(1, 2)) / run.share), plan.pool_size) if run.share < 1 else again
     money = {
         name: part(stated, name, float, "certificate.json, result")
         for name in ("expected_net_cost", "expected_net_saving")

@@ -1,7 +1,7 @@
 """A check that needs none of our labels: k delivered items, drawn and labelled by whoever doubts them.
 
-If more than E of N labels differ from what is right, a simple random sample of k shows so few errors with
-at most the probability P[Hyp(N, E + 1, k) <= errors].
+If more than E of N labels differ from what is right, a simple random sample of k shows so few of them with at
+most the probability P[Hyp(N, E + 1, k) <= errors].
 """
 
 from __future__ import annotations
