@@ -199,6 +199,11 @@ def test_items_that_were_taken_in_later_are_not_in_the_draw(
     assert ("5 of these are labelled by people" in found.notes) == in_place
 
 
+def test_items_that_were_taken_in_later_may_be_covered_by_no_certificate(tmp_path: Path) -> None:
+    files = small(lambda rows: _with_later(rows, certificate_id=None), target="population")
+    assert found_in(tmp_path, files).faults == ""
+
+
 def test_only_a_run_for_new_items_takes_some_in(tmp_path: Path) -> None:
     assert "not about new items" in found_in(tmp_path, small(_with_later)).faults
 

@@ -144,7 +144,8 @@ def check_delivery(
         if row.certificate_id is None:
             if row.external_id in drawn:
                 report.fault(f"{where}: it was drawn, and no certificate covers it")
-            if row.asked or row.p_i is not None or row.uncertainty is not None:
+            scored = row.uncertainty is not None and row.taken_in is None
+            if row.asked or row.p_i is not None or scored:
                 report.fault(f"{where}: no certificate covers it, and it has a score or was asked about")
             continue
         if row.taken_in is not None:
