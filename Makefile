@@ -192,6 +192,7 @@ format: setup ## Format the code and mend what can be mended by machine
 types: setup ## Check types
 	@$(BIN)/mypy
 	@cd clients/python && ../../$(BIN)/mypy
+	@cd clients/verify && ../../$(BIN)/mypy
 
 check: setup ## Check import rules, migrations and the settings for production
 	@$(BIN)/lint-imports --no-logo --no-cache

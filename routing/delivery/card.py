@@ -128,6 +128,9 @@ def card(
         "`certificate.json` and `draw.jsonl`"
         + (", and `--final` with that of its `final_audit.json`" if final_certificate_of(run) else "")
         + ". A downloaded file has run and delivery before its name.",
+        "",
+        "To check all of these files with nothing of HyPAC installed: `hypac-verify FOLDER`, a small program "
+        "of Python's standard library alone, in `clients/verify` of HyPAC's repository.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -3,6 +3,7 @@ it.
 """
 
 import io
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -31,6 +32,7 @@ from routing.runs.events import delivery_made
 from routing.runs.expert.final import final_certificate_of
 
 IN_MEMORY = 8 * 1024**2
+MANIFEST = "manifest.json"
 
 
 def deliver(
@@ -91,6 +93,8 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
         made = _write(context, run, part, stack)
         context.progress(stage=Words(gettext_noop("Files")))
         stored = [(file, put_content(project=run.project, content=file.content)) for file in made.files]
+        manifest = _manifest(stored)
+        stored.append((manifest, put_content(project=run.project, content=manifest.content)))
         given = put_content(project=run.project, content=made.given)
     with context.chunk(done=made.counts.items):
         last = Delivery.objects.filter(run=run).aggregate(last=Max("number"))["last"] or 0
@@ -193,6 +197,14 @@ def _write(context: JobContext, run: Run, part: Part, stack: ExitStack) -> _Made
         given,
         {name: writer.counts for name, writer in zip(formats, writers, strict=True)},
     )
+
+
+def _manifest(stored: Sequence[tuple[File, Content]]) -> File:
+    """Size and SHA-256 of every other file of the delivery, as they were when it was put into the storage."""
+    files = {file.name: {"bytes": content.size, "sha256": content.sha256} for file, content in stored}
+    document = {"files": files, "format": "hypac-manifest", "version": 1}
+    text = json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+    return _small(MANIFEST, text, "application/json")
 
 
 def _small(name: str, text: str, media_type: str) -> File:

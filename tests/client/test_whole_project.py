@@ -60,7 +60,14 @@ def test_from_a_csv_to_a_certified_delivery(live: LiveSite, delivered: Delivered
     # The files are the ones that the server names, and the certificate follows from its draw.
     folder = delivered.folder / "delivery"
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert names == {"labels.csv", "labels.jsonl", "certificate.json", "draw.jsonl", "README.md"}
+    assert names == {
+        "labels.csv",
+        "labels.jsonl",
+        "certificate.json",
+        "draw.jsonl",
+        "README.md",
+        "manifest.json",
+    }
     certificate = (folder / "certificate.json").read_bytes()
     checked = subprocess.run(
         [sys.executable, "-m", "routing.core.verify", folder / "certificate.json", folder / "draw.jsonl"],

@@ -95,7 +95,14 @@ def test_the_formats_of_a_delivery_are_chosen_on_its_page(client_of, world) -> N
     world.do("deliver_run")
     delivery = run.deliveries.get()
     names = set(delivery.files.values_list("name", flat=True))
-    assert names == {"labels.tsv", "labels.parquet", "certificate.json", "draw.jsonl", "README.md"}
+    assert names == {
+        "labels.tsv",
+        "labels.parquet",
+        "certificate.json",
+        "draw.jsonl",
+        "README.md",
+        "manifest.json",
+    }
     page = page_of(world, client)
     assert 'value="parquet" id="format-parquet" checked' in page
     assert 'value="csv" id="format-csv" checked' not in page

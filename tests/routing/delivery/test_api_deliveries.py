@@ -50,7 +50,7 @@ def content_of(response) -> bytes:
 
 def test_a_delivery_names_its_files_and_what_is_in_them(client, world) -> None:
     delivery = made(client, world, {"formats": ["jsonl", "tsv"]})
-    assert {"labels.jsonl", "labels.tsv", "certificate.json", "draw.jsonl", "README.md"} == {
+    assert {"labels.jsonl", "labels.tsv", "certificate.json", "draw.jsonl", "README.md", "manifest.json"} == {
         file["name"] for file in delivery["files"]
     }
     assert (delivery["rows"], delivery["run"], delivery["partial"]) == (60, 1, False)

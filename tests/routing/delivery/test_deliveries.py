@@ -1,6 +1,7 @@
 """What is delivered, row by row and byte by byte."""
 
 import csv
+import hashlib
 import io
 import json
 from decimal import Decimal
@@ -52,6 +53,16 @@ def test_two_deliveries_of_the_same_labels_are_the_same_bytes_and_files():
     one, two = Delivery.objects.filter(run=run)
     assert set(one.files.values_list("file", flat=True)) == set(two.files.values_list("file", flat=True))
     assert {one.number, two.number} == {1, 2}
+
+
+def test_the_manifest_names_every_other_file_with_its_size_and_hash():
+    world = make_world(40)
+    files = delivered(world, world.complete(m=20))
+    manifest = json.loads(files.pop("manifest.json"))
+    assert (manifest["format"], manifest["version"]) == ("hypac-manifest", 1)
+    assert manifest["files"] == {
+        name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()
+    }
 
 
 def test_original_columns_come_first_and_in_order():

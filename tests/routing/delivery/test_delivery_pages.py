@@ -116,7 +116,14 @@ def test_the_archive_holds_all_files_and_verifies_by_the_command_shown(client_of
         assert archive.testzip() is None
         assert set(archive.namelist()) == {
             f"run-1-delivery-1/{name}"
-            for name in ("labels.csv", "labels.jsonl", "certificate.json", "draw.jsonl", "README.md")
+            for name in (
+                "labels.csv",
+                "labels.jsonl",
+                "certificate.json",
+                "draw.jsonl",
+                "README.md",
+                "manifest.json",
+            )
         }
         rows = csv.DictReader(io.TextIOWrapper(archive.open("run-1-delivery-1/labels.csv"), newline=""))
         assert len(list(rows)) == 200

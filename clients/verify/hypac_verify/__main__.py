@@ -1,0 +1,3 @@
+from hypac_verify.command import run
+
+run()

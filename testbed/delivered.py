@@ -1,0 +1,141 @@
+"""Deliveries of small worlds, one of each kind of certificate, for what reads deliveries."""
+
+import random
+from collections.abc import Callable
+from decimal import Decimal
+
+from routing.core.reference.words import EXPERT as BY_EXPERT
+from routing.delivery.deliver import deliver
+from routing.models import Delivery, Run
+from routing.runs.certify import analyse
+from routing.runs.expert.final import analyse_final_audit, draw_final_audit
+from routing.runs.route import route
+from testbed.experts import ExpertWorld
+from testbed.worlds import NUMBERS, SETS, World, files_of, make_world
+
+Files = dict[str, bytes]
+AUDITED = {
+    "m": 110,
+    "recheck_share": Decimal(1),
+    "final_sample": 40,
+    "final_models_error": Decimal("0.06"),
+    "audit_share": Decimal("0.2"),
+}
+
+
+def delivered(world: World, run: Run, formats: tuple[str, ...] = ("csv", "jsonl")) -> Files:
+    deliver(run=run, user=world.manager, formats=formats)
+    world.do("deliver_run")
+    return files_of(Delivery.objects.filter(run=run).order_by("-number")[0])
+
+
+def by_person(**plan: object) -> Files:
+    """One person's word counts as right; by default a data set, by thresholds on the first score."""
+    world = make_world(300)
+    return delivered(world, world.complete(**plan))
+
+
+def by_every_score(*, own_scores: bool = True, human_cost: str = "8", **plan: object) -> Files:
+    world = make_world(300, own_scores=own_scores, human_cost=human_cost)
+    return delivered(world, world.complete(rule="every_score", **plan))
+
+
+def settled() -> Files:
+    """Two people, and a third where they differ."""
+    here = ExpertWorld(200, error=0.05)
+    run = here.world.start(reference="settled", m=100, p=None, rule="")
+    here.world.do("prepare_run")
+    people = [*here.world.annotators, here.expert]
+    while here.label(*people):
+        pass
+    run.refresh_from_db()
+    analyse(run=run, user=here.world.manager)
+    here.world.do("analyse_run")
+    run.refresh_from_db()
+    route(run=run, user=here.world.manager)
+    here.world.do("route_run")
+    run.refresh_from_db()
+    while here.label(*people):
+        pass
+    run.refresh_from_db()
+    return here.delivered(run)
+
+
+def by_expert(share: str, **plan: object) -> Files:
+    """An expert, who rechecks this share of the asked items on which all agree."""
+    here = ExpertWorld(240)
+    plan = {"reference": BY_EXPERT, "recheck_share": Decimal(share), "audit_share": Decimal("0.2"), **plan}
+    return here.delivered(here.finish(here.routed(here.start(**plan))))
+
+
+def by_expert_and_scores() -> Files:
+    """Models and expert are cheapest alone, so that each model's own score decides."""
+    chance = random.Random(11)
+
+    def change(_index: int, row: dict[str, str]) -> None:
+        row["confidence1"] = f"{chance.random():.6f}"  # tells nothing, so that slices of it tell nothing
+
+    errors = (lambda _: 0.4, lambda u: 0.002 if u < 0.75 else 0.9)
+    here = ExpertWorld(400, error=0.25, change=change, errors=errors, own_scores=True)
+    plan = {"recheck_share": Decimal(1), "epsilon": Decimal("0.06"), "m": 160, "pilot_size": 80}
+    return here.delivered(here.finish(here.routed(here.start(**plan))))
+
+
+def with_final_audit() -> Files:
+    """An expert, and her final audit."""
+    here = ExpertWorld(240, error=0.0)
+    run = here.finish(here.routed(here.start(**AUDITED)))
+    draw_final_audit(run=run, user=here.world.manager)
+    here.world.do("draw_final_audit")
+    here.finish(run)
+    analyse_final_audit(run=run, user=here.world.manager)
+    here.world.do("analyse_final_audit")
+    return here.delivered(run)
+
+
+def partial() -> Files:
+    """People have not labelled all of what was sent to them."""
+    world = make_world(200)
+    return delivered(world, world.routed())
+
+
+def second_run() -> Files:
+    """A later run on the items that people have not labelled."""
+    world = make_world(300)
+    world.complete()
+    return delivered(world, world.complete(m=60))
+
+
+def of_numbers() -> Files:
+    world = make_world(200, answers=NUMBERS)
+    return delivered(world, world.complete())
+
+
+def of_sets() -> Files:
+    world = make_world(200, answers=SETS)
+    return delivered(world, world.complete())
+
+
+KINDS: dict[str, Callable[[], Files]] = {
+    "dataset": by_person,
+    "pool": lambda: by_person(target="pool"),
+    "population": lambda: by_person(target="population", m=100),
+    "several chains": lambda: by_person(rule="multi_chain"),
+    "nothing": lambda: by_person(epsilon=Decimal("0.001")),
+    "every score": lambda: by_every_score(pilot_size=60),
+    "every score, cheap models": lambda: by_every_score(human_cost="200"),
+    "every score, pool": lambda: by_every_score(target="pool", pilot_size=60),
+    "every score, population": lambda: by_every_score(target="population", m=100, pilot_size=60),
+    "every score, first score alone": lambda: by_every_score(own_scores=False),
+    "settled": settled,
+    "expert, r = 1": lambda: by_expert("1"),
+    "expert, r = .5": lambda: by_expert("0.5"),
+    "expert, by scores": by_expert_and_scores,
+    "final audit": with_final_audit,
+    "partial": partial,
+    "second run": second_run,
+    "numbers": of_numbers,
+    "sets": of_sets,
+    "learnt": lambda: by_person(rule="split_fixed_sequence"),
+    "another bound": lambda: by_person(bound="betting_upper"),
+}

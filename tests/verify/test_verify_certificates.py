@@ -1,0 +1,124 @@
+"""Certificates of all versions, as other tests make and hold them: the verifier agrees with the core's."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing.core.verify import verify
+from testbed.forgeries import canonical
+from tests.core.certificates import make_files
+from tests.core.expert_runs import ExpertRun
+from tests.core.test_every_score_certificate import CHEAP, DEAR, make_run
+from tests.verify.reports import found_in
+
+pytestmark = pytest.mark.costly
+
+DATA = Path(__file__).parents[1] / "core" / "data"
+NO_LEDGER = "the ledger of alpha: the certificate holds none"
+COSTS = "the expected costs and savings, which are as the certificate states them"
+OLD_BOUND = "result.pointwise_upper_bound, which version 1 computed in another way"
+NOT_ALL_HERE = {
+    NO_LEDGER,
+    "the data card: there is no README.md",
+    "the delivered file: none that can be read is here",
+}
+ORDINARY: list[dict[str, Any]] = [
+    *(
+        {"target": target, "certified": good}
+        for target in ("dataset", "pool", "population")
+        for good in (True, False)
+    ),
+    {"rule": "multi_chain"},
+    {"data_set_size": 2000},
+]
+SCORES: list[dict[str, Any]] = [
+    {"costs": CHEAP},
+    {"costs": DEAR},
+    {"costs": ("0.01", "1")},
+    {"costs": ("0.0004", "0.002", "0.01", "1")},
+    {"costs": CHEAP, "target": "pool"},
+    {"costs": DEAR, "target": "population", "blank": False},
+    {"costs": CHEAP, "epsilon": "0.002"},
+    {"costs": DEAR, "epsilon": "0.002"},
+]
+EXPERT: list[dict[str, Any]] = [
+    {"share": "1"},
+    {"share": "0.5"},
+    {"share": "0.3", "epsilon": "0.15"},
+    {"share": "1", "scored": True},
+    {"share": "0.5", "scored": True},
+    {"share": "0.5", "costs": ("0.01", "1")},
+    {"share": "0.5", "epsilon": "0.004"},
+    {"share": "0.5", "replaced": 3, "missing": 0.0, "ties": False},
+    {"share": "0.5", "experts": (("Uma", "1/4"), ("Eve Örtlich", "3/4"))},
+]
+
+
+def agree(folder: Path, files: tuple[bytes, bytes], *, costs: bool) -> None:
+    """All of it holds, and it is said whether expected ``costs`` were computed anew."""
+    found = found_in(folder, {"certificate.json": files[0], "draw.jsonl": files[1]})
+    told = [line for line in found.unchecked if line.startswith(COSTS)]
+    assert (found.code, found.faults, bool(told)) == (3, "", not costs)
+    assert {*found.unchecked} - {*told} - {OLD_BOUND} == NOT_ALL_HERE
+    assert verify(*files) == []
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_certificates_of_earlier_versions_hold_as_far_as_they_went(version: int, tmp_path: Path) -> None:
+    files = [
+        (DATA / f"{name}-v{version}.{end}").read_bytes()
+        for name, end in (("certificate", "json"), ("draw", "jsonl"))
+    ]
+    agree(tmp_path, (files[0], files[1]), costs=version > 1)
+    found = found_in(tmp_path, {"certificate.json": files[0], "draw.jsonl": files[1]})
+    unanswered = json.loads(files[0])["draw"]["unanswered"]
+    assert (OLD_BOUND in found.unchecked) == (version == 1 and unanswered > 0)
+
+
+@pytest.mark.parametrize("changes", ORDINARY, ids=str)
+def test_version_3(changes: dict[str, Any], tmp_path: Path) -> None:
+    agree(tmp_path, make_files(**changes), costs=True)
+
+
+@pytest.mark.parametrize("changes", SCORES, ids=str)
+def test_version_4(changes: dict[str, Any], tmp_path: Path) -> None:
+    agree(tmp_path, make_run(**changes).files(), costs=False)
+
+
+@pytest.mark.parametrize("changes", EXPERT, ids=str)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_version_5(changes: dict[str, Any], seed: int, tmp_path: Path) -> None:
+    agree(tmp_path, ExpertRun(**changes, seed=seed).files, costs=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"rule": "split_fixed_sequence"}, "learnt from labels"),
+        ({"target": "pool", "bound": "betting_upper"}, "none of the exact ones"),
+        ({"target": "pool", "p": "0.9", "p_min": "0.85"}, "no exact test"),
+    ],
+)
+def test_what_has_no_exact_test_is_said_and_never_called_valid(
+    changes: dict[str, Any], why: str, tmp_path: Path
+) -> None:
+    files = make_files(**changes)
+    found = found_in(tmp_path, {"certificate.json": files[0], "draw.jsonl": files[1]})
+    assert (found.code, found.faults) == (3, "")
+    assert any(why in line and line.startswith("the tests") for line in found.unchecked)
+
+
+def test_chains_without_end_are_refused_before_they_are_tested(tmp_path: Path) -> None:
+    certificate, draw = make_run(costs=CHEAP).files()
+    document = json.loads(certificate)
+    policies = next(chain for chain in document["chains"] if chain["shape"] == "own")["policies"]
+    policies += [policies[-1]] * 100_000
+    began = time.monotonic()
+    found = found_in(tmp_path, {"certificate.json": canonical(document), "draw.jsonl": draw})
+    assert (found.code, "more policies than the rule makes" in found.faults) == (1, True)
+    assert time.monotonic() - began < 10

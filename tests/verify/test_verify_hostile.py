@@ -1,0 +1,152 @@
+"""Files that are made to harm whoever reads them: a message and exit code 2, soon, and never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import hypac_verify
+from hypac_verify import reading
+from hypac_verify.command import main
+from tests.core.certificates import make_files
+from tests.verify.reports import found_in
+
+pytestmark = pytest.mark.costly
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, bytes]:
+    certificate, draw = make_files()
+    return {"certificate.json": certificate, "draw.jsonl": draw}
+
+
+def with_value(certificate: bytes, where: str, text: str) -> bytes:
+    """The certificate with other JSON in place of an entry of its plan."""
+    document = json.loads(certificate)
+    document["plan"][where] = "\0"
+    return json.dumps(document).replace('"\\u0000"', text).encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "1e999",
+        "9" * 5000,
+        "true",
+        "-1",
+        "0.5",
+        "null",
+        '"\\ud800"',
+        "[" * 100_000,
+    ],
+    ids=lambda text: text[:10],
+)
+@pytest.mark.parametrize("where", ["m", "pool_size", "epsilon", "costs"])
+def test_numbers_that_are_none(text: str, where: str, files: dict[str, bytes], tmp_path: Path) -> None:
+    found = found_in(
+        tmp_path, files | {"certificate.json": with_value(files["certificate.json"], where, text)}
+    )
+    assert found.code == 2
+    assert "no delivery holds" not in found.faults
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\n", b"\xff\xfe", b"null", b"[]", b"{", b'{"a":1,"a":2}', b"\0" * 100]
+)
+@pytest.mark.parametrize(
+    "name", ["certificate.json", "draw.jsonl", "labels.jsonl", "manifest.json", "labels.csv"]
+)
+def test_files_that_are_none(data: bytes, name: str, files: dict[str, bytes], tmp_path: Path) -> None:
+    if name.startswith("labels") and not data.strip():
+        pytest.skip("a file without rows lacks all of them")
+    found = found_in(tmp_path, files | {name: data})
+    assert found.code == 2
+    assert "no delivery holds" not in found.faults
+
+
+def test_a_key_that_stands_twice(files: dict[str, bytes], tmp_path: Path) -> None:
+    twice = files["certificate.json"].replace(b'"format":', b'"version":3,"format":', 1)
+    found = found_in(tmp_path, files | {"certificate.json": twice})
+    assert (found.code, "twice" in found.faults) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        ("pool_size", 2**53),
+        ("pool_size", 10**40),
+        ("epsilon", "0." + "0" * 58 + "1"),
+        ("alpha", "0." + "0" * 58 + "1"),
+        ("epsilon", "0." + "9" * 60),
+        ("m", 10**7),
+        ("pilot_size", 10**30),
+        ("loss", "system"),
+    ],
+)
+def test_sizes_that_would_take_for_ever(
+    where: str, value: object, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    document, began = json.loads(files["certificate.json"]), time.monotonic()
+    document["plan"][where] = value
+    document["pool"]["size"] = document["plan"]["pool_size"]
+    assert found_in(tmp_path, files | {"certificate.json": json.dumps(document).encode()}).code in (1, 2)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("where", "value"), [("pool_size", 2**53 - 1), ("pool_size", 10**9), ("loss", "os:system")]
+)
+def test_what_cannot_be_computed_or_run_here_is_not_checked(
+    where: str, value: object, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    document = json.loads(files["certificate.json"])
+    document["plan"][where] = value
+    document["pool"]["size"] = document["plan"]["pool_size"]
+    found = found_in(tmp_path, files | {"certificate.json": json.dumps(document).encode()})
+    assert found.code == 3
+    assert any(line.startswith("the tests, the choice and the sentence") for line in found.unchecked)
+
+
+def test_rows_without_end(files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_ROWS", 1000)
+    line = files["draw.jsonl"].split(b"\n")[0] + b"\n"
+    assert found_in(tmp_path, files | {"draw.jsonl": line * 1001}).code == 1  # more than the plan has
+    assert found_in(tmp_path, files | {"labels.csv": b"a,b\n" * 1001}).code == 2
+    monkeypatch.setattr(reading, "LONGEST_LINE", 1000)
+    found = found_in(tmp_path, files | {"labels.jsonl": b" " * 10_000})
+    assert (found.code, "too long" in found.faults) == (2, True)
+
+
+def test_what_is_no_file(files: dict[str, bytes], tmp_path: Path) -> None:
+    found_in(tmp_path, files)
+    (tmp_path / "draw.jsonl").unlink()
+    os.mkfifo(tmp_path / "draw.jsonl")
+    assert main([str(tmp_path)]) == 2
+    assert main([str(tmp_path / "nothing")]) == 2
+
+
+def test_the_command_needs_nothing_else_and_says_its_code(files: dict[str, bytes], tmp_path: Path) -> None:
+    found_in(tmp_path, files)
+    package = str(Path(hypac_verify.__file__).parents[1])
+    start = f"import sys; sys.path.insert(0, {package!r}); "
+    command = [sys.executable, "-I", "-c", start + "import hypac_verify.__main__"]
+    done = subprocess.run([*command, str(tmp_path), "--json"], capture_output=True, text=True, check=False)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["code"], done.stderr) == (3, 3, "")
+    assert all((told["on_trust"], told["not_checked"], not told["faults"]))
+    imported = start + "import hypac_verify.command; print(*sys.modules)"
+    modules = subprocess.run([*command[:3], imported], capture_output=True, text=True, check=True)
+    assert not {"numpy", "scipy", "django", "routing"} & set(modules.stdout.split())
+    (tmp_path / "certificate.json").write_bytes(b"{")
+    done = subprocess.run([*command, str(tmp_path), "--json"], capture_output=True, text=True, check=False)
+    assert (done.returncode, json.loads(done.stdout)["code"]) == (2, 2)
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,95 @@
+"""Whoever doubts a delivery labels a few of its items: they are drawn, and what was found is tested."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from hypac_verify.command import main
+from hypac_verify.spot import Spot
+from routing.core.bounds.tails import tail
+from testbed.delivered import by_person
+from tests.conftest import Stored
+from tests.verify.reports import Files
+
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
+
+
+@pytest.fixture(scope="module")
+def files(stored: Stored) -> Files:
+    return stored(by_person)
+
+
+@pytest.fixture
+def folder(files: Files, tmp_path: Path) -> Path:
+    (tmp_path / "delivery").mkdir()
+    for name, data in files.items():
+        (tmp_path / "delivery" / f"run-1-delivery-1-{name}").write_bytes(data)
+    return tmp_path / "delivery"
+
+
+@pytest.mark.parametrize("wrong", [0, 5, 40])
+def test_from_the_draw_to_what_it_means(
+    wrong: int, folder: Path, tmp_path: Path, files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sheet = tmp_path / "mine.csv"
+    assert main([str(folder), "--spot", "40", "--to", str(sheet)]) == 0
+    with sheet.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 40 == len({row["external_id"] for row in rows})
+    assert "label" not in rows[0]
+    assert (rows[0]["text"][:4], rows[0]["your_label"]) == ("text", "")
+    lines = [json.loads(line) for line in files["labels.jsonl"].splitlines()]
+    labels = {line["external_id"]: line["label"] for line in lines}
+    for place, row in enumerate(rows):
+        row["your_label"] = "other" if place < wrong else labels[row["external_id"]]
+    with sheet.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    capsys.readouterr()
+    assert main([str(folder), "--filled", str(sheet), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["spot_check"]
+    assert (found["items"], found["errors"]) == (40, wrong)
+    assert found["passes"] == pytest.approx(float(tail(300, 31, 40, wrong)), rel=1e-9)
+    words = {0: "speaks for", 5: "says little", 40: "speaks against"}[wrong]
+    assert words in found["words"]
+
+
+def test_another_draw_is_another_sample(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn = []
+    for _ in range(2):
+        assert main([str(folder), "--spot", "30", "--json"]) == 0
+        drawn.append(set(json.loads(capsys.readouterr().out)["spot"]))
+    assert drawn[0] != drawn[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "external_id,your_label\n",
+        "external_id,your_label\nt1,\n",
+        "external_id,your_label\nt1,cat\nt1,cat\n",
+        "external_id,your_label\nnothing,cat\n",
+        "a\n\xff",
+    ],
+)
+def test_a_sheet_that_is_none_is_named(text: str, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text(text, encoding="latin-1")
+    assert main([str(folder), "--filled", str(tmp_path / "mine.csv")]) == 2
+
+
+def test_no_more_than_there_are(folder: Path, tmp_path: Path) -> None:
+    for count in ("0", "-3", "301"):
+        assert main([str(folder), "--spot", count]) == 2
+    (tmp_path / "there.csv").write_text("")
+    assert main([str(folder), "--spot", "3", "--to", str(tmp_path / "there.csv")]) == 2
+
+
+def test_what_a_spot_check_says() -> None:
+    assert "with probability at most 0.01" in Spot(10, 0, 0.01, 1.0).words
+    assert "More items say more" in Spot(10, 1, 0.3, 0.6).words
