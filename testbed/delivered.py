@@ -9,6 +9,7 @@ from routing.delivery.deliver import deliver
 from routing.models import Delivery, Run
 from routing.runs.certify import analyse
 from routing.runs.expert.final import analyse_final_audit, draw_final_audit
+from routing.runs.later.take_in import take_in
 from routing.runs.route import route
 from testbed.experts import ExpertWorld
 from testbed.worlds import NUMBERS, SETS, World, files_of, make_world
@@ -99,6 +100,17 @@ def partial() -> Files:
     return delivered(world, world.routed())
 
 
+def with_later_items() -> Files:
+    """A run for the population that took in later items, half of them audited."""
+    world = make_world(500)
+    run = world.complete(target="population", m=200, p=Decimal(1), later_audit_share=Decimal("0.5"))
+    world.arrive(60)
+    take_in(run=run, user=world.manager)
+    world.do("take_in")
+    world.label()
+    return delivered(world, run)
+
+
 def second_run() -> Files:
     """A later run on the items that people have not labelled."""
     world = make_world(300)
@@ -133,6 +145,7 @@ KINDS: dict[str, Callable[[], Files]] = {
     "expert, by scores": by_expert_and_scores,
     "final audit": with_final_audit,
     "partial": partial,
+    "later items": with_later_items,
     "second run": second_run,
     "numbers": of_numbers,
     "sets": of_sets,

@@ -47,6 +47,7 @@ WITHOUT_MEANING = {
     "draw.jsonl: called": "on trust, where no test needs the answer",
     "labels.jsonl: label": "of an item without a label of the draw: that the answer is the model's, and the "
     "label the person's, is on trust",
+    "labels.jsonl: audited": "of an item taken in later that people labelled: whether an audit asked them",
     "labels.jsonl: label_name": "what a choice is called",
     "labels.jsonl: annotator": "who it was",
     "labels.jsonl: settled_by": "how several people were made one",

@@ -166,7 +166,7 @@ def test_a_label_that_came_with_its_item_has_no_certificate(tmp_path: Path) -> N
 
 def _later(number: int, like: dict[str, Any], taken_in: int | None = 1, **values: Any) -> dict[str, Any]:
     """A row of an item that came after the draw, as that of an item that was not drawn."""
-    return like | {"external_id": f"later-{number}", "taken_in": taken_in, **values}
+    return like | {"external_id": f"later-{number}", "taken_in": taken_in, "audited": False, **values}
 
 
 def _with_later(rows: Rows, **values: Any) -> None:
@@ -174,7 +174,7 @@ def _with_later(rows: Rows, **values: Any) -> None:
     like = min((row for row in rows if row["source"] == "M0"), key=lambda row: row["uncertainty"])
     like = like | {"asked": False, "p_i": None}
     for row in rows:
-        row["taken_in"] = None
+        row["taken_in"] = row["audited"] = None
     rows[7:7] = [_later(number, like, **values) for number in range(5)]
 
 
@@ -182,8 +182,9 @@ def _with_later(rows: Rows, **values: Any) -> None:
     ("values", "fault"),
     [
         ({}, ""),
-        ({"source": "person", "annotator": "Ann"}, ""),
-        ({"source": None, "label": None, "reason": "it waits for a person"}, ""),
+        ({"source": "person", "annotator": "Ann", "audited": True}, ""),
+        ({"source": "person", "annotator": "Ann"}, "the thresholds send it to another source"),
+        ({"audited": True}, "an audit asked people about it"),
         ({"source": "M1"}, "the thresholds send it to another source"),
         ({"asked": True}, "and stands in it"),
         ({"taken_in": None}, "not at its place in the pool"),
@@ -195,8 +196,7 @@ def test_items_that_were_taken_in_later_are_not_in_the_draw(
     found = found_in(tmp_path, small(lambda rows: _with_later(rows, **values), target="population"))
     assert (fault in found.faults, found.code) == (True, 1 if fault else 0), found
     assert ("5 items were taken in after the draw" in found.notes) == ("taken_in" not in values)
-    in_place = values.get("source", "M0") in ("person", None)
-    assert ("5 of these are labelled by people" in found.notes) == in_place
+    assert ("5 of these are labelled by people" in found.notes) == (found.code == 0 and "audited" in values)
 
 
 def test_items_that_were_taken_in_later_may_be_covered_by_no_certificate(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ class Delivered:
     reason: str | None
     expert_saw: str | None
     taken_in: int | None = None
+    audited: bool | None = None
 
 
 def rows_of(path: Path, name: str) -> Iterator[Delivered]:
@@ -131,6 +132,8 @@ def _from_table(path: Path, delimiter: str) -> Iterator[Delivered]:
                 taken_in = values.get("taken_in")
                 values["taken_in"] = None if taken_in is None else _whole(taken_in)
                 values["asked"] = {"true": True, "false": False}[values["asked"] or ""]
+                if "audited" in values:
+                    values["audited"] = {"true": True, "false": False, None: None}[values["audited"]]
             except (ValueError, KeyError) as error:
                 raise UnusableError(f"{where}: a cell is none of its column ({error})") from None
             yield _row(row, values, where)
@@ -164,4 +167,5 @@ def _row(originals: Document, values: Document, where: str) -> Delivered:
         part(values, "reason", text, where),
         part(values, "expert_saw", text, where) if "expert_saw" in values else None,
         part(values, "taken_in", (int, type(None)), where) if "taken_in" in values else None,
+        part(values, "audited", (bool, type(None)), where) if "audited" in values else None,
     )

@@ -233,8 +233,9 @@ def _later_faults(
     if not routes.known or row.source not in {None, PERSON, EXPERT, *(checked.names or [])}:
         return
     fault = routes.fault(row, counts)
-    if fault and row.source in (None, PERSON):
-        # An audit of later items asks people about some that a model labels by the thresholds.
+    if row.audited and row.source != PERSON:
+        yield "an audit asked people about it, and its label is by nobody"
+    elif row.audited:
         counts.later_by_people += 1
     elif fault:
         yield fault
@@ -421,8 +422,8 @@ def _say(
         )
     if counts.later_by_people:
         report.notes.append(
-            f"{name}: {counts.later_by_people} of these are labelled by people, or wait for them, in place "
-            "of a model that the thresholds name, as an audit asks them to."
+            f"{name}: {counts.later_by_people} of these are labelled by people whom an audit asked, in "
+            "place of the model that the thresholds name."
         )
     if counts.before:
         report.notes.append(f"{name}: {counts.before} labels of items that the certificate does not cover.")
