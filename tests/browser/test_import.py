@@ -110,6 +110,7 @@ def test_what_is_chosen_is_shown_at_once(page: Page, project: Project) -> None:
     page.get_by_role("button", name="Show the first rows").click()
     item = page.locator("#item-text")
     expect(item).to_have_text("*Body* 0")
+    heard(page, "#id_text_format")
     page.locator("#id_text_format").focus()  # choosing by script alone would leave the focus where it was
     page.locator("#id_text_format").select_option("markdown")
     expect(item.locator("em")).to_have_text("Body")
