@@ -221,6 +221,9 @@ class PostgresServer(_Server):
             # What a crash of the machine would lose is of no interest here.
             "fsync": "off",
             "full_page_writes": "off",
+            # What tests roll back it would count as empty tables, and the next test's rows would be read one
+            # by one: some took minutes.
+            "autovacuum": "off",
         }
         settings = [part for key, value in options.items() for part in ("-c", f"{key}={value}")]
         return [str(self.binaries / "postgres"), "-D", str(self.data), *settings]
