@@ -43,6 +43,8 @@ class CalibrationRow:
         Whose item it is, and her label, None where she gave none: of asked items where an expert is the
         reference, whose ``label`` is then that of the expert, None where she was not to label the item or
         could not.
+    later : positions from 1
+        Models that answered about the item only after the run's second commitment.
     """
 
     item_id: str
@@ -58,6 +60,7 @@ class CalibrationRow:
     called: tuple[bool, ...] = ()
     annotator: str = ""
     person: str | None = None
+    later: tuple[int, ...] = ()
 
 
 def check_rows(rows: Sequence[CalibrationRow], plan: Plan) -> None:

@@ -19,12 +19,14 @@ from routing.core.rules import split_fixed_sequence
 from routing.core.sampling import make_salt
 
 FORMAT = "hypac-certificate"
-VERSION, EVERY_SCORE, REFERENCE = 3, 4, 5
-NEWEST = REFERENCE
-"""5 names its reference, an expert or two people and a decider (`routing.core.reference.documents`).  4 is of
-the rule `every_score` alone (`routing.core.every_score.documents`).  2 did not say what counts as right.  1
-counted an answer on a pilot item twice in the expected costs where people were asked about it, too,
-and bounded the pool, not the data set, in `pointwise_upper_bound` beside items that nobody could label."""
+VERSION, EVERY_SCORE, REFERENCE, COMMITTED = 3, 4, 5, 6
+NEWEST = COMMITTED
+"""6 holds the commitments of its run and the ledger of its project (`routing.core.commitment`), whatever its
+rule and reference. 5 names its reference, an expert or two people and a decider
+(`routing.core.reference.documents`). 4 is of the rule `every_score` alone
+(`routing.core.every_score.documents`). 2 did not say what counts as right. 1 counted an answer on a pilot
+item twice in the expected costs where people were asked about it, too, and bounded the pool, not the data
+set, in `pointwise_upper_bound` beside items that nobody could label."""
 
 Document = dict[str, Any]
 
@@ -44,9 +46,10 @@ def certificate_document(
     slices
         Those that `certify` learnt a chain along, if it did.
     provenance
-        ``entropy`` (required): the number all randomness of the run came from.  ``pool_hash``: SHA-256 of the
-        pool's item ids.  Everything else (run, model fingerprints, the ledger of alpha, ...) is kept under
-        "provenance" as it is; it must be JSON and must not hold the time of export.
+        ``entropy`` (required): the number all randomness of the run came from. ``pool_hash``: SHA-256 of the
+        pool's item ids. ``commitments`` and ``ledger``: of a run that has them, as `routing.core.commitment`
+        and `routing.core.ledger` make them. Everything else (run, model fingerprints, the ledger of alpha,
+        ...) is kept under "provenance" as it is; it must be JSON and must not hold the time of export.
 
     Raises
     ------
@@ -73,10 +76,13 @@ def framed(
 ) -> Document:
     """What all certificates hold beside chains and result; parameters as of `certificate_document`."""
     entropy = _entropy(provenance)
-    kept = {key: value for key, value in provenance.items() if key not in {"entropy", "pool_hash"}}
+    committed = ("commitments", "ledger") if "commitments" in provenance else ()
+    apart = {name: provenance[name] for name in committed}
+    kept = {key: value for key, value in provenance.items() if key not in {"entropy", "pool_hash", *apart}}
     return {
         "format": FORMAT,
-        "version": version,
+        "version": COMMITTED if apart else version,
+        **apart,
         "plan": plan_document(plan),
         "pool": {"size": plan.pool_size, "hash": provenance.get("pool_hash", "")},
         "draw": {
@@ -126,6 +132,8 @@ def plan_document(plan: Plan) -> Document:
         document["split_share"] = plain(plan.split_share)
     if plan.data_set_size is not None:
         document["data_set_size"] = plan.data_set_size
+    if plan.alpha_spent is not None:
+        document["alpha_spent"] = plain(plan.alpha_spent)
     return document
 
 
@@ -220,9 +228,14 @@ def canonical_bytes(document: Mapping[str, Any]) -> bytes:
     return text.encode() + b"\n"
 
 
+def document_hash(document: Mapping[str, Any]) -> str:
+    """SHA-256 of the one spelling of a document, without the line end."""
+    return hashlib.sha256(canonical_bytes(document)[:-1]).hexdigest()
+
+
 def draw_line(row: CalibrationRow) -> str:
-    """One line of ``draw.jsonl``, without the line end; later models' scores and the annotator's label only
-    where there are any.
+    """One line of ``draw.jsonl``, without the line end; later models' scores, the annotator's label and which
+    models answered after the second commitment only where there are any.
     """
     line: Document = {
         "order": row.order,
@@ -241,6 +254,8 @@ def draw_line(row: CalibrationRow) -> str:
         line["called"] = list(row.called)
     if row.annotator:
         line["annotator"], line["person"] = row.annotator, row.person
+    if row.later:
+        line["later"] = list(row.later)
     return json.dumps(
         line,
         sort_keys=True,

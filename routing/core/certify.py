@@ -247,6 +247,7 @@ def guarantee(plan: Plan) -> Guarantee:
     return Guarantee(
         epsilon=plan.epsilon,
         alpha=plan.alpha,
+        spent=plan.alpha_spent,
         binary=loss.binary,
         loss=loss.name,
         through_pool=plan.bound_rule().name != Hypergeometric.name,

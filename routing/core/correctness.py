@@ -7,9 +7,11 @@ people give, blind.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
-from routing.core.messages import Message, declare, gettext_noop, sentences
+from routing.core.exact import percent, plain
+from routing.core.messages import Message, declare, gettext_noop, say, sentences
 
 NOT_COUNTED = "not_counted"
 """Code of the sentence that people's own mistakes are not counted."""
@@ -81,7 +83,23 @@ def _template_before_version_3(template: str) -> str:
     return template
 
 
+def odds_of(own: Decimal, spent: Decimal | None) -> dict[str, str]:
+    """How often a promise holds at least, and ``alpha``, how often it may not: of this draw and of those
+    before it on the same items together, since somebody may have drawn until one looked good.
+    """
+    alpha = min(own + (spent or 0), Decimal(1))
+    return {"odds": percent(1 - alpha), "alpha": plain(alpha)}
+
+
+def spent_said(own: Decimal, spent: Decimal | None) -> list[Message]:
+    """Which part of the alpha that a promise states is its draw's ``own``, where others spent another."""
+    return [say("spent_before", own=plain(own), spent=plain(spent))] if spent else []
+
+
 SAYS = {
+    "spent_before": gettext_noop(
+        "Of this alpha %(own)s is this draw's, and %(spent)s was spent by earlier draws on these items."
+    ),
     "not_counted": gettext_noop("People's own mistakes are not counted."),
 }
 declare(SAYS)

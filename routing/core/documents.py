@@ -23,7 +23,9 @@ from routing.core.plan import SPLIT_SHARE, Plan
 ROW = {"order", "item_id", "position", "asked", "p", "u", "v", "label", "answers"}
 OF_LATER_MODELS = {"own", "called"}
 OF_PEOPLE = {"annotator", "person"}
-"""What a line of ``draw.jsonl`` holds; under `every_score`, and where an expert is the reference."""
+LATER = {"later"}
+"""What a line of ``draw.jsonl`` holds; under `every_score`, where an expert is the reference, and
+where models answered after the second commitment."""
 DECIMAL = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,60})?")
 """As plans and draws write numbers: with millions of digits, or an exponent, one takes hours to read."""
 
@@ -104,6 +106,7 @@ def parse_plan(document: Mapping[str, Any]) -> Plan:
             p_min=_decimal(plan["p_min"]) if "p_min" in plan else None,
             split_share=_decimal(plan["split_share"]) if "split_share" in plan else SPLIT_SHARE,
             data_set_size=_whole(plan, "data_set_size") if "data_set_size" in plan else None,
+            alpha_spent=_decimal(plan["alpha_spent"]) if "alpha_spent" in plan else None,
         )
     except KeyError as error:
         raise DocumentError(f"certificate: the plan lacks {error}") from None
@@ -196,7 +199,7 @@ def parse_row(line: str, number: int) -> CalibrationRow:
         raise DocumentError(f"{where}: no JSON ({error})") from None
     if not isinstance(row, dict):
         raise DocumentError(f"{where}: no JSON object")
-    unknown = sorted(row.keys() - ROW - OF_LATER_MODELS - OF_PEOPLE)
+    unknown = sorted(row.keys() - ROW - OF_LATER_MODELS - OF_PEOPLE - LATER)
     if unknown:
         raise DocumentError(f"{where}: {unknown[0]!r} is no part of a row")
     try:
@@ -229,6 +232,7 @@ def parse_row(line: str, number: int) -> CalibrationRow:
             called=_truths(row),
             annotator=annotator,
             person=person,
+            later=_positions(row),
         )
     except KeyError as error:
         raise DocumentError(f"{where}: it lacks {error}") from None
@@ -249,6 +253,15 @@ def _truths(row: Mapping[str, Any]) -> tuple[bool, ...]:
     if not all(isinstance(entry, bool) for entry in called):
         raise DocumentError(f"'called' is no list of true and false: {called!r}")
     return tuple(called)
+
+
+def _positions(row: Mapping[str, Any]) -> tuple[int, ...]:
+    later = _list(row, "later")
+    if not all(type(place) is int and 1 <= place <= len(row["answers"]) for place in later):
+        raise DocumentError(f"'later' is no list of positions of models: {later!r}")
+    if later != sorted(set(later)):
+        raise DocumentError(f"'later' is not in order: {later!r}")
+    return tuple(later)
 
 
 def _of_people(row: Mapping[str, Any]) -> tuple[str, str | None]:

@@ -71,6 +71,9 @@ class Plan:
         N_all, for a second draw under the target "dataset": items of the delivered data set, the pool and
         others that people have labelled already.  These count as right, so that the pool may hold all of
         floor(epsilon N_all) wrong labels.  None: the data set is the pool.
+    alpha_spent : Decimal or None
+        What earlier draws on these items have spent of alpha, so that the promise speaks of both together;
+        None: it does not ask.
 
     Numbers may be given as text, whole numbers or Decimals; a float is read by its shortest text form.
     """
@@ -90,12 +93,15 @@ class Plan:
     p_min: Decimal | None = None
     split_share: Decimal = SPLIT_SHARE
     data_set_size: int | None = None
+    alpha_spent: Decimal | None = None
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "alpha", "p", "split_share"):
             object.__setattr__(self, name, _decimal(name, getattr(self, name)))
         if self.p_min is not None:
             object.__setattr__(self, "p_min", _decimal("p_min", self.p_min))
+        if self.alpha_spent is not None:
+            object.__setattr__(self, "alpha_spent", _decimal("alpha_spent", self.alpha_spent))
         object.__setattr__(self, "costs", tuple(_decimal("costs", cost) for cost in self.costs))
 
     @property

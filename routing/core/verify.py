@@ -10,7 +10,8 @@ items the asked ones are, what the expert was to label, and people's error.  Tak
 and answers of the models, the labels of the people, the chains or slices, which were fixed before the draw,
 what the policies of `every_score` cost on the pilot and on which items models were called, what models cost
 where an expert is the reference, probabilities of asking that vary, the hash of the pool, what stands under
-"provenance", and in a certificate of version 1 the expected costs, and the bound that is shown beside items
+"provenance", that commitments were shown when they were made (the files whose roots they hold are not read
+here), and in a certificate of version 1 the expected costs, and the bound that is shown beside items
 that nobody could label.
 
 Of a final audit: which places were drawn, both parts of its test, and the words; taken as given are the
@@ -25,7 +26,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from math import isclose
 from pathlib import Path
@@ -33,8 +34,9 @@ from typing import Any
 
 from routing.core.calibration import Calibration
 from routing.core.calibration_rows import CalibrationError, CalibrationRow
-from routing.core.certificate import EVERY_SCORE, Document, certificate_document
+from routing.core.certificate import COMMITTED, EVERY_SCORE, Document, certificate_document, document_hash
 from routing.core.certify import DEARER, Certification, certify
+from routing.core.commitment import commitment_differences, drawn_entropy, read_commitments
 from routing.core.console import unread_output
 from routing.core.correctness import SAYS_WHAT_IS_RIGHT, before_version_3
 from routing.core.documents import (
@@ -118,7 +120,8 @@ def verify(certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] 
             validate_expert_plan(read_expert_plan(document, plan)[0])
         else:
             validate(plan)
-        differences = list(_draw_differences(plan, rows, entropy))
+        differences = list(_draw_differences(plan, rows, entropy, drawn_from(document, entropy)))
+        differences += _commitment_differences(document, plan, rows)
     except (ValueError, MemoryError) as error:
         raise DocumentError(f"certificate: its plan cannot be carried out: {error}") from None
     if [row.order for row in rows] != sorted(row.order for row in rows):
@@ -266,18 +269,37 @@ def _provenance(document: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     text = draw.get("entropy")
     if not isinstance(text, str) or not text.isdecimal() or len(text) > 1000:
         raise DocumentError(f"certificate: draw.entropy is no whole number in text: {str(text)[:60]!r}")
-    return int(text), {**kept, "entropy": text, "pool_hash": pool.get("hash", "")}
+    apart = {name: document[name] for name in ("commitments", "ledger") if name in document}
+    return int(text), {**kept, **apart, "entropy": text, "pool_hash": pool.get("hash", "")}
 
 
-def _draw_differences(plan: Plan, rows: Sequence[CalibrationRow], entropy: int) -> Iterator[str]:
-    """Where the rows are not those that the entropy draws."""
+def drawn_from(document: Document, entropy: int) -> int:
+    """The number that the calibration set of a certificate was drawn from, where ``entropy`` is its run's."""
+    if document["version"] < COMMITTED:
+        return entropy
+    first, second = read_commitments(document)
+    return drawn_entropy(entropy, document_hash(first), second["randomness"])
+
+
+def _commitment_differences(document: Document, plan: Plan, rows: Sequence[CalibrationRow]) -> Iterable[str]:
+    if document["version"] < COMMITTED:
+        if any(row.later for row in rows):
+            raise DocumentError("draw: a line says who answered later, and there are no commitments")
+        return ()
+    return commitment_differences(document, plan, rows)
+
+
+def _draw_differences(
+    plan: Plan, rows: Sequence[CalibrationRow], entropy: int, drawn_by: int
+) -> Iterator[str]:
+    """Where the rows are not those that ``drawn_by`` draws, or ties not split by ``entropy``."""
     shares: Sequence[Decimal] | Decimal = plan.p
     if not plan.constant_p:
         shares = [Decimal(1)] * plan.pool_size
         for row in rows:
             if 0 <= row.position < plan.pool_size:
                 shares[row.position] = row.p
-    draw = draw_calibration(pool_size=plan.pool_size, m=plan.m, p=shares, entropy=entropy)
+    draw = draw_calibration(pool_size=plan.pool_size, m=plan.m, p=shares, entropy=drawn_by)
     salt = make_salt(entropy)
     breaks = tie_breaks(salt, [row.item_id for row in rows])
     by_order = {row.order: (row, int(v)) for row, v in zip(rows, breaks, strict=True)}

@@ -280,7 +280,7 @@ def _people_document(people: PeopleEstimate) -> Document:
 
 def read_kind(document: Mapping[str, Any]) -> str:
     """Which reference a certificate names, `EXPERT` or `SETTLED`; '' of versions that name none."""
-    if document["version"] != REFERENCE:
+    if document["version"] < REFERENCE or (document["version"] > REFERENCE and "reference" not in document):
         return ""
     kind = object_of(document, "reference").get("kind")
     if kind not in (EXPERT, SETTLED):

@@ -22,7 +22,7 @@ def settled_certificate(plan: Plan, outcome: Outcome, document: Document) -> Doc
         raise ValueError(fault)
     return {
         **document,
-        "version": REFERENCE,
+        "version": max(document["version"], REFERENCE),
         "reference": {"kind": SETTLED},
         "result": {**document["result"], "sentence": sentences(settled_says(plan, outcome))},
     }

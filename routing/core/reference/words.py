@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple
 
+from routing.core.correctness import odds_of, spent_said
 from routing.core.exact import percent, plain
 from routing.core.messages import Message, declare, gettext_noop, say
 from routing.core.plan import Plan
@@ -92,7 +93,7 @@ def expert_promises(run: ExpertPlan, *, replaced: int = 0) -> list[Message]:
         said.append(say("reference.replaced", items=replaced, share=percent(run.plan.epsilon)))
     if run.experts:
         said.append(say("reference.experts"))
-    return [*said, say("reference.expert_holds")]
+    return [*said, say("reference.expert_holds"), *spent_said(run.plan.alpha, run.plan.alpha_spent)]
 
 
 def settled_promises(plan: Plan) -> list[Message]:
@@ -105,6 +106,7 @@ def settled_promises(plan: Plan) -> list[Message]:
             **_odds(plan),
         ),
         say("reference.settled_alike"),
+        *spent_said(plan.alpha, plan.alpha_spent),
     ]
 
 
@@ -121,8 +123,7 @@ def settled_cost(person_cost: Decimal, differing: Decimal) -> Decimal:
 def _odds(plan: Plan) -> dict[str, str]:
     return {
         "epsilon": plain(plan.epsilon),
-        "odds": percent(1 - plan.alpha),
-        "alpha": plain(plan.alpha),
+        **odds_of(plan.alpha, plan.alpha_spent),
     }
 
 

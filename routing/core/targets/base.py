@@ -14,7 +14,7 @@ import numpy as np
 
 from routing.core.arrays import Bools, Floats
 from routing.core.bounds.base import Bound, Evidence, full_losses, recommended
-from routing.core.correctness import NOT_COUNTED
+from routing.core.correctness import NOT_COUNTED, odds_of, spent_said
 from routing.core.exact import percent, plain
 from routing.core.messages import Message, say
 from routing.core.rules.fixed_sequence import Verdict, prefix
@@ -47,6 +47,8 @@ class Guarantee:
     Attributes
     ----------
     epsilon, alpha : Decimal
+    spent : Decimal or None
+        What earlier draws on these items spent of alpha beside.
     binary : bool
         The loss counts labels that differ from people's.
     loss : str
@@ -61,6 +63,7 @@ class Guarantee:
 
     epsilon: Decimal
     alpha: Decimal
+    spent: Decimal | None = None
     binary: bool = True
     loss: str = "zero_one"
     through_pool: bool = False
@@ -217,14 +220,18 @@ class Target(ABC):
 
     def promises(self, guarantee: Guarantee) -> list[Message]:
         """What a certificate promises, in sentences for somebody who answers for the quality of the data."""
-        return [self.claim(guarantee), say(NOT_COUNTED), *self.qualifications(guarantee)]
+        return [
+            self.claim(guarantee),
+            say(NOT_COUNTED),
+            *self.qualifications(guarantee),
+            *spent_said(guarantee.alpha, guarantee.spent),
+        ]
 
     def claim(self, guarantee: Guarantee) -> Message:
         """What is at most epsilon, and how often."""
         params = {
             "epsilon": plain(guarantee.epsilon),
-            "odds": percent(1 - guarantee.alpha),
-            "alpha": plain(guarantee.alpha),
+            **odds_of(guarantee.alpha, guarantee.spent),
         }
         kind, of = "differ", ""
         if guarantee.binary:
