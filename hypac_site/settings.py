@@ -214,6 +214,11 @@ HYPAC_EMBEDDINGS_KEY = environment.text("HYPAC_EMBEDDINGS_KEY")
 # Addresses that people enter never lead into the network of this server, apart from these: "host" or
 # "host:port".
 HYPAC_PRIVATE_HOSTS = environment.hosts("HYPAC_PRIVATE_HOSTS")
+# Public beacons that the draw of a run may come from (routing/runs/beacons.py), or mirrors of them.
+HYPAC_DRAND_URL = environment.text("HYPAC_DRAND_URL", "https://api.drand.sh").rstrip("/")
+HYPAC_NIST_BEACON_URL = environment.text(
+    "HYPAC_NIST_BEACON_URL", "https://beacon.nist.gov/beacon/2.0"
+).rstrip("/")
 # The first encrypts stored keys of such servers, all decrypt (annotation/outside/secrets.py).
 HYPAC_ENCRYPTION_KEYS = environment.encryption_keys("HYPAC_ENCRYPTION_KEYS")
 

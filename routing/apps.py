@@ -20,6 +20,8 @@ class RoutingConfig(AppConfig):
             "routing_draw",
             "routing_drawitem",
             "routing_certificate",
+            "routing_commitment",
+            "routing_ledgerentry",
             "routing_route",
             "routing_spend",
             "routing_runsource",
@@ -37,6 +39,8 @@ class RoutingConfig(AppConfig):
             fixed=models.Run.PLAN_COLUMNS,
             once={
                 "pool_hash": "= ''",
+                "alpha_spent": "IS NULL",
+                "randomness": "= ''",
                 "chains": "IS NULL",
                 # Fixed together with the chains, if at all.
                 "slices": "IS NULL AND OLD.chains IS NULL",

@@ -25,6 +25,7 @@ EVENTS: dict[str, str | Promise] = {
     "import.finished": _("An import has finished"),
     "job.finished": _("Work in the background has finished, imports included"),
     "job.failed": _("Work in the background has failed"),
+    "run.committed": _("A run has committed to what it will draw from, or to its draw"),
     "run.calibration_done": _("All calibration labels of a run are there"),
     "run.analysed": _("A run has been analysed, certified or not"),
     "run.routed": _("The items of a run have been routed"),

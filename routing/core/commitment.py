@@ -61,9 +61,18 @@ def item_line(item_id: str, content: str, u: float | None, answers: Sequence[Ans
     )[:-1]
 
 
-def lines_document(lines: Sequence[bytes]) -> Document:
+def lines_document(lines: Iterable[bytes]) -> Document:
     """Lines as a commitment holds them: how many, and their Merkle root."""
-    return {"count": len(lines), "root": merkle_root(lines)}
+    count = 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal count
+        for line in lines:
+            count += 1
+            yield line
+
+    root = merkle_root(counted())
+    return {"count": count, "root": root}
 
 
 def fixed_chains(document: Mapping[str, Any], rule: str) -> str:

@@ -28,11 +28,13 @@ from routing.delivery.formats.base import File, Files
 from routing.delivery.parts import Part, checked_part, part_of, selecting
 from routing.labels.all_items import delivery_of
 from routing.models import Delivery, DeliveryFile, Run
+from routing.runs.committed import committed_files
 from routing.runs.events import delivery_made
 from routing.runs.expert.final import final_certificate_of
 
 IN_MEMORY = 8 * 1024**2
 MANIFEST = "manifest.json"
+NDJSON = "application/x-ndjson"
 
 
 def deliver(
@@ -93,6 +95,7 @@ def deliver_run(context: JobContext) -> dict[str, Any]:
         made = _write(context, run, part, stack)
         context.progress(stage=Words(gettext_noop("Files")))
         stored = [(file, put_content(project=run.project, content=file.content)) for file in made.files]
+        stored += _committed(run)
         manifest = _manifest(stored)
         stored.append((manifest, put_content(project=run.project, content=manifest.content)))
         given = put_content(project=run.project, content=made.given)
@@ -186,7 +189,7 @@ def _write(context: JobContext, run: Run, part: Part, stack: ExitStack) -> _Made
             *files.made,
             *(_small(name, text, "text/markdown") for name, text in cards.items()),
             _small("certificate.json", then.certificate.document, "application/json"),
-            _small("draw.jsonl", then.certificate.draw_lines, "application/x-ndjson"),
+            _small("draw.jsonl", then.certificate.draw_lines, NDJSON),
             *(
                 [_small("final_audit.json", final.document, "application/json")]
                 if (final := final_certificate_of(then))
@@ -197,6 +200,22 @@ def _write(context: JobContext, run: Run, part: Part, stack: ExitStack) -> _Made
         given,
         {name: writer.counts for name, writer in zip(formats, writers, strict=True)},
     )
+
+
+def _committed(run: Run) -> list[tuple[File, Content]]:
+    """What the run committed to, of which the certificate holds the hashes."""
+    if (found := committed_files(run)) is None:
+        return []
+    items, pilot = found
+    of_pilot = _small("pilot.jsonl", pilot, NDJSON)
+    return [
+        # The bytes are there already, under their hash, and nothing else is written.
+        (
+            File("committed.jsonl", io.BytesIO(), NDJSON),
+            Content(items.sha256, items.storage_name, items.size),
+        ),
+        (of_pilot, put_content(project=run.project, content=of_pilot.content)),
+    ]
 
 
 def _manifest(stored: Sequence[tuple[File, Content]]) -> File:

@@ -1,3 +1,4 @@
+from routing.models.commitments import Commitment, LedgerEntry
 from routing.models.deliveries import Delivery, DeliveryFile
 from routing.models.draws import Certificate, Draw, DrawItem, PilotItem, Route
 from routing.models.final_audits import FinalAudit, FinalCertificate, FinalSample
@@ -16,6 +17,7 @@ __all__ = [
     "AuditedItem",
     "BudgetOwner",
     "Certificate",
+    "Commitment",
     "Delivery",
     "DeliveryFile",
     "Draw",
@@ -27,6 +29,7 @@ __all__ = [
     "FrozenSource",
     "Intake",
     "ItemScore",
+    "LedgerEntry",
     "MeasuredItem",
     "MeasuredSource",
     "Measurement",

@@ -28,6 +28,17 @@ class Draw(models.Model):
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="draw")
     m = models.PositiveIntegerField()
     n = models.PositiveIntegerField(help_text="How many people are asked for.")
+    randomness = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Where the number came from that it follows from, and its value (routing.core.commitment); "
+        "null of draws from before there were commitments.",
+    )
+    critical = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Where an expert is the reference: n_B and the critical values, which follow from n.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

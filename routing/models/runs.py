@@ -53,6 +53,14 @@ class Run(models.Model):
         COMPLETE = "complete", _("Complete")
         CANCELLED = "cancelled", _("Cancelled")
 
+    class DrawFrom(models.TextChoices):
+        """Where the number that the calibration set is drawn from comes from (routing.core.commitment)."""
+
+        SYSTEM = "system", _("This server, on trust")
+        NONCE = "nonce", _("A text that somebody else chooses once the run has shown what it commits to")
+        DRAND = "drand", _("A later round of the public beacon drand")
+        NIST = "nist", _("A later pulse of NIST's public beacon")
+
     class Reference(models.TextChoices):
         """Whose label is right: a blind procedure that could be run on any item (routing.core.reference)."""
 
@@ -83,7 +91,7 @@ class Run(models.Model):
         *("human_cost", "overlap", "overlap_share", "consensus"),
         *("reference", "expert_name", "expert_cost", "recheck_share", "audit_share", "accepted_error"),
         *("final_sample", "final_models_error", "final_models_alpha", "final_people_alpha"),
-        "later_audit_share",
+        *("later_audit_share", "draw_from"),
         *("pool_size", "entropy", "salt", "created_by_id", "created_at"),
     )
 
@@ -169,6 +177,24 @@ class Run(models.Model):
     later_audit_share = share_or_none(
         "Of the items that come later and are taken in, the share that people label, too, to see whether "
         "models get worse; empty for another target than the population."
+    )
+    draw_from = models.CharField(
+        max_length=20, choices=DrawFrom, default=DrawFrom.SYSTEM, db_default="system"
+    )
+    randomness = models.CharField(
+        max_length=500,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What somebody else chose, or a beacon gave, after the first commitment.",
+    )
+    alpha_spent = models.DecimalField(
+        max_digits=12,
+        decimal_places=8,
+        null=True,
+        blank=True,
+        help_text="What earlier draws on these items had spent of alpha before this one; fixed with the "
+        "first commitment.",
     )
     overlap = models.PositiveSmallIntegerField(
         default=1, help_text="How many people label an item of which several are asked."

@@ -14,7 +14,8 @@ from routing.core.every_score.certify import ScoreCertification
 from routing.core.exact import plain
 from routing.core.reference.certify import ReferenceCertification
 from routing.models import Run, RunSource
-from routing.runs.ledger import ledger
+from routing.runs.committed import with_commitments
+from routing.runs.ledger import ledger, total_of
 
 AnyCertification = Certification | ScoreCertification | ReferenceCertification
 
@@ -60,16 +61,7 @@ def provenance_of(
         "currency": run.project.currency,
         "task_type": run.project.task_type,
         "choices": list(run.project.choices.order_by("position").values_list("key", flat=True)),
-        "sources": [
-            {
-                "position": row.position,
-                "name": row.source.name,
-                "backend": row.source.backend,
-                "fingerprint": row.fingerprint,
-                "cost_per_label": plain(row.cost_per_label),
-            }
-            for row in run_sources
-        ],
+        "sources": sources_document(run_sources),
         "people_cost_per_label": plain(run.human_cost),
         **({"overlap": overlap_document(run)} if run.overlap > 1 else {}),
         "score": run.score,
@@ -78,10 +70,25 @@ def provenance_of(
         "entropy": run.entropy,
         "pool_hash": run.pool_hash,
         "alpha_ledger": [{"run": entry.number, "alpha": plain(entry.alpha)} for entry in entries],
-        "alpha_total": plain(sum((entry.alpha for entry in entries), run.alpha * 0)),
+        "alpha_total": plain(total_of(entries)),
         "suggestions_shown": False,
         "unlabelable": certification.unanswered,
+        **with_commitments(run),
     }
+
+
+def sources_document(run_sources: Sequence[RunSource]) -> list[dict[str, Any]]:
+    """The models of a run."""
+    return [
+        {
+            "position": row.position,
+            "name": row.source.name,
+            "backend": row.source.backend,
+            "fingerprint": row.fingerprint,
+            "cost_per_label": plain(row.cost_per_label),
+        }
+        for row in run_sources
+    ]
 
 
 def overlap_document(run: Run) -> dict[str, Any]:

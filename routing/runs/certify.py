@@ -43,6 +43,7 @@ from routing.models import Certificate, Run, RunSource
 from routing.runs import every_score_runs
 from routing.runs.analysis_result import AnalysisResult, provenance_of
 from routing.runs.chains import chains_from_json, no_losses, thresholds_to_json
+from routing.runs.committed import refuse_other_than_committed
 from routing.runs.diagnostics import Analysis, messages_of, run_diagnostics
 from routing.runs.events import run_analysed
 from routing.runs.expert.analyse import analyse_with_expert
@@ -142,6 +143,7 @@ def analyse_run(context: JobContext) -> dict[str, Any]:
     run_sources = list(run.run_sources.select_related("source", "run").order_by("position"))
     context.progress(stage=Words(gettext_noop("Certificate")))
     found = _analysis_of(context, run, run_sources)
+    refuse_other_than_committed(run, plan_of(run), found.document, found.rows)
     shown, messages = _shown_of(run, found)
     certification = found.certification
     document = canonical_bytes(found.document)

@@ -1,6 +1,10 @@
-"""What a run fixes before anything is known: pool, salt, pilot and draw."""
+"""What a run draws: pool and pilot before anything is known, the calibration set once it has committed to
+what models said, and to the chains.
+"""
 
 from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
 from django.db.models import F, Value, Window
@@ -15,6 +19,8 @@ from annotation.words import Words
 from routing.common.sql import TieBreak, analyse_tables, insert_select
 from routing.core import sampling
 from routing.models import Draw, DrawItem, Measurement, PilotItem, PoolItem, Run
+from routing.runs.expert.freeze import critical_values
+from routing.runs.plan import plan_of
 from routing.runs.plan_fields import probabilities_by_position
 from routing.runs.pool import pool_of
 
@@ -24,8 +30,9 @@ AT_ONCE = 20_000
 the first thing that the run's job does, before any model is asked."""
 
 
-def freeze_pool_and_draw(run: Run, *, pilot: int, last: int) -> None:
-    """Store pool, pilot and draw of a new run; sets its pool hash. Call it in a transaction.
+def freeze_pool(run: Run, *, pilot: int, last: int) -> None:
+    """Store the pool of a new run, with its hash, and its pilot where that is drawn from the whole of it.
+    Call it in a transaction.
 
     `pilot` is the size of the pilot, `last` the position of the last item that the plan knew: what was
     imported since is not in the pool. Where the plan rests on a measurement, that is the pilot. It locks none
@@ -46,24 +53,59 @@ def freeze_pool_and_draw(run: Run, *, pilot: int, last: int) -> None:
     names = run.pool_items.order_by("position").values_list("item__external_id", flat=True)
     run.pool_hash = sampling.pool_hash(names.iterator(chunk_size=CHUNK))
     run.save(update_fields=["pool_hash"])
+    _probabilities(run)
+    if run.target != Run.Target.POPULATION:
+        _store_pilot(run, pilot, exclude=None)
 
-    entropy, p = int(run.entropy), run.p.normalize()
-    each = probabilities_by_position(run.pool_items.all(), run.p_column) if run.p_column else None
-    if each and (None in each or min(filter(None, each)) != run.p_min):
-        raise changed_meanwhile()
-    probabilities = [one for one in each or () if one is not None]
-    drawn = sampling.draw_calibration(pool_size=count, m=run.m, p=probabilities or p, entropy=entropy)
+
+def freeze_missing_pool(context: JobContext, run: Run) -> None:
+    """Pool and pilot, where the request that started the run left them to this job."""
+    if run.pool_hash:
+        return
+    with context.chunk(stage=Words(gettext_noop("Pool"))):
+        freeze_pool(run, pilot=context.params["pilot"], last=context.params["last"])
+    analyse_tables(PoolItem)
+
+
+def draw_pilot_outside(context: JobContext, run: Run) -> None:
+    """For the target population, once the calibration set is drawn: the pilot, of what that leaves."""
+    if run.target != Run.Target.POPULATION or run.pilot_items.exists():
+        return
+    in_draw = DrawItem.objects.filter(draw__run=run)
+    drawn = run.pool_items.filter(item__in=in_draw.values("item")).values_list("position", flat=True)
+    with context.chunk(stage=Words(gettext_noop("Pilot"))):
+        _store_pilot(run, context.params["pilot"], exclude=np.array(drawn, dtype=np.int64))
+
+
+def _store_pilot(run: Run, size: int, *, exclude: NDArray[np.int64] | None) -> None:
     if run.measurement is not None:
         piloted = _measured(run, run.measurement)
     else:
-        exclude = drawn.positions if run.target == Run.Target.POPULATION else None
-        places = sampling.draw_pilot(pool_size=count, size=pilot, entropy=entropy, exclude=exclude)
+        places = sampling.draw_pilot(
+            pool_size=run.pool_size, size=size, entropy=int(run.entropy), exclude=exclude
+        )
         piloted = _items_at(run, places)
     PilotItem.objects.bulk_create(
         (PilotItem(run=run, item_id=item, order=order) for order, item in enumerate(piloted)),
         batch_size=CHUNK,
     )
-    draw = Draw.objects.create(run=run, m=run.m, n=int(drawn.asked.sum()))
+
+
+def store_draw(run: Run, *, entropy: int, randomness: dict[str, Any]) -> Draw:
+    """Draw the calibration set of a run by this number, which `randomness` tells the origin of. Call it in a
+    transaction.
+    """
+    p = run.p.normalize()
+    each = _probabilities(run)
+    drawn = sampling.draw_calibration(pool_size=run.pool_size, m=run.m, p=each or p, entropy=entropy)
+    asked = int(drawn.asked.sum())
+    draw = Draw.objects.create(
+        run=run,
+        m=run.m,
+        n=asked,
+        randomness=randomness,
+        critical=critical_values(run, plan_of(run), asked),
+    )
     DrawItem.objects.bulk_create(
         (
             DrawItem(
@@ -71,7 +113,7 @@ def freeze_pool_and_draw(run: Run, *, pilot: int, last: int) -> None:
                 item_id=item,
                 order=order,
                 asked=bool(drawn.asked[order]),
-                probability=probabilities[position] if probabilities else p,
+                probability=each[position] if each else p,
             )
             for order, (item, position) in enumerate(
                 zip(_items_at(run, drawn.positions), drawn.positions.tolist(), strict=True)
@@ -79,15 +121,17 @@ def freeze_pool_and_draw(run: Run, *, pilot: int, last: int) -> None:
         ),
         batch_size=CHUNK,
     )
+    return draw
 
 
-def freeze_missing_pool_and_draw(context: JobContext, run: Run) -> None:
-    """Pool, pilot and draw, where the request that started the run left them to this job."""
-    if Draw.objects.filter(run=run).exists():
-        return
-    with context.chunk(stage=Words(gettext_noop("Pool and draw"))):
-        freeze_pool_and_draw(run, pilot=context.params["pilot"], last=context.params["last"])
-    analyse_tables(PoolItem)
+def _probabilities(run: Run) -> list[Decimal]:
+    """Of asking, in the order of the pool, where each item has its own. Raises ConflictError where they are
+    not those of the plan any more.
+    """
+    each = probabilities_by_position(run.pool_items.all(), run.p_column) if run.p_column else None
+    if each and (None in each or min(filter(None, each)) != run.p_min):
+        raise changed_meanwhile()
+    return [one for one in each or () if one is not None]
 
 
 CHANGED = failures.register(

@@ -1,5 +1,6 @@
 """What other programs are told of runs (annotation.common.events): numbers and addresses, no label."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from annotation.common import events
@@ -14,6 +15,13 @@ def calibration_done(run: Run) -> None:
 
 def run_analysed(run: Run, *, certified: bool) -> None:
     _emit(run, "run.analysed", certified=certified)
+
+
+def run_committed(run: Run, *, number: int, sha256: str, ledger: Mapping[str, Any]) -> None:
+    """The hash of one of the two commitments, and how many entries the ledger has, with the last one's hash:
+    whoever keeps the message can show later that nothing behind it was changed.
+    """
+    _emit(run, "run.committed", commitment=number, sha256=sha256, ledger=dict(ledger))
 
 
 def audit_alarm(run: Run, *, audited: int, differ: int) -> None:

@@ -53,16 +53,16 @@ def calibration_row_fields(
     scores: Mapping[int, Sequence[float | None]],
 ) -> dict[int, dict[str, Any]]:
     """What the certificate's rows tell of the asked items, keys and external ids, beside the answers: the
-    keys (U_k, V_k) of the later models, and which models have been asked.
+    keys (U_k, V_k) of the later models, and which models have been asked; with an expert all have.
     """
     ids, names = [item for item, _ in asked], [name for _, name in asked]
     later = range(1, len(run_sources))
     breaks = {place: tie_breaks(run.salt, names, model=place + 1).tolist() for place in later}
-    called = called_models(run, run_sources, ids)
+    called = {} if run.by_expert else called_models(run, run_sources, ids)
     return {
         item: {
             "own": tuple(_key(scores[item][place], breaks[place][row]) for place in later),
-            "called": called[item],
+            "called": called.get(item, ()),
         }
         for row, item in enumerate(ids)
     }

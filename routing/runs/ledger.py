@@ -1,13 +1,19 @@
-"""The ledger of alpha: what has been spent on items that a run shares with earlier ones."""
+"""The ledger of alpha: what has been spent on items that a run shares with earlier ones, and all that a
+project has spent, as entries that are linked by their hashes.
+"""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
-from routing.models import FinalAudit, PoolItem, Run
+from annotation.models import Project
+from routing.core.ledger import DRAW, FINAL_AUDIT, ledger_entry
+from routing.models import Certificate, Draw, FinalAudit, LedgerEntry, PoolItem, Run
 
 
 @dataclass(frozen=True)
-class LedgerEntry:
+class SpentAlpha:
     """`alpha` was charged when the draw of run `number` was stored, analysed or not; of that `final` when its
     final audit was drawn, a second certificate which may be false, too.
     """
@@ -18,21 +24,26 @@ class LedgerEntry:
     final: Decimal = Decimal(0)
 
 
-def ledger(run: Run) -> list[LedgerEntry]:
-    """Entries of a run and of the earlier runs whose pools share an item with it, oldest first.
+def ledger(run: Run) -> list[SpentAlpha]:
+    """What a run and the earlier runs whose pools share an item with it have spent, oldest first.
 
     Their sum bounds the probability that any of the certificates is false. A pool inherits the entries of
     the pools that it shares items with; for the target `population` those of every earlier run of the
-    project.
+    project. What was cancelled before its draw has spent nothing.
     """
-    earlier = list(run.project.runs.filter(number__lt=run.number).order_by("number"))
+    earlier = list(run.project.runs.filter(number__lt=run.number, draw__isnull=False).order_by("number"))
     runs = _entries(run, earlier)
     drawn = set(FinalAudit.objects.filter(run__in=runs).values_list("run", flat=True))
     return [
-        LedgerEntry(one.number, one.alpha + final, one.state, final)
+        SpentAlpha(one.number, one.alpha + final, one.state, final)
         for one in sorted(runs, key=lambda run: run.number)
         for final in [one.final_alpha if one.pk in drawn else Decimal(0)]
     ]
+
+
+def total_of(entries: Iterable[SpentAlpha]) -> Decimal:
+    """Of all entries together."""
+    return sum((entry.alpha for entry in entries), Decimal(0))
 
 
 def _entries(run: Run, earlier: list[Run]) -> set[Run]:
@@ -49,3 +60,79 @@ def _share_an_item(run: Run, other: Run) -> bool:
     # What the other one took in later was in no draw of its.
     drawn_from = PoolItem.objects.filter(run=other, intake__isnull=True)
     return PoolItem.objects.filter(run=run, item__in=drawn_from.values("item")).exists()
+
+
+def linked_ledger(project: Project) -> list[dict[str, Any]]:
+    """All entries of a project, as certificates hold them."""
+    return list(
+        LedgerEntry.objects.filter(project=project).order_by("number").values_list("document", flat=True)
+    )
+
+
+def head_of(project: Project) -> dict[str, Any]:
+    """How many entries there are, and the hash of the last, "" of none."""
+    last = LedgerEntry.objects.filter(project=project).order_by("number").last()
+    return {"entries": last.number, "head": last.sha256} if last else {"entries": 0, "head": ""}
+
+
+def charge_draw(run: Run, *, commitment: str) -> None:
+    """Write down what the draw of a run spends. Call it in the transaction that stores the draw."""
+    _lock(run.project)
+    _catch_up(run)
+    _append(run, DRAW, run.alpha, commitment)
+
+
+def charge_final_audit(run: Run) -> None:
+    """The same of its final audit, which names the certificate of its run."""
+    _lock(run.project)
+    _catch_up(run)
+    certificate = Certificate.objects.filter(run=run).values_list("sha256", flat=True).first()
+    if not LedgerEntry.objects.filter(run=run, kind=DRAW).exists():
+        _append(run, DRAW, run.alpha, "")
+    _append(run, FINAL_AUDIT, run.final_alpha, certificate or "")
+
+
+def _lock(project: Project) -> None:
+    """Nobody else writes an entry meanwhile."""
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+
+
+def _catch_up(run: Run) -> None:
+    """Entries of draws from before there were any."""
+    known = LedgerEntry.objects.filter(project=run.project)
+    for draw in (
+        Draw.objects.filter(run__project=run.project, run__number__lt=run.number)
+        .exclude(run__in=known.filter(kind=DRAW).values("run"))
+        .select_related("run")
+        .order_by("run__number")
+    ):
+        _append(draw.run, DRAW, draw.run.alpha, "")
+    for audit in (
+        FinalAudit.objects.filter(run__project=run.project, run__number__lt=run.number)
+        .exclude(run__in=known.filter(kind=FINAL_AUDIT).values("run"))
+        .select_related("run__certificate")
+        .order_by("run__number")
+    ):
+        _append(audit.run, FINAL_AUDIT, audit.run.final_alpha, audit.run.certificate.sha256)
+
+
+def _append(run: Run, kind: str, alpha: Decimal, commitment: str) -> None:
+    head = head_of(run.project)
+    entry = ledger_entry(
+        number=head["entries"] + 1,
+        run=run.number,
+        kind=kind,
+        alpha=alpha,
+        target=run.target,
+        pool=run.pool_hash,
+        commitment=commitment,
+        previous=head["head"],
+    )
+    LedgerEntry.objects.create(
+        project=run.project,
+        number=entry["number"],
+        run=run,
+        kind=kind,
+        document=entry,
+        sha256=entry["sha256"],
+    )

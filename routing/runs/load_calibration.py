@@ -1,6 +1,7 @@
 """The draw of a run with the labels that its analysis reads: as they were when they were locked."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -12,6 +13,8 @@ from annotation.models import Label, Settlement, WorkBatch, WorkItem
 from routing.core.arrays import Floats
 from routing.core.calibration import Calibration
 from routing.core.calibration_rows import CalibrationRow
+from routing.core.commitment import later_answers
+from routing.core.documents import parse_draw
 from routing.models import DrawItem, Run, RunSource
 from routing.runs import every_score_runs
 from routing.runs.usable_answers import table_of_answers
@@ -34,12 +37,44 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibr
     if batch is None or batch.locked_at is None:
         raise NOT_LOCKED.error(run=run.number)
     labels, nobody = records_at(batch, batch.locked_at), unlabelable_items(batch)
-    rows = list(
+    drawn = drawn_rows(run, run_sources)
+    committed = _committed_rows(run)
+    rows = []
+    for item, row in zip(drawn.item_ids, drawn.rows, strict=True):
+        if row.asked and item not in labels and item not in nobody:
+            raise NO_LABEL.error(item=row.item_id)
+        label = labels.get(item) if row.asked else None
+        later = later_answers(row, committed[row.order]) if committed else ()
+        rows.append(replace(row, label=None if label is None else as_text(label), later=later))
+    return Calibration.from_rows(rows), drawn.own
+
+
+def _committed_rows(run: Run) -> list[CalibrationRow]:
+    """The draw as its run committed to it before the first label; none of runs from before that was done."""
+    lines = run.commitments.filter(number=2).values_list("draw_lines", flat=True).first()
+    return [] if lines is None else parse_draw(lines.encode())
+
+
+@dataclass(frozen=True)
+class DrawnRows:
+    """The draw in its order, without labels: ids of the items, rows, and each model's own score (m, S - 1),
+    NaN where it has none.
+    """
+
+    item_ids: list[int]
+    rows: list[CalibrationRow]
+    own: Floats
+
+
+def drawn_rows(run: Run, run_sources: Sequence[RunSource]) -> DrawnRows:
+    """The draw with what models have said of the asked items so far."""
+    found = list(
         DrawItem.objects.filter(draw__run=run)
         .order_by("order")
         .values_list("item_id", "item__external_id", "order", "asked", "probability")
     )
-    asked_about = [(item, name) for item, name, _, asked, _ in rows if asked]
+    ids = [item for item, *_ in found]
+    asked_about = [(item, name) for item, name, _, asked, _ in found if asked]
     answers, scores = table_of_answers(run, run_sources, [item for item, _ in asked_about])
     told = (
         every_score_runs.calibration_row_fields(run, run_sources, asked_about, scores)
@@ -47,18 +82,14 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibr
         else {}
     )
     keys: dict[int, tuple[int, float, int]] = {}
-    ids = [item for item, *_ in rows]
     for start in range(0, len(ids), 500):
         part = run.pool_items.filter(item__in=ids[start : start + 500])
         for item, position, u, v in part.values_list("item_id", "position", "u", "v"):
             keys[item] = (position, u or 0.0, v)
-    result = []
-    for item, external_id, order, asked, probability in rows:
-        if asked and item not in labels and item not in nobody:
-            raise NO_LABEL.error(item=external_id)
+    rows = []
+    for item, external_id, order, asked, probability in found:
         position, u, v = keys[item]
-        label = labels.get(item) if asked else None
-        result.append(
+        rows.append(
             CalibrationRow(
                 item_id=external_id,
                 position=position,
@@ -67,14 +98,14 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibr
                 p=probability.normalize(),
                 u=u,
                 v=v,
-                label=None if label is None else as_text(label),
+                label=None,
                 answers=tuple(answers[item]) if asked else (),
                 **told.get(item, {}),
             )
         )
     nothing = [None] * len(run_sources)
     own = np.array([scores.get(item, nothing) for item in ids], dtype=np.float64)  # None becomes NaN
-    return Calibration.from_rows(result), own
+    return DrawnRows(ids, rows, own)
 
 
 def records_at(batch: WorkBatch, moment: datetime) -> dict[int, Value]:

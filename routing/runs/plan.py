@@ -332,4 +332,5 @@ def plan_of(run: Run) -> Plan:
         pilot_size=run.pilot_items.count(),
         split_share=run.split_share.normalize(),
         data_set_size=run.whole_size,
+        alpha_spent=None if run.alpha_spent is None else run.alpha_spent.normalize(),
     )

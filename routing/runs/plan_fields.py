@@ -62,6 +62,8 @@ class PlanFields:
     later_audit_share
         For the target `population` only: of the items that come later and are taken in, the share that people
         label, too; None for the default, 0 for no audit.
+    draw_from
+        Where the number comes from that the calibration set is drawn from: a name of `Run.DrawFrom`.
     """
 
     epsilon: Decimal
@@ -91,9 +93,16 @@ class PlanFields:
     final_models_alpha: Decimal | None = None
     final_people_alpha: Decimal | None = None
     later_audit_share: Decimal | None = None
+    draw_from: str = Run.DrawFrom.SYSTEM
 
     def __post_init__(self) -> None:
         """Raise InputError where a part could not be stored with the run, or written into its certificate."""
+        if self.draw_from not in Run.DrawFrom.values:
+            raise InputError(
+                _("“%(value)s” is none of %(known)s.")
+                % {"value": self.draw_from, "known": ", ".join(Run.DrawFrom.values)},
+                where="draw_from",
+            )
         for name in ("p_column", "loss_params", "score_params"):
             if not _storable(getattr(self, name), MOST_NESTED):
                 raise InputError(

@@ -25,7 +25,7 @@ from routing.runs.expert.report import ExpertReport, expert_report
 from routing.runs.label_counts import SourceCount, count_unlabelled, labels_by_source
 from routing.runs.labelling_pace import routed_progress
 from routing.runs.later.report import LaterReport, later_report
-from routing.runs.ledger import LedgerEntry, ledger
+from routing.runs.ledger import SpentAlpha, ledger
 from routing.runs.plan_in_words import plan_in_words
 from routing.runs.spending import Paid, Savings, paid_by, savings
 from routing.runs.two_people import sentences_of
@@ -136,7 +136,7 @@ class RunReport:
     expert_progress: BatchProgress | None
     savings: Savings
     paid: list[Paid]
-    ledger: list[LedgerEntry]
+    ledger: list[SpentAlpha]
     invalid_reasons: list[str]
     certificate: Certificate | None = None
     certified: bool | None = None

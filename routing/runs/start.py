@@ -27,7 +27,8 @@ from routing.runs import every_score_runs
 from routing.runs.budget import checked_budget
 from routing.runs.build_plan import build_plan
 from routing.runs.chains import fix_chains
-from routing.runs.draw import AT_ONCE, freeze_missing_pool_and_draw, freeze_pool_and_draw
+from routing.runs.commitments import commit_before_draw, commit_before_labels, draw_calibration_set
+from routing.runs.draw import AT_ONCE, draw_pilot_outside, freeze_missing_pool, freeze_pool
 from routing.runs.later.intakes import abandon_unfinished, refuse_while_taking_in
 from routing.runs.measurements import measured_for
 from routing.runs.plan import PlanOutlook, outlook_of_plan, score_for, sources_of
@@ -131,6 +132,7 @@ def start_run(
                     human_cost=project.human_cost,
                     **built.reference.columns,
                     later_audit_share=built.later_audit_share,
+                    draw_from=wanted.draw_from,
                     consensus=project.consensus,
                     budget=budget,
                     accepts_unusable=bool(accept_unusable),
@@ -152,7 +154,7 @@ def start_run(
         # Nothing that is imported from here on belongs to the pool.
         frozen = {"pilot": plan.pilot, "last": last_place(project)}
         if plan.pool_size <= AT_ONCE:
-            freeze_pool_and_draw(run, **frozen)
+            freeze_pool(run, **frozen)
         audit.record(
             project=project,
             actor=user,
@@ -281,73 +283,93 @@ def refuse_while_busy(project: Project) -> None:
 
 
 def prepare_run(context: JobContext) -> dict[str, object]:
-    """The job "prepare_run"."""
+    """The job "prepare_run". What is done already is left as it is."""
     run = Run.objects.select_related("project").get(pk=context.params["run"])
     if run.state != State.PREPARING:
         return {"state": run.state}
-    freeze_missing_pool_and_draw(context, run)
-    run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
-    groups = _groups(run, run_sources)
-    with context.chunk(total=sum(items.count for _, items, _, _ in groups)):
-        pass
-    done = 0
-    for run_source, items, stage, says in groups:
-        done += predict_missing(
-            context, frozen_source=run_source, items=items, stage=stage, says=says, done=done
-        )
-    for run_source in run_sources:
-        score_missing(context, run_source=run_source, score=score_of(run, run_source))
-    refuse_unusable(run, run_sources)
-    copy_scores_to_pool(context, run, run_sources[0])
-    fix_chains(context, run, run_sources)
-    if every_score_runs.uses_every_score(run):
-        _ask_beforehand(context, run, run_sources, done)
+    freeze_missing_pool(context, run)
+    models = _Models(context, run)
+    population = run.target == Run.Target.POPULATION
+    models.answer_for_pool()
+    if not population:
+        models.answer_for_pilot()
+    copy_scores_to_pool(context, run, models.run_sources[0])
+    if not population:
+        fix_chains(context, run, models.run_sources)
+    commit_before_draw(context, run, models.run_sources)
+    if not draw_calibration_set(context, run):
+        return {"state": run.state, "waits_for": run.draw_from}
+    if population:  # the pilot, and what the chains are built on, must not be in the draw
+        draw_pilot_outside(context, run)
+        models.answer_for_pilot()
+        fix_chains(context, run, models.run_sources)
+    models.answer_for_calibration_set()
+    commit_before_labels(context, run, models.run_sources)
     _ask_people(context, run)
     return {"state": run.state}
 
 
-def _groups(run: Run, run_sources: list[RunSource]) -> list[tuple[RunSource, PendingItems, str, Words]]:
-    """Who answers for what: the first source for the pool, the others for the pilot and for what people are
-    asked, unless the chains have to say first which of them is needed there.
-    """
-    first, *later = run_sources
-    pool = PendingItems([PoolItem.objects.filter(run=run)])
-    pilot = PendingItems([PilotItem.objects.filter(run=run)])
-    groups = [(first, pool, Spend.Stage.POOL, Words.name(first.source.name))]
-    for run_source in later:
-        name = run_source.source.name
-        groups.append(
-            (
-                run_source,
-                pilot,
-                Spend.Stage.PILOT,
-                Words(gettext_noop("%(source)s on the pilot"), source=name),
-            )
+class _Models:
+    """The models of a run at work, one after another: who answers for what, before people are asked."""
+
+    def __init__(self, context: JobContext, run: Run) -> None:
+        self._context, self._run, self._done = context, run, 0
+        self.run_sources = list(run.run_sources.select_related("source", "run__project").order_by("position"))
+        self._pool = PendingItems([PoolItem.objects.filter(run=run)])
+        self._pilot = PendingItems([PilotItem.objects.filter(run=run)])
+        self._asked = PendingItems([DrawItem.objects.filter(draw__run=run, asked=True)])
+        first_answers = run.pool_size + self._later * context.params["pilot"]
+        with context.chunk(total=first_answers + (0 if self._lazily else self._later * int(run.m * run.p))):
+            pass
+
+    @property
+    def _later(self) -> int:
+        return len(self.run_sources) - 1
+
+    @property
+    def _lazily(self) -> bool:
+        """Whether the chains have to say first which of the later models the calibration set needs."""
+        return every_score_runs.uses_every_score(self._run)
+
+    def answer_for_pool(self) -> None:
+        first = self.run_sources[0]
+        self._answer(first, self._pool, Spend.Stage.POOL, Words.name(first.source.name))
+        self._score([first])
+
+    def answer_for_pilot(self) -> None:
+        for run_source in self.run_sources[1:]:
+            says = Words(gettext_noop("%(source)s on the pilot"), source=run_source.source.name)
+            self._answer(run_source, self._pilot, Spend.Stage.PILOT, says)
+        self._score(self.run_sources[1:])
+
+    def answer_for_calibration_set(self) -> None:
+        """Where every model's own score decides, only those that the tests need on every asked item, whatever
+        its label: what only some policies look at waits until the labels are locked (`certify.analyse_run`).
+        """
+        needed = self.run_sources[1:]
+        if self._lazily:
+            needed = [self.run_sources[k] for k in every_score_runs.chains_of(self._run).on_all_asked]
+        with self._context.chunk(total=self._done + len(needed) * self._asked.count):
+            pass
+        for run_source in needed:
+            says = on_calibration_set(run_source.source.name)
+            self._answer(run_source, self._asked, Spend.Stage.CALIBRATION, says)
+        self._score(needed)
+
+    def _answer(self, run_source: RunSource, items: PendingItems, stage: Spend.Stage, says: Words) -> None:
+        self._done += predict_missing(
+            self._context,
+            frozen_source=run_source,
+            items=items,
+            stage=stage.value,
+            says=says,
+            done=self._done,
         )
-        if not every_score_runs.uses_every_score(run):
-            groups.append((run_source, _asked(run), Spend.Stage.CALIBRATION, on_calibration_set(name)))
-    return [(run_source, items, stage.value, says) for run_source, items, stage, says in groups]
 
-
-def _asked(run: Run) -> PendingItems:
-    return PendingItems([DrawItem.objects.filter(draw__run=run, asked=True)])
-
-
-def _ask_beforehand(context: JobContext, run: Run, run_sources: list[RunSource], done: int) -> None:
-    """The later models that the tests need on every asked item, whatever its label: they answer now. What
-    only some policies look at waits until the labels are locked (`certify.analyse_run`).
-    """
-    asked = _asked(run)
-    needed = [run_sources[place] for place in every_score_runs.chains_of(run).on_all_asked]
-    with context.chunk(total=done + len(needed) * asked.count):
-        pass
-    for run_source in needed:
-        says = on_calibration_set(run_source.source.name)
-        stage = Spend.Stage.CALIBRATION.value
-        done += predict_missing(
-            context, frozen_source=run_source, items=asked, stage=stage, says=says, done=done
-        )
-    refuse_unusable(run, run_sources)
+    def _score(self, run_sources: Sequence[RunSource]) -> None:
+        for run_source in run_sources:
+            score_missing(self._context, run_source=run_source, score=score_of(self._run, run_source))
+        refuse_unusable(self._run, self.run_sources)
 
 
 def _ask_people(context: JobContext, run: Run) -> None:

@@ -107,26 +107,15 @@ def expert_certificate(
     """
     if fault := roster_fault(run, roster, calibration, provenance.get("entropy")):
         raise ValueError(fault)
-    # The rule of an ordinary plan says nothing here: three chains are tested, each in order.
-    plan = replace(run.plan, rule=fixed_sequence.RULE.name, pilot_size=run.plan.pilot)
-    frame = framed(plan, calibration, provenance=provenance, version=REFERENCE)
+    frame = framed(stated_plan(run), calibration, provenance=provenance, version=REFERENCE)
     frame["draw"]["unanswered"] = certification.unanswered
     selection = certification.selection
     document = {
         **frame,
         "reference": {
-            "kind": EXPERT,
-            **_experts_document(run),
-            "expert_cost": plain(run.expert_cost),
-            "recheck_share": plain(run.recheck_share),
+            **fixed_reference(run, roster),
             "rechecked": certification.rechecked,
-            "weight": run.weight,
             "replaced": certification.replaced,
-            "roster": {
-                "salt": roster.salt,
-                "shares": shares_document(roster.shares),
-            },
-            **({"final_audit": run.final.document} if run.final else {}),
         },
         "slices": _slices_document(chains, selection.models_costs),
         "chains": [_chain_document(test, run.level) for test in selection.tests],
@@ -138,6 +127,26 @@ def expert_certificate(
         )
         document["scores"] = tests_document(chains.scores, selection.scores.tests, pilot)
     return document
+
+
+def stated_plan(run: ExpertPlan) -> Plan:
+    """The plan as its certificate states it: the rule of an ordinary one says nothing here, as three chains
+    are tested, each in order.
+    """
+    return replace(run.plan, rule=fixed_sequence.RULE.name, pilot_size=run.plan.pilot)
+
+
+def fixed_reference(run: ExpertPlan, roster: Roster) -> Document:
+    """What a certificate says of its reference that is fixed with the plan."""
+    return {
+        "kind": EXPERT,
+        **_experts_document(run),
+        "expert_cost": plain(run.expert_cost),
+        "recheck_share": plain(run.recheck_share),
+        "weight": run.weight,
+        "roster": {"salt": roster.salt, "shares": shares_document(roster.shares)},
+        **({"final_audit": run.final.document} if run.final else {}),
+    }
 
 
 def frozen_document(run: ExpertPlan, chains: ReferenceChains, *, pilot: PilotData | None = None) -> Document:

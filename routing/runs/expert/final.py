@@ -34,6 +34,7 @@ from routing.runs.expert.analyse import MODELS_PART
 from routing.runs.expert.audit import ALARMED
 from routing.runs.expert.delivered import labelled_by_expert, undelivered
 from routing.runs.expert.requests import ask_about
+from routing.runs.ledger import charge_final_audit
 from routing.runs.own_record import has_own_record
 from routing.runs.reference import final_plan_of
 
@@ -163,6 +164,7 @@ def draw_sample(context: JobContext) -> dict[str, Any]:
             sampled=len(places),
             entropy=str(entropy),
         )
+        charge_final_audit(run)
         items = [frame[place][0] for place in places]
         labels = _labels_of_people(run, items)
         FinalSample.objects.bulk_create(

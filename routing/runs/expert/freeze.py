@@ -28,7 +28,7 @@ MOST_ERRORS = 0.5
 
 
 def frozen_chains(run: Run, plan: Plan, inputs: ChainInputs) -> dict[str, Any]:
-    """As plain JSON, with n_B and the critical values, which follow from the number of asked items."""
+    """As plain JSON."""
     expert = expert_plan_of(run, plan)
     chains = build_reference_chains(
         expert,
@@ -38,10 +38,12 @@ def frozen_chains(run: Run, plan: Plan, inputs: ChainInputs) -> dict[str, Any]:
         pilot=inputs.pilot,
         people=estimate_before(run.project_id, run.number),
     )
-    return {
-        **frozen_document(expert, chains, pilot=inputs.pilot),
-        **_critical_values(expert, run.draw.n),
-    }
+    return frozen_document(expert, chains, pilot=inputs.pilot)
+
+
+def critical_values(run: Run, plan: Plan, asked: int) -> dict[str, Any] | None:
+    """n_B and the critical values, which follow from the number of asked items; None without an expert."""
+    return _critical_values(expert_plan_of(run, plan), asked) if run.by_expert else None
 
 
 def read_chains(run: Run, expert: ExpertPlan) -> tuple[ReferenceChains, SourceCosts]:
@@ -52,7 +54,9 @@ def read_chains(run: Run, expert: ExpertPlan) -> tuple[ReferenceChains, SourceCo
     """
     frozen = run.chains or {}
     now = _critical_values(expert, run.draw.n)
-    if {name: frozen.get(name) for name in now} != now:
+    # Runs from before there were commitments hold them beside their chains.
+    then = run.draw.critical or frozen
+    if {name: then.get(name) for name in now} != now:
         raise OTHER_VALUES.error()
     return read_frozen(frozen, expert.plan)
 

@@ -24,9 +24,7 @@ def annotated_rows(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibrat
         zip((row.item_id for row in asked), roster.annotators([row.item_id for row in asked]), strict=True)
     )
     rows = [
-        replace(row, label=None, person=row.label, annotator=names[row.item_id], called=())
-        if row.asked
-        else row
+        replace(row, label=None, person=row.label, annotator=names[row.item_id]) if row.asked else row
         for row in calibration.rows
     ]
     return Calibration.from_rows(rows), own
