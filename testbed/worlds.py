@@ -147,10 +147,16 @@ class World:
             queue.give_up(work_item=work_item, actor=self.manager)
         return len(waiting)
 
-    def calibrated(self, **fields: Any) -> Run:
-        """A run whose calibration items are all labelled."""
+    def calibrating(self, **fields: Any) -> Run:
+        """A run that is drawn, and whose calibration items wait for people."""
         run = self.start(**fields)
         self.do("prepare_run")
+        run.refresh_from_db()
+        return run
+
+    def calibrated(self, **fields: Any) -> Run:
+        """A run whose calibration items are all labelled."""
+        run = self.calibrating(**fields)
         self.finish()
         run.refresh_from_db()
         return run

@@ -103,6 +103,7 @@ def commit_before_draw(context: JobContext, run: Run, run_sources: list[RunSourc
             draw_from=draw_from_of(run.draw_from, timezone.now()),
         )
         _store(
+            context,
             run,
             BEFORE_DRAW,
             document,
@@ -230,6 +231,7 @@ def commit_before_labels(context: JobContext, run: Run, run_sources: list[RunSou
             ledger=head_of(run.project),
         )
         _store(
+            context,
             run,
             BEFORE_LABELS,
             document,
@@ -239,6 +241,7 @@ def commit_before_labels(context: JobContext, run: Run, run_sources: list[RunSou
 
 
 def _store(
+    context: JobContext,
     run: Run,
     number: int,
     document: dict[str, Any],
@@ -259,7 +262,7 @@ def _store(
     )
     audit.record(
         project=run.project,
-        actor=None,
+        actor=context.job.created_by,
         action="run.committed",
         target=f"run:{run.number}",
         data={"commitment": number, "sha256": made.sha256},

@@ -293,6 +293,7 @@ def prepare_run(context: JobContext) -> dict[str, object]:
     models.answer_for_pool()
     if not population:
         models.answer_for_pilot()
+    refuse_unusable(run, models.run_sources[:1] if population else models.run_sources)
     copy_scores_to_pool(context, run, models.run_sources[0])
     if not population:
         fix_chains(context, run, models.run_sources)
@@ -302,8 +303,10 @@ def prepare_run(context: JobContext) -> dict[str, object]:
     if population:  # the pilot, and what the chains are built on, must not be in the draw
         draw_pilot_outside(context, run)
         models.answer_for_pilot()
+        refuse_unusable(run, models.run_sources)
         fix_chains(context, run, models.run_sources)
     models.answer_for_calibration_set()
+    refuse_unusable(run, models.run_sources)
     commit_before_labels(context, run, models.run_sources)
     _ask_people(context, run)
     return {"state": run.state}
@@ -369,7 +372,6 @@ class _Models:
     def _score(self, run_sources: Sequence[RunSource]) -> None:
         for run_source in run_sources:
             score_missing(self._context, run_source=run_source, score=score_of(self._run, run_source))
-        refuse_unusable(self._run, self.run_sources)
 
 
 def _ask_people(context: JobContext, run: Run) -> None:

@@ -50,7 +50,8 @@ def content_of(response) -> bytes:
 
 def test_a_delivery_names_its_files_and_what_is_in_them(client, world) -> None:
     delivery = made(client, world, {"formats": ["jsonl", "tsv"]})
-    assert {"labels.jsonl", "labels.tsv", "certificate.json", "draw.jsonl", "README.md", "manifest.json"} == {
+    of_certificate = {"certificate.json", "draw.jsonl", "committed.jsonl", "pilot.jsonl"}
+    assert {"labels.jsonl", "labels.tsv", "README.md", "manifest.json", *of_certificate} == {
         file["name"] for file in delivery["files"]
     }
     assert (delivery["rows"], delivery["run"], delivery["partial"]) == (60, 1, False)

@@ -146,7 +146,7 @@ def test_items_that_came_later_are_blank_and_say_so():
 
 def test_items_that_an_earlier_run_had_used_say_so():
     world = make_world(120)
-    cancel_run(run=world.start(m=30), user=world.manager)
+    cancel_run(run=world.calibrating(m=30), user=world.manager)
     run = world.complete(m=30, target="population")
     reasons = {row["reason"] for row in rows_of(delivered(world, run))} - {""}
     assert reasons == {"not covered by run 2: an earlier run had used it before the pool was frozen"}

@@ -95,7 +95,7 @@ def test_files_without_rows_have_the_types_of_their_formats(routed, client) -> N
     world, run = routed
     every = list(FORMATS)
     whole, empty = made(world, run, formats=every), made(world, run, filters={"q": "nowhere"}, formats=every)
-    types = {entry.name: entry.file.media_type for entry in whole.files.select_related("file")}
+    types = {entry.name: entry.media_type for entry in whole.files.select_related("file")}
     assert {entry.name: entry.media_type for entry in empty.files.select_related("file")} == types
     client.force_login(world.manager)
     for name in ("labels.jsonl", "labels.manifest"):

@@ -77,7 +77,7 @@ def test_a_run_goes_the_whole_way(prices, shape):
     world = make_world(600, error=UNLIKE, **prices)
     run = world.complete(rule=RULE, m=300, p=Decimal(1))
     document = verifies(run)
-    assert document["version"] == 4
+    assert document["version"] == 6
     assert run.certificate.certified
     assert run.certificate.shape == shape
     follows_the_policy(run)

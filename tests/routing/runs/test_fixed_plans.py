@@ -70,7 +70,7 @@ def test_every_column_is_either_fixed_or_meant_to_change() -> None:
         *("expert_batch_id", "expert_routed_batch_id", "audit_alarm_at", "audit_found"),
         *("accepts_unusable", "later_size", "later_audit_batch_id"),
     }
-    filled_in_once = {"pool_hash", "chains", "slices"}
+    filled_in_once = {"pool_hash", "alpha_spent", "randomness", "chains", "slices"}
     columns = {field.column for field in Run._meta.concrete_fields}
     assert columns == moving | filled_in_once | set(Run.PLAN_COLUMNS)
 

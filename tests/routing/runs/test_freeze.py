@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 
 def test_pool_and_draw_can_be_recomputed_from_what_is_stored():
     world = make_world(150)
-    run = world.start(m=60)
+    run = world.calibrating(m=60)
     names = [f"t{index}" for index in range(150)]
     pool = run.pool_items.order_by("position").values_list("item__external_id", "v")
     assert [name for name, _ in pool] == names
@@ -36,9 +36,11 @@ def test_pool_and_draw_can_be_recomputed_from_what_is_stored():
     assert run.draw.n == drawn.asked.sum()
 
 
-def test_everything_is_drawn_before_a_label_can_exist():
-    run = make_world(100).start(m=40)
-    assert Draw.objects.filter(run=run).exists()
+def test_pool_and_pilot_are_frozen_at_once_and_nothing_is_drawn_before_models_have_answered():
+    run = make_world(400, human_cost="40").start(m=40)
+    assert run.pool_items.count() == 400
+    assert run.pilot_items.exists()
+    assert not Draw.objects.filter(run=run).exists()
     assert not WorkItem.objects.exists()
     assert run.calibration_batch is None
 
@@ -47,7 +49,7 @@ class TestOfALargePool:
     """The request that starts the run leaves it to the job."""
 
     def test_the_job_draws_what_the_request_would_have_drawn(self, monkeypatch):
-        at_once = make_world(150).start(m=60)
+        at_once = make_world(150).calibrating(m=60)
         world = made_later(monkeypatch)
         run = world.start(m=60)
         assert not run.pool_items.exists()
@@ -62,7 +64,7 @@ class TestOfALargePool:
         def likely(index, row):
             row["likely"] = "0.5" if index % 2 else "0.9"
 
-        at_once = make_world(150, change=likely).start(m=60, p=None, p_column="likely")
+        at_once = make_world(150, change=likely).calibrating(m=60, p=None, p_column="likely")
         world = made_later(monkeypatch, change=likely)
         run = world.start(m=60, p=None, p_column="likely")
         world.do("prepare_run")

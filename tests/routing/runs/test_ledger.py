@@ -5,14 +5,14 @@ from decimal import Decimal
 import pytest
 
 from annotation.models import Item
-from routing.models import Intake, PoolItem, Run
+from routing.models import Draw, Intake, PoolItem, Run
 from routing.runs.ledger import ledger
 from testbed.factories import make_items, make_project
 
 pytestmark = pytest.mark.django_db
 
 
-def make_run(project, number: int, items: list[Item], *, target: str = "dataset") -> Run:
+def make_run(project, number: int, items: list[Item], *, target: str = "dataset", drawn: bool = True) -> Run:
     run = Run.objects.create(
         project=project,
         number=number,
@@ -31,6 +31,8 @@ def make_run(project, number: int, items: list[Item], *, target: str = "dataset"
     PoolItem.objects.bulk_create(
         PoolItem(run=run, item=item, position=place, v=place) for place, item in enumerate(items)
     )
+    if drawn:
+        Draw.objects.create(run=run, m=1, n=1)
     return run
 
 
@@ -75,8 +77,10 @@ def test_a_population_run_inherits_from_every_earlier_run():
     assert numbers(make_run(project, 2, [b], target="population")) == [1, 2]
 
 
-def test_a_cancelled_run_stays_charged():
+def test_a_cancelled_run_stays_charged_once_it_was_drawn():
     project = make_project()
     items = make_items(project, 1)
-    Run.objects.filter(pk=make_run(project, 1, items).pk).update(state=Run.State.CANCELLED)
-    assert numbers(make_run(project, 2, items)) == [1, 2]
+    make_run(project, 1, items)
+    make_run(project, 2, items, drawn=False)
+    Run.objects.filter(project=project).update(state=Run.State.CANCELLED)
+    assert numbers(make_run(project, 3, items)) == [1, 3]

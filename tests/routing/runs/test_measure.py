@@ -75,10 +75,10 @@ def test_the_run_takes_the_same_items_with_the_same_answers(world) -> None:
 
 def test_the_draw_does_not_depend_on_what_was_measured(world) -> None:
     measured(world)
-    run = world.start(entropy=9)
+    run = world.calibrating(entropy=9)
     drawn = list(run.draw.items.order_by("order").values_list("item__external_id", "asked"))
     other = make_world(400, human_cost="40")
-    alone = other.start(entropy=9)
+    alone = other.calibrating(entropy=9)
     assert drawn == list(alone.draw.items.order_by("order").values_list("item__external_id", "asked"))
 
 

@@ -68,7 +68,7 @@ def test_a_plan_comes_back_as_it_was_made():
 
 def test_each_item_is_asked_about_with_its_own_probability():
     world = with_p(make_world(150), ["0.25", "1", "0.5"])
-    run = world.start(p=None, p_column="ask", target="pool", bound="hoeffding", m=90)
+    run = world.calibrating(p=None, p_column="ask", target="pool", bound="hoeffding", m=90)
     assert (run.p_column, run.p_min, run.p) == ("ask", Decimal("0.25"), Decimal("0.58333333"))
     drawn = DrawItem.objects.filter(draw__run=run)
     assert {row.probability for row in drawn} == {Decimal("0.25"), Decimal("0.5"), Decimal(1)}
@@ -88,7 +88,9 @@ def test_the_column_of_probabilities_may_have_any_name(name):
     def ask(index, row):
         row[name] = ("0.25", "0.5")[index % 2]
 
-    run = make_world(60, change=ask).start(p=None, p_column=name, target="pool", bound="hoeffding", m=30)
+    run = make_world(60, change=ask).calibrating(
+        p=None, p_column=name, target="pool", bound="hoeffding", m=30
+    )
     assert (run.p_column, run.p_min, run.p) == (name, Decimal("0.25"), Decimal("0.375"))
     drawn = DrawItem.objects.filter(draw__run=run).select_related("item")
     assert all(row.probability == Decimal(row.item.data[name]) for row in drawn)

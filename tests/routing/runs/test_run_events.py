@@ -55,7 +55,18 @@ def test_each_stage_of_a_run_is_told_once(world: World) -> None:
     run = world.start(m=40)
     world.do("prepare_run")
     world.finish()
-    assert [message["type"] for message in told(webhook)] == ["job.finished", "run.calibration_done"]
+    assert [message["type"] for message in told(webhook)] == [
+        "run.committed",
+        "run.committed",
+        "job.finished",
+        "run.calibration_done",
+    ]
+    # Whoever keeps these two messages can hold the certificate against them.
+    shown = [message["data"] for message in told(webhook, "run.committed")]
+    assert [(data["commitment"], data["sha256"]) for data in shown] == list(
+        run.commitments.values_list("number", "sha256")
+    )
+    assert [data["ledger"]["entries"] for data in shown] == [0, 1]
     run.refresh_from_db()
     analyse(run=run, user=world.manager)
     world.do("analyse_run")
@@ -69,6 +80,8 @@ def test_each_stage_of_a_run_is_told_once(world: World) -> None:
     archive_project(project=world.project, actor=world.manager)
     types = [message["type"] for message in told(webhook)]
     assert types == [
+        "run.committed",
+        "run.committed",
         "job.finished",
         "run.calibration_done",
         "run.analysed",
