@@ -6,7 +6,12 @@
 from routing.delivery import api as deliveries
 from routing.items import api as items
 from routing.overview import api as overview
-from routing.runs import api as runs, expert_api as experts, plan_api as plans
+from routing.runs import (
+    api as runs,
+    commitment_api as commitments,
+    expert_api as experts,
+    plan_api as plans,
+)
 from routing.sources import api as sources, predictions_api as predictions, prompts_api as prompts
 
 urlpatterns = [
@@ -16,6 +21,7 @@ urlpatterns = [
     *plans.urlpatterns,
     *runs.urlpatterns,
     *experts.urlpatterns,
+    *commitments.urlpatterns,
     *deliveries.urlpatterns,
     *predictions.urlpatterns,
     *items.urlpatterns,

@@ -5,7 +5,12 @@ from django.urls import path
 from routing.delivery import views as deliveries
 from routing.items import views as items
 from routing.overview import views as overview
-from routing.runs import expert_views as experts, plan_views as plan, views as runs
+from routing.runs import (
+    commitment_views as commitments,
+    expert_views as experts,
+    plan_views as plan,
+    views as runs,
+)
 from routing.sources import prompts_views as prompts, views as sources
 
 urlpatterns = [
@@ -89,6 +94,12 @@ urlpatterns = [
         name="run_certificate_page",
     ),
     path("projects/<slug:slug>/runs/<row:number>/draw.jsonl", runs.run_draw, name="run_draw"),
+    path("projects/<slug:slug>/runs/<row:number>/draw/", commitments.run_draw_value, name="run_draw_value"),
+    path(
+        "projects/<slug:slug>/runs/<row:number>/commitment-<int:which>.json",
+        commitments.run_commitment,
+        name="run_commitment",
+    ),
     path("projects/<slug:slug>/deliveries/", deliveries.deliveries, name="deliveries"),
     path(
         "projects/<slug:slug>/deliveries/<row:delivery_id>.zip", deliveries.delivery_zip, name="delivery_zip"

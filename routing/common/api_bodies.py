@@ -85,6 +85,7 @@ class RunBody(serializers.Serializer[Any]):
     final_models_alpha = decimal_number(allow_null=True)
     final_people_alpha = decimal_number(allow_null=True)
     later_audit_share = decimal_number(allow_null=True)
+    draw_from = serializers.CharField()
     pool_size = serializers.IntegerField()
     later_size = serializers.IntegerField(help_text="Items that were taken in after the pool was frozen.")
     whole_size = serializers.IntegerField(allow_null=True)
@@ -257,6 +258,16 @@ class LabelsBySource(serializers.Serializer[Any]):
     items = serializers.IntegerField()
 
 
+class CommitmentBody(serializers.Serializer[Any]):
+    """What a run committed to: 1 before its draw, 2 before its first label. `sha256` is the hash of
+    `commitments/<number>.json`.
+    """
+
+    number = serializers.IntegerField()
+    sha256 = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
 class RunDetails(RunBody):
     """From `certificate` on only once the run is analysed."""
 
@@ -267,6 +278,10 @@ class RunDetails(RunBody):
     paid = decimal_number()
     models = MoneyBody()
     alpha_total = decimal_number()
+    commitments = CommitmentBody(many=True)
+    draw_waits = serializers.BooleanField(
+        help_text="Whether the run waits for what its draw is to come from (`draw/`)."
+    )
     invalid_reasons = serializers.ListField(child=serializers.CharField())
     certificate = CertificateBody(required=False)
     labels_by_source = LabelsBySource(many=True, required=False)

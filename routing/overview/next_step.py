@@ -14,6 +14,7 @@ from annotation.ports import task_type_lacks
 from routing.common.states import State
 from routing.overview.facts import Facts
 from routing.runs.budget import stopped_at_budget
+from routing.runs.commitments import waits_for_value
 from routing.runs.expert.final import ANALYSE, DRAW, final_state
 from routing.runs.usable_answers import stopped_at_unusable
 
@@ -77,6 +78,11 @@ def _wanted(facts: Facts) -> tuple[NextStep, str]:
         return NextStep(_("Your data is being imported.")), "project.view"
     if not facts.items or facts.run is None:
         return _before_a_run(facts)
+    if facts.state == State.PREPARING and waits_for_value(facts.run):
+        text = _(
+            "The run has committed to what it will draw from, and waits for what its draw is to come from."
+        )
+        return NextStep(text, _("Go to the run"), "run", run_here), "runs.edit"
     if stuck := _all_stuck(facts):
         words = ngettext(
             "%(count)s item was skipped by everybody. The run goes on once you have decided about it.",

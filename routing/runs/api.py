@@ -25,6 +25,7 @@ from routing.models import Certificate, Run
 from routing.runs.budget import set_budget
 from routing.runs.cancel import cancel_run
 from routing.runs.certify import analyse
+from routing.runs.commitment_report import commitment_report
 from routing.runs.expert.analyse import REFERENCES
 from routing.runs.expert.measured import last_measured
 from routing.runs.expert.report import ExpertReport
@@ -107,6 +108,7 @@ class RunDetail(RunView):
             "paid": report.savings.paid,
             "models": money_of(run),
             "alpha_total": report.alpha_total,
+            **_committed(run),
             "invalid_reasons": report.invalid_reasons,
         }
         if report.certificate is not None:
@@ -230,7 +232,7 @@ def plan_content(run: Run) -> dict[str, Any]:
         *("human_cost", "overlap", "overlap_share", "consensus"),
         *("reference", "expert_name", "expert_cost", "recheck_share", "audit_share", "accepted_error"),
         *("final_sample", "final_models_error", "final_models_alpha", "final_people_alpha"),
-        "later_audit_share",
+        *("later_audit_share", "draw_from"),
         *("pool_size", "later_size", "whole_size", "pool_hash"),
         *("created_at", "analysed_at", "routed_at", "completed_at"),
     )
@@ -266,6 +268,17 @@ def _later_items(later: LaterReport | None) -> dict[str, Any] | None:
             for intake in later.intakes
         ],
         "audit": later.audit and {**vars(later.audit), "alarm": later.audit.alarm},
+    }
+
+
+def _committed(run: Run) -> dict[str, Any]:
+    found = commitment_report(run)
+    return {
+        "commitments": [
+            {"number": one.number, "sha256": one.sha256, "created_at": one.created_at}
+            for one in (found.commitments if found else ())
+        ],
+        "draw_waits": bool(found and found.waits),
     }
 
 

@@ -15,6 +15,7 @@ from annotation.templatetags.hypac import number
 from routing.core.choices import DEFAULT_TARGET
 from routing.core.exact import plain
 from routing.models import Run
+from routing.runs.commitment_report import draw_menu
 from routing.runs.form_fields import ParametersField, described, share_field
 from routing.runs.labelling_pace import labelling_time_of
 from routing.runs.plan_fields import DEFAULT_SHARE, columns_of_probabilities
@@ -110,6 +111,9 @@ class PlanForm(ReferenceFields):
             "Left empty: 0.02. It shows whether models get worse on items that are taken in later; whoever "
             "labels them must not be able to see what models say. 0: no audit."
         ),
+    )
+    draw_from = forms.CharField(
+        label=_("Where the draw comes from"), initial=Run.DrawFrom.SYSTEM, required=False
     )
     p_column = forms.ChoiceField(
         label=_("or the column that holds each item's own"),
@@ -236,6 +240,10 @@ class PlanForm(ReferenceFields):
     @property
     def references(self) -> list[Option]:
         return reference_menu()
+
+    @property
+    def draws(self) -> list[Option]:
+        return draw_menu()
 
     def values(self) -> dict[str, Any]:
         """Arguments of `outlook_of_plan` and `start_run`: what was left out is left to its default."""

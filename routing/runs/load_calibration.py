@@ -17,6 +17,7 @@ from routing.core.commitment import later_answers
 from routing.core.documents import parse_draw
 from routing.models import DrawItem, Run, RunSource
 from routing.runs import every_score_runs
+from routing.runs.committed import NOT_AS_COMMITTED
 from routing.runs.usable_answers import table_of_answers
 
 NOT_LOCKED = failures.register(
@@ -44,7 +45,10 @@ def load_calibration(run: Run, run_sources: Sequence[RunSource]) -> tuple[Calibr
         if row.asked and item not in labels and item not in nobody:
             raise NO_LABEL.error(item=row.item_id)
         label = labels.get(item) if row.asked else None
-        later = later_answers(row, committed[row.order]) if committed else ()
+        try:
+            later = later_answers(row, committed[row.order]) if committed else ()
+        except ValueError as error:
+            raise NOT_AS_COMMITTED.error(run=run.number, what=f"{error}.") from error
         rows.append(replace(row, label=None if label is None else as_text(label), later=later))
     return Calibration.from_rows(rows), drawn.own
 

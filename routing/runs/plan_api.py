@@ -82,6 +82,13 @@ class PlanFields(serializers.Serializer[Any]):
         help_text="For the target `population`: of the items that are taken in later, the share that people "
         "label, too; 0: no audit.",
     )
+    draw_from = serializers.ChoiceField(
+        choices=Run.DrawFrom.choices,
+        required=False,
+        help_text="Where the number comes from that the calibration set is drawn from: this server, on "
+        "trust; a text that `draw/` is given once the first commitment is there; a later value of a public "
+        "beacon.",
+    )
     budget = budget_field(required=False)
 
 

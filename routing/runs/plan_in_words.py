@@ -70,6 +70,8 @@ def plan_in_words(run: Run) -> list[tuple[str, str]]:
                 percent(run.later_audit_share),
             )
         )
+    if run.draw_from != Run.DrawFrom.SYSTEM:
+        terms.append((_("Where the draw comes from"), run.get_draw_from_display()))
     if run.overlap > 1:
         terms.append((_("People asked about an item"), _people_in_words(run)))
     return terms

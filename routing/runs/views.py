@@ -24,6 +24,7 @@ from routing.runs.cancel import cancel_run
 from routing.runs.certificate_words import evidence_of, limits_of, what_breaks_it
 from routing.runs.certify import analyse
 from routing.runs.charts import Figure, run_charts
+from routing.runs.commitment_report import commitment_report
 from routing.runs.forms import BudgetForm
 from routing.runs.labelling_pace import run_labelling
 from routing.runs.later.intakes import KIND as TAKE_IN
@@ -89,7 +90,8 @@ def _live(request: ProjectRequest, found: Run, report: RunReport) -> dict[str, A
     paused = work is not None and work.job.state == Job.State.PAUSED
     takes_in = work is not None and work.job.kind == TAKE_IN
     labelling = run_labelling(found, report.progress, report.routed_progress)
-    waits = labelling is not None and not labelling.left
+    committed = commitment_report(found)
+    waits = (labelling is not None and not labelling.left) or (committed is not None and committed.waits)
     return {
         "run": found,
         "report": report,
@@ -102,6 +104,7 @@ def _live(request: ProjectRequest, found: Run, report: RunReport) -> dict[str, A
         "failed_job": failed if failed and "run" in failed.params else None,
         "stopped_at_budget": stopped_at_budget(failed),
         "stopped_at_unusable": stopped_at_unusable(failed),
+        "committed": committed,
         "money": money,
     }
 

@@ -124,6 +124,19 @@ class Run(Resource):
         self._post("accept-unusable/")
         return self.refresh()
 
+    def draw(self, value: str = "") -> Job:
+        """Draw the calibration set of a run that waits for what its draw is to come from
+        (`data["draw_waits"]`): a text that somebody else chose once they had seen the hash of the first
+        commitment, or the value of the beacon; empty: ask the beacon again.
+        """
+        return self._job("draw/", {"value": value})
+
+    def commitment(self, number: int) -> dict[str, Any]:
+        """What the run committed to: 1 before its draw, 2 before the first label. Raises NotFoundError before
+        it has. The hashes are in `data["commitments"]`.
+        """
+        return dict(self._get(f"commitments/{number}.json"))
+
     def roster(self) -> list[dict[str, Any]]:
         """Who labels: `user`, `role`, `share`, what is `open` and `done`, `last_label_at`, ... Empty where
         whoever is free takes the next item.

@@ -30,7 +30,7 @@ NUMBERS = (
     *("final_models_error", "final_models_alpha", "final_people_alpha"),
     "later_audit_share",
 )
-TEXTS = ("p_column", "target", "rule", "bound", "loss", "score", "reference")
+TEXTS = ("p_column", "target", "rule", "bound", "loss", "score", "reference", "draw_from")
 JSON = ("loss_params", "score_params")
 WHOLE = ("m", "pilot_size", "final_sample")
 NOT_COUNTED = "People's mistakes are not counted"
