@@ -96,7 +96,7 @@ urlpatterns = [
     path("projects/<slug:slug>/runs/<row:number>/draw.jsonl", runs.run_draw, name="run_draw"),
     path("projects/<slug:slug>/runs/<row:number>/draw/", commitments.run_draw_value, name="run_draw_value"),
     path(
-        "projects/<slug:slug>/runs/<row:number>/commitment-<int:which>.json",
+        "projects/<slug:slug>/runs/<row:number>/commitment-<row:which>.json",
         commitments.run_commitment,
         name="run_commitment",
     ),

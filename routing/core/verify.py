@@ -27,16 +27,15 @@ import argparse
 import hashlib
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from math import isclose
 from pathlib import Path
 from typing import Any
 
 from routing.core.calibration import Calibration
 from routing.core.calibration_rows import CalibrationError, CalibrationRow
-from routing.core.certificate import COMMITTED, EVERY_SCORE, Document, certificate_document, document_hash
+from routing.core.certificate import COMMITTED, EVERY_SCORE, Document, certificate_document
 from routing.core.certify import DEARER, Certification, certify
-from routing.core.commitment import commitment_differences, drawn_entropy, read_commitments
+from routing.core.commitment import commitment_differences
 from routing.core.console import unread_output
 from routing.core.correctness import SAYS_WHAT_IS_RIGHT, before_version_3
 from routing.core.documents import (
@@ -47,6 +46,7 @@ from routing.core.documents import (
     parse_plan,
     parse_slices,
 )
+from routing.core.drawn import draw_differences, drawn_from
 from routing.core.every_score.certify import certify_every_score
 from routing.core.every_score.documents import read_pilot_costs, read_score_chains, score_certificate
 from routing.core.losses import imported_paths
@@ -59,15 +59,12 @@ from routing.core.reference.recompute import again_with_expert, refuse_other_row
 from routing.core.reference.settled import settled_certificate
 from routing.core.reference.words import EXPERT, SETTLED
 from routing.core.rules import every_score, split_fixed_sequence
-from routing.core.sampling import draw_calibration, make_salt, tie_breaks
 
 AGREES, DIFFERS, UNREADABLE = 0, 1, 2
 SHOWN = 50
 """Differences printed before the rest is only counted."""
 LARGEST_POOL = 10**8
 """Items of a pool whose draw is recomputed: it takes up to 40 bytes for each."""
-MISSING_NAMED = 10**5
-"""Of more rows that a draw lacks it is only said how many there are."""
 TOLERANCE = 1e-9
 FIGURES = {
     "cost",
@@ -120,7 +117,7 @@ def verify(certificate: bytes, draw: bytes, *, allowed_imports: Collection[str] 
             validate_expert_plan(read_expert_plan(document, plan)[0])
         else:
             validate(plan)
-        differences = list(_draw_differences(plan, rows, entropy, drawn_from(document, entropy)))
+        differences = list(draw_differences(plan, rows, entropy, drawn_from(document, entropy)))
         differences += _commitment_differences(document, plan, rows)
     except (ValueError, MemoryError) as error:
         raise DocumentError(f"certificate: its plan cannot be carried out: {error}") from None
@@ -273,59 +270,12 @@ def _provenance(document: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     return int(text), {**kept, **apart, "entropy": text, "pool_hash": pool.get("hash", "")}
 
 
-def drawn_from(document: Document, entropy: int) -> int:
-    """The number that the calibration set of a certificate was drawn from, where ``entropy`` is its run's."""
-    if document["version"] < COMMITTED:
-        return entropy
-    first, second = read_commitments(document)
-    return drawn_entropy(entropy, document_hash(first), second["randomness"])
-
-
 def _commitment_differences(document: Document, plan: Plan, rows: Sequence[CalibrationRow]) -> Iterable[str]:
     if document["version"] < COMMITTED:
         if any(row.later for row in rows):
             raise DocumentError("draw: a line says who answered later, and there are no commitments")
         return ()
     return commitment_differences(document, plan, rows)
-
-
-def _draw_differences(
-    plan: Plan, rows: Sequence[CalibrationRow], entropy: int, drawn_by: int
-) -> Iterator[str]:
-    """Where the rows are not those that ``drawn_by`` draws, or ties not split by ``entropy``."""
-    shares: Sequence[Decimal] | Decimal = plan.p
-    if not plan.constant_p:
-        shares = [Decimal(1)] * plan.pool_size
-        for row in rows:
-            if 0 <= row.position < plan.pool_size:
-                shares[row.position] = row.p
-    draw = draw_calibration(pool_size=plan.pool_size, m=plan.m, p=shares, entropy=drawn_by)
-    salt = make_salt(entropy)
-    breaks = tie_breaks(salt, [row.item_id for row in rows])
-    by_order = {row.order: (row, int(v)) for row, v in zip(rows, breaks, strict=True)}
-    if len(rows) != plan.m:
-        yield f"draw: it has {len(rows)} rows, the plan draws {plan.m}"
-    if len(by_order) != len(rows):
-        yield "draw: two rows claim the same place in the order of the draw"
-    for order in sorted(set(by_order) - set(range(plan.m))):
-        yield f"draw: a row claims place {order}, outside the {plan.m} of the draw"
-    missing = plan.m - len(by_order)
-    for order in range(plan.m) if missing <= MISSING_NAMED else sorted(by_order.keys() & range(plan.m)):
-        position, asked = int(draw.positions[order]), bool(draw.asked[order])
-        if order not in by_order:
-            yield f"draw: the row at place {order} (pool position {position}) is missing"
-            continue
-        row, v = by_order[order]
-        where = f"draw, place {order}, item {row.item_id!r}"
-        if row.position != position:
-            yield f"{where}: pool position {row.position}, but the entropy draws {position}"
-        if row.asked != asked:
-            yield f"{where}: asked is {row.asked}, but the entropy gives {asked}"
-        if row.v != v:
-            yield f"{where}: tie-break {row.v}, but salt and item id give {v}"
-        for model, key in enumerate(row.own, start=2):
-            if key is not None and key.v != (of_it := int(tie_breaks(salt, [row.item_id], model=model)[0])):
-                yield f"{where}: tie-break {key.v} of model {model}, but salt and item id give {of_it}"
 
 
 def _differences(stated: object, computed: object, path: str) -> Iterator[str]:

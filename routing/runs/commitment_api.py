@@ -92,7 +92,7 @@ class Ledger(ProjectView):
 _RUN = "projects/<slug:slug>/runs/<row:number>/"
 
 urlpatterns = [
-    path(f"{_RUN}commitments/<int:which>.json", RunCommitment.as_view(), name="api_run_commitment"),
+    path(f"{_RUN}commitments/<row:which>.json", RunCommitment.as_view(), name="api_run_commitment"),
     path(f"{_RUN}draw/", RunDrawValue.as_view(), name="api_run_draw_value"),
     path("projects/<slug:slug>/ledger/", Ledger.as_view(), name="api_ledger"),
 ]

@@ -130,6 +130,8 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "run_certificate": {"GET": NOT_ANNOTATORS},
     "run_certificate_page": {"GET": NOT_ANNOTATORS},
     "run_draw": {"GET": SEERS},
+    "run_draw_value": {"POST": LEADERS},
+    "run_commitment": {"GET": LEADERS},
     "deliveries": {"GET": SEERS},
     "delivery_export": {"POST": LEADERS},
     "connections": {"GET": LEADERS},
@@ -191,6 +193,9 @@ API: dict[str, dict[str, set[str]]] = {
     "api_run_budget": {"PUT": LEADERS},
     "api_run_certificate": {"GET": NOT_ANNOTATORS},
     "api_run_draw": {"GET": SEERS},
+    "api_run_draw_value": {"POST": LEADERS},
+    "api_run_commitment": {"GET": LEADERS},
+    "api_ledger": {"GET": NOT_ANNOTATORS},
     "api_run_analyse": {"POST": LEADERS},
     "api_run_route": {"POST": LEADERS},
     "api_run_take_in": {"POST": LEADERS},
@@ -333,6 +338,7 @@ def arguments(world: World) -> dict[str, object]:
         ).pk,
         "number": run.number,
         "delivery_id": delivery.pk,
+        "which": 1,
         # Asked by a test, it is refused before anything is sent.
         "connection_id": Connection.objects.create(
             project=world.project,

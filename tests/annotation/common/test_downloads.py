@@ -98,6 +98,8 @@ def test_the_formats_of_a_delivery_are_chosen_on_its_page(client_of, world) -> N
     assert names == {
         "labels.tsv",
         "labels.parquet",
+        "committed.jsonl",
+        "pilot.jsonl",
         "certificate.json",
         "draw.jsonl",
         "README.md",

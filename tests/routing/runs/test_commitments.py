@@ -10,6 +10,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from annotation.common.files import open_file
 from annotation.errors import ConflictError, InputError
 from annotation.jobs import jobs
 from annotation.models import Job
@@ -40,7 +41,7 @@ def documents(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def committed_lines(run: Run) -> list[bytes]:
-    with run.commitments.get(number=1).items.open() as file:
+    with open_file(run.commitments.get(number=1).items) as file:
         return file.read().splitlines()
 
 
@@ -112,14 +113,12 @@ def test_the_level_that_is_left_is_said_where_it_is_all_of_it() -> None:
         {"rule": "multi_chain"},
         {"rule": "split_fixed_sequence"},
         {"rule": "every_score", "p": Decimal(1)},
-        {"reference": "settled"},
     ],
     ids=lambda plan: "-".join(map(str, plan.values())),
 )
 def test_every_kind_of_run_keeps_what_it_commits_to(plan) -> None:
     world = make_world(300, human_cost="20")
-    fields = {"rule": ""} if plan.get("reference") else {}
-    run = world.analysed(**({"m": 90} | fields | plan))
+    run = world.analysed(**({"m": 90} | plan))
     document = verified(run)
     first, second = documents(run)
     population = plan.get("target") == "population"
@@ -128,6 +127,20 @@ def test_every_kind_of_run_keeps_what_it_commits_to(plan) -> None:
     if population:
         drawn = set(DrawItem.objects.filter(draw__run=run).values_list("item", flat=True))
         assert drawn.isdisjoint(run.pilot_items.values_list("item", flat=True))
+
+
+@pytest.mark.costly
+def test_a_run_of_two_people_and_a_third_does_so_too() -> None:
+    here = ExpertWorld()
+    run = here.world.start(reference="settled", m=60, p=None, rule="")
+    here.world.do("prepare_run")
+    here.label(*here.world.annotators)
+    here.label(*here.world.annotators)
+    run.refresh_from_db()
+    analyse(run=run, user=here.world.manager)
+    here.world.do("analyse_run")
+    run.refresh_from_db()
+    assert verified(run)["commitments"]["before_draw"]["reference"] == {"kind": "settled"}
 
 
 @pytest.mark.costly
