@@ -129,7 +129,7 @@ def draw_calibration_set(context: JobContext, run: Run) -> bool:
     if value is None and run.draw_from != SYSTEM:
         return False
     randomness = {"kind": run.draw_from, "value": value}
-    with context.chunk(stage=Words(gettext_noop("Draw"))):
+    with context.chunk(stage=Words(gettext_noop("Calibration set"))):
         store_draw(
             run,
             entropy=drawn_entropy(int(run.entropy), committed.sha256, randomness),
