@@ -5,9 +5,13 @@ import json
 import random
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
+from routing.core.certificate import document_hash
+from routing.core.commitment import blank_hash, blank_line, fixed_chains, lines_document
+from routing.core.documents import parse_row
 from routing.labels.page import ADDED
 
 Files = dict[str, bytes]
@@ -61,7 +65,7 @@ WITHOUT_MEANING = {
 }
 """By field, without places in lists: why an edit there may be found by nobody, the hashes being put right. A
 field stands for all that is in it, but for `WITH_MEANING`; one that ends in [] for an entry as a whole."""
-LINES = ("draw.jsonl", "labels.jsonl")
+LINES = ("draw.jsonl", "labels.jsonl", "committed.jsonl", "pilot.jsonl")
 DOCUMENTS = ("certificate.json", "final_audit.json", "manifest.json")
 
 
@@ -77,7 +81,7 @@ def read(files: Files, name: str) -> Node:
 
 
 def written(name: str, node: Node) -> bytes:
-    if name == "draw.jsonl":
+    if name in LINES and name != "labels.jsonl":
         return b"".join(canonical(row) for row in node)
     if name == "labels.jsonl":
         return "".join(
@@ -86,13 +90,18 @@ def written(name: str, node: Node) -> bytes:
     return canonical(node)
 
 
-def put_right(files: Files) -> Files:
-    """The same files with the hash of the draw, the certificate's id and the manifest as they follow."""
+def put_right(files: Files, *, commitments: bool = True) -> Files:
+    """The same files with the hash of the draw, the certificate's id and the manifest as they follow; and
+    with commitments that say so, as if nobody had noted those that were shown, unless these were forged.
+    """
     files = dict(files)
     before = re.search(rb"- Certificate: ([0-9a-f]{64})", files["README.md"])
     document = json.loads(files["certificate.json"])
     if isinstance(document, dict) and isinstance(document.get("draw"), dict):
         document["draw"]["sha256"] = hashlib.sha256(files["draw.jsonl"]).hexdigest()
+        if commitments and "commitments" in document:
+            with suppress(AttributeError, IndexError, KeyError, TypeError, ValueError):
+                _commit(document, files)
     files["certificate.json"] = canonical(document)
     after = hashlib.sha256(files["certificate.json"]).hexdigest().encode()
     for name in files:
@@ -101,6 +110,59 @@ def put_right(files: Files) -> Files:
     if "manifest.json" in files:
         files["manifest.json"] = manifest(files)
     return files
+
+
+def _commit(document: Node, files: Files) -> None:
+    """Commitments, and the run's entry of the ledger, that say what the files say now."""
+    first, second = document["commitments"]["before_draw"], document["commitments"]["before_labels"]
+    population, provenance = document["plan"]["target"] == "population", document["provenance"]
+    reference = dict(document.get("reference", {}))
+    rechecked = reference.pop("rechecked", None)
+    reference.pop("replaced", None)
+    chains = fixed_chains(document, document["plan"]["rule"])
+    lines = {name: files[name].splitlines() for name in LINES if name in files}
+    pilot = lines_document(lines["pilot.jsonl"])
+    first |= {
+        "project": provenance["project"],
+        "run": provenance["run"],
+        "plan": document["plan"],
+        "entropy": document["draw"]["entropy"],
+        "pool": document["pool"],
+        "sources": provenance["sources"],
+        "items": lines_document(lines["committed.jsonl"]),
+        "pilot": None if population else pilot,
+        "chains": None if population else chains,
+        "reference": reference or None,
+    }
+    entries = document["ledger"]
+    own = second["ledger"]["entries"] - 1
+    entries[own] |= {
+        "run": provenance["run"],
+        "alpha": document["plan"]["alpha"],
+        "target": document["plan"]["target"],
+        "pool": document["pool"]["hash"],
+        "commitment": document_hash(first),
+    }
+    previous = ""
+    for entry in entries:
+        entry["previous"] = previous
+        del entry["sha256"]
+        previous = entry["sha256"] = document_hash(entry)
+    rows = [json.loads(line) for line in lines["draw.jsonl"]]
+    second |= {
+        "project": provenance["project"],
+        "run": provenance["run"],
+        "before_draw": document_hash(first),
+        "draw": {
+            "rows": len(rows),
+            "asked": sum(row["asked"] for row in rows),
+            "sha256": blank_hash(blank_line(parse_row(line.decode(), 0)) for line in lines["draw.jsonl"]),
+        },
+        "pilot": pilot if population else None,
+        "chains": chains if population else None,
+        "rechecked": rechecked,
+        "ledger": {"entries": own + 1, "head": entries[own]["sha256"]},
+    }
 
 
 def manifest(files: Files) -> bytes:
@@ -116,8 +178,15 @@ def manifest(files: Files) -> bytes:
 def forged(files: Files, name: str, change: Callable[[Node], object]) -> Files:
     """The files with one of them changed in place by `change`, and every hash put right."""
     node = read(files, name)
+    committed = _of_commitments(node) if name == "certificate.json" else None
     changed = change(node)
-    return put_right(files | {name: written(name, node if changed is None else changed)})
+    node = node if changed is None else changed
+    same = name != "certificate.json" or _of_commitments(node) == committed
+    return put_right(files | {name: written(name, node)}, commitments=same)
+
+
+def _of_commitments(node: Node) -> Node:
+    return deepcopy({name: node.get(name) for name in ("commitments", "ledger")})
 
 
 def random_edit(files: Files, draws: random.Random) -> tuple[str, str, Files] | None:
@@ -134,7 +203,11 @@ def random_edit(files: Files, draws: random.Random) -> tuple[str, str, Files] | 
         path = re.sub(r"[^.\[\]]+$", to, path)
     edited = files | {name: written(name, node)}
     # Who changes the manifest alone leaves it so.
-    edited = edited if name == "manifest.json" else put_right(edited)
+    edited = (
+        edited
+        if name == "manifest.json"
+        else put_right(edited, commitments=not path.startswith(("commitments", "ledger")))
+    )
     if written(name, node) == before or edited == files:
         return None
     return f"{name}: {path}", what.__name__, edited

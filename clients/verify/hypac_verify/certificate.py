@@ -9,6 +9,14 @@ from math import ceil, log2
 from pathlib import Path
 
 from hypac_verify import every_score, expert, first_score, words
+from hypac_verify.commitments import (
+    COMMITTED,
+    Commitments,
+    check_commitments,
+    check_ledger,
+    drawn_number,
+    read_commitments,
+)
 from hypac_verify.draw import check_draw, entropy_of, same_by
 from hypac_verify.expert_labels import LARGEST_EFFORT, read_run
 from hypac_verify.reading import (
@@ -30,7 +38,7 @@ from hypac_verify.reading import (
 )
 from hypac_verify.tails import TooCloseError
 
-FORMAT, NEWEST = "hypac-certificate", 5
+FORMAT, NEWEST, REFERENCE = "hypac-certificate", COMMITTED, 5
 MOST_DRAWN = 10**6
 SOON = 30
 """Seconds: of what takes longer it is said beforehand."""
@@ -58,6 +66,8 @@ class Checked:
         What was found again where an expert is the reference.
     tested
         Whether its tests were made again, and all of it followed from them.
+    made
+        Its commitments; None of a version before there were any.
     """
 
     document: Document
@@ -67,6 +77,7 @@ class Checked:
     policy: first_score.Policy | None
     outcome: expert.Outcome | None
     tested: bool
+    made: Commitments | None
 
     @property
     def run(self) -> object:
@@ -101,12 +112,19 @@ def check_certificate(certificate: Path, draw: Path, report: Report) -> Checked:
         )
     _check_frame(document, plan, report)
     rows, digest = _rows(draw, plan, report)
-    check_draw(document, plan, rows, digest, report)
+    if document["version"] < COMMITTED and any(row.later for row in rows):
+        report.fault("draw.jsonl: a line says who answered later, and there are no commitments")
+    made = read_commitments(document) if document["version"] == COMMITTED else None
+    check_draw(document, plan, rows, digest, drawn_number(entropy_of(document), made), report)
     _check_ledger(document, plan, report)
+    if made is not None:
+        check_commitments(document, made, plan, rows, report)
+        check_ledger(document, made, plan, report)
     before = len(report.checked)
     policy, outcome = _check_tests(document, plan, rows, report)
     tested = len(report.checked) > before
-    return Checked(document, plan, rows, hashlib.sha256(written).hexdigest(), policy, outcome, tested)
+    certificate_id = hashlib.sha256(written).hexdigest()
+    return Checked(document, plan, rows, certificate_id, policy, outcome, tested, made)
 
 
 def _read(data: bytes) -> Document:
@@ -130,8 +148,8 @@ def _read(data: bytes) -> Document:
 def _check_frame(document: Document, plan: Plan, report: Report) -> None:
     """The entries are those of version and rule."""
     version, kind = document["version"], document.get("reference", {})
-    keys = set(KEYS)
-    if version == NEWEST:
+    keys = KEYS | ({"commitments", "ledger"} if version == COMMITTED else set())
+    if version == REFERENCE or (version == COMMITTED and "reference" in document):
         kind = part(document, "reference", dict, "certificate.json").get("kind")
         keys |= {"reference"} | ({"slices"} if kind == "expert" else set())
         if kind not in ("settled", "expert") or (
@@ -148,8 +166,10 @@ def _check_frame(document: Document, plan: Plan, report: Report) -> None:
         report.fault(
             f"certificate.json: entries are missing or of another kind: {sorted(document.keys() ^ keys)}"
         )
-    if version < NEWEST and (version == 4) != (plan.rule == "every_score"):
+    if version < REFERENCE and (version == 4) != (plan.rule == "every_score"):
         report.fault(f"certificate.json: the rule {plan.rule!r} has no certificate of version {version}")
+    if (plan.alpha_spent is None) != (version < COMMITTED):
+        report.fault("certificate.json, plan.alpha_spent: it belongs to version 6, and to no other")
     if document["pool"]["size"] != plan.pool_size or type(document["pool"]["size"]) is not int:
         report.fault("certificate.json: pool.size is not that of the plan")
 
@@ -189,7 +209,7 @@ def _check_ledger(document: Document, plan: Plan, report: Report) -> None:
         report.fault(f"{where}: the ledger charges this run with another alpha than its plan's")
     if decimal(provenance, "alpha_total", where) != sum(spent, Fraction(0)):
         report.fault(f"{where}: the entries of the ledger do not add up to alpha_total")
-    elif len(numbers) > 1:
+    elif len(numbers) > 1 and document["version"] < COMMITTED:
         report.notes.append(
             f"{len(numbers) - 1} earlier runs on these items spent alpha, too: that any of the "
             "certificates is false "
@@ -236,7 +256,7 @@ def _check_tests(
         report.fault(f"certificate.json: there is no loss {plan.loss!r}")
         return None, None
     is_expert = document.get("reference", {}).get("kind") == "expert"
-    if document["version"] == NEWEST and (
+    if "reference" in document and (
         plan.target != "dataset" or plan.bound != exact or plan.data_set_size is not None
     ):
         report.fault(

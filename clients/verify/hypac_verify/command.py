@@ -6,11 +6,14 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from hypac_verify import __version__
+from hypac_verify import __version__, words
 from hypac_verify.certificate import Checked, check_certificate, sentence
+from hypac_verify.commitments import check_noted
+from hypac_verify.committed_files import Said, check_files
 from hypac_verify.delivered_file import OTHERS, READABLE
 from hypac_verify.delivery import check_delivery
 from hypac_verify.draw import same_by
@@ -23,10 +26,16 @@ HOLDS, FAILS, UNUSABLE, IN_PART = 0, 1, 2, 3
 TRUST = (
     "that the labels are what their people think, and that these people exist",
     "that nobody who labelled saw an answer or a score before (blindness)",
-    "that answers and scores are the models' own, and were there before the draw",
+    "that answers and scores are the models' own",
+)
+UNPROVEN = (
+    "that answers and scores were there before the draw",
     "that chains, thresholds to test, plan and draw were fixed before the first label: nothing here "
     "proves when",
     "that the ledger names every earlier run on these items",
+)
+"""Of certificates before version 6, and where the reader noted nothing."""
+AT_LAST = (
     "that the costs foretold for each policy, by which one of those that are certified was chosen, are what "
     "the pilot showed",
     "that the run was not marked invalid, here or since the delivery",
@@ -34,6 +43,8 @@ TRUST = (
 NAMES = (
     "certificate.json",
     "draw.jsonl",
+    "committed.jsonl",
+    "pilot.jsonl",
     "final_audit.json",
     "manifest.json",
     "README.md",
@@ -70,12 +81,23 @@ def find_files(paths: Sequence[Path]) -> tuple[Path, dict[str, Path]]:
     return folder, found
 
 
+@dataclass(frozen=True)
+class Noted:
+    """What the reader noted when it was shown: hashes of commitments, and a file of entries of the ledger."""
+
+    commitments: Sequence[str] = ()
+    heads: Path | None = None
+
+
+NOTHING = Noted()
+
+
 def check(
-    paths: Sequence[Path], say: Callable[[str], object] = lambda _: None
+    paths: Sequence[Path], say: Callable[[str], object] = lambda _: None, noted: Noted = NOTHING
 ) -> tuple[Report, Checked, dict[str, Path]]:
     """Check everything that is there; ``say`` is told of what takes long. Raises UnusableError."""
     try:
-        return _check(paths, Report(say=say))
+        return _check(paths, Report(say=say), noted)
     except (
         ArithmeticError,
         AttributeError,
@@ -91,9 +113,14 @@ def check(
         ) from error
 
 
-def _check(paths: Sequence[Path], report: Report) -> tuple[Report, Checked, dict[str, Path]]:
+def _check(paths: Sequence[Path], report: Report, noted: Noted) -> tuple[Report, Checked, dict[str, Path]]:
     folder, found = find_files(paths)
     checked = check_certificate(found["certificate.json"], found["draw.jsonl"], report)
+    said = dict[str, Said]()
+    if checked.made is not None:
+        pool = checked.document["pool"]
+        said = check_files(checked.made, checked.plan, checked.rows, pool, found, report)
+    check_noted(checked.made, noted.commitments, noted.heads, report)
     check_manifest(folder, found.get("manifest.json"), found, report)
     audited = _check_final(found["final_audit.json"], checked, report) if "final_audit.json" in found else {}
     card = _card(found)
@@ -101,13 +128,12 @@ def _check(paths: Sequence[Path], report: Report) -> tuple[Report, Checked, dict
         report.unchecked.append("the data card: there is no README.md")
     names = [name for name in READABLE if name in found]
     for name in names:
-        check_delivery(found[name], name, checked, card, report, audited)
+        check_delivery(found[name], name, checked, card, report, audited, said)
     for name in OTHERS:
         if name in found:
             report.unchecked.append(f"{name}: this format is not read; {', '.join(READABLE)} are")
     if not names:
         report.unchecked.append("the delivered file: none that can be read is here")
-    # The place for commitments made before the draw, and for heads of a linked ledger, once there are any.
     return report, checked, found
 
 
@@ -144,42 +170,121 @@ VERDICTS = {
 }
 
 
-def told(report: Report, checked: Checked) -> str:
+def on_trust(checked: Checked, noted: Noted) -> list[str]:
+    """What no file can show, and what only those could whose hash was noted in time."""
+    made = checked.made
+    if made is None:
+        return [*TRUST, *UNPROVEN, *AT_LAST]
+    answers, fixed, ledger = UNPROVEN
+    first, second = (hash_ in noted.commitments for hash_ in made.hashes)
+    return [
+        *TRUST,
+        *([] if first else [answers]),
+        *([] if first and second else [fixed]),
+        *([] if noted.heads else [ledger]),
+        *AT_LAST,
+    ]
+
+
+def level_of(checked: Checked) -> str:
+    """The probability that the promise leaves open, after all draws on these items."""
+    return words.odds(checked.plan)["alpha"]
+
+
+def told(report: Report, checked: Checked, noted: Noted = NOTHING) -> str:
     """The report as text."""
     parts = [f"Certificate {checked.certificate_id}, version {checked.document['version']}", ""]
     if not report.faults:
         parts += [f"It says: {sentence(checked.document)}", ""]
+        if checked.plan.alpha_spent:
+            parts += [
+                f"After all draws on these items it may be wrong with probability {level_of(checked)}.",
+                "",
+            ]
     more = [f"... and {report.left_out} more"] if report.left_out else []
     for title, lines in (
         ("Checked:", report.checked),
         ("Does not hold:", [*report.faults, *more]),
         ("Not checked:", report.unchecked),
         ("To know:", report.notes),
-        ("On trust, always:", TRUST),
+        ("On trust:", on_trust(checked, noted)),
     ):
         if lines:
             parts += [title, *(f"  - {line}" for line in lines), ""]
     return "\n".join([*parts, VERDICTS[code_of(report)]])
 
 
-def document(report: Report, checked: Checked) -> Document:
+def document(report: Report, checked: Checked, noted: Noted = NOTHING) -> Document:
     """The same for programs."""
     return {
         "certificate": checked.certificate_id,
         "version": checked.document["version"],
         "code": code_of(report),
         "sentence": sentence(checked.document),
+        "alpha": level_of(checked),
+        "commitments": [] if checked.made is None else list(checked.made.hashes),
         "checked": report.checked,
         "faults": report.faults,
         "faults_left_out": report.left_out,
         "not_checked": report.unchecked,
         "notes": report.notes,
-        "on_trust": list(TRUST),
+        "on_trust": on_trust(checked, noted),
     }
+
+
+def compared(every: Sequence[Checked]) -> tuple[list[str], list[str]]:
+    """Faults and notes about certificates of one project together: their ledgers must be beginnings of one
+    another, and each draw has one certificate.
+    """
+    made = [one for one in every if one.made is not None]
+    faults = list(_differing(made))
+    if len(made) < len(every):
+        notes = [f"{len(every) - len(made)} certificates hold no ledger that others can be compared with."]
+    else:
+        notes = []
+    longest = max((one.made.entries for one in made if one.made), key=len, default=[])
+    here = {one.run for one in made}
+    if missing := [str(e["run"]) for e in longest if e["kind"] == "draw" and e["run"] not in here]:
+        notes.append(f"No certificate is here of these runs, which were drawn: {', '.join(missing)}.")
+    elif made:
+        notes.append("Every run that was drawn until the last of these certificates is here.")
+    return faults, notes
+
+
+def _differing(made: Sequence[Checked]) -> Iterator[str]:
+    for place, one in enumerate(made):
+        for other in made[:place]:
+            if one.made is None or other.made is None:
+                continue
+            short = min(len(one.made.entries), len(other.made.entries))
+            if one.made.first["project"] != other.made.first["project"]:
+                yield f"the certificates of the runs {one.run} and {other.run} are of two projects"
+            elif one.made.entries[:short] != other.made.entries[:short]:
+                yield f"the certificates of the runs {one.run} and {other.run} hold two different ledgers"
+            elif one.run == other.run and one.certificate_id != other.certificate_id:
+                yield f"there are two certificates of run {one.run}, and a draw has one"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what was found, return the exit code (docs/verify.md)."""
+    options = _parser().parse_args(arguments)
+    noted = Noted(tuple(options.commitment), options.heads)
+    folders = [path for path in options.paths if path.is_dir()]
+    several = len(folders) > 1 and len(folders) == len(options.paths)
+    try:
+        if several and (options.spot is not None or options.filled or options.commitment):
+            raise UnusableError("--spot, --filled and --commitment are for one delivery at a time")
+        code, lines, result = (_several if several else _one)(options, noted)
+    except UnusableError as error:
+        if options.json:
+            print(json.dumps({"code": UNUSABLE, "error": str(error)}))
+        print(f"hypac-verify: {error}", file=sys.stderr)
+        return UNUSABLE
+    print(json.dumps(result, indent=2) if options.json else "\n".join(lines))
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hypac-verify",
         description="Check a delivery of HyPAC and its certificate, with nothing of HyPAC installed.",
@@ -188,44 +293,77 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "checked, and what was not is listed.",
     )
     parser.add_argument(
-        "paths", nargs="+", type=Path, metavar="FOLDER", help="a delivered folder, or its files"
+        "paths",
+        nargs="+",
+        type=Path,
+        metavar="FOLDER",
+        help="a delivered folder, or its files; several folders: deliveries of one project",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--commitment",
+        action="append",
+        default=[],
+        metavar="HEX",
+        help="hash of a commitment that you noted when the run showed it; may be repeated",
+    )
+    parser.add_argument(
+        "--heads",
+        type=Path,
+        metavar="FILE",
+        help="lines with number and hash of ledger entries that you noted",
+    )
     parser.add_argument("--spot", type=int, metavar="K", help="draw K delivered items for you to label")
     parser.add_argument("--to", type=Path, metavar="CSV", help="with --spot: write them to this new file")
     parser.add_argument(
         "--filled", type=Path, metavar="CSV", help="the same file with your labels: test them"
     )
     parser.add_argument("--version", action="version", version=__version__)
-    options = parser.parse_args(arguments)
-    try:
-        report, checked, found = check(options.paths, lambda words: print(words, file=sys.stderr))
-        result = document(report, checked)
-        lines = [] if options.json else [told(report, checked)]
-        name = next((name for name in READABLE if name in found), None)
-        if (options.spot is not None or options.filled) and name is None:
+    return parser
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _several(options: argparse.Namespace, noted: Noted) -> tuple[int, list[str], Document]:
+    """Each delivery, and what their ledgers say together."""
+    lines, results, every, codes = list[str](), list[Document](), list[Checked](), list[int]()
+    for folder in options.paths:
+        report, checked, _ = check([folder], _say, noted)
+        results.append({"folder": str(folder), **document(report, checked, noted)})
+        lines += [f"{folder}", "", told(report, checked, noted), ""]
+        every.append(checked)
+        codes.append(code_of(report))
+    faults, notes = compared(every)
+    lines += ["Together:", *(f"  - {line}" for line in (*faults, *notes))]
+    order = (HOLDS, IN_PART, FAILS)
+    code = max([*codes, FAILS if faults else HOLDS], key=order.index)
+    return code, lines, {"code": code, "deliveries": results, "faults": faults, "notes": notes}
+
+
+def _one(options: argparse.Namespace, noted: Noted) -> tuple[int, list[str], Document]:
+    """One delivery, with what is to be labelled of it, or was."""
+    report, checked, found = check(options.paths, _say, noted)
+    result, lines = document(report, checked, noted), [told(report, checked, noted)]
+    name = next((name for name in READABLE if name in found), None)
+    if options.spot is not None or options.filled:
+        if name is None:
             raise UnusableError("--spot and --filled need a delivered file")
-        if options.spot is not None or options.filled:
-            refuse_part(_card(found))
-        if options.spot is not None and name is not None:
-            rows = draw_spot(found[name], name, options.spot, options.to)
-            result["spot"] = [row.external_id for row in rows]
-            lines += ["", f"Label these {len(rows)} items yourself, before you look at the delivered labels:"]
-            lines += [f"  {row.external_id}" for row in rows]
-        if options.filled and name is not None:
-            spot = read_spot(options.filled, found[name], name, checked)
-            result["spot_check"] = {
-                "items": spot.items, "errors": spot.errors, "passes": spot.passes, "breaks": spot.breaks,
-                "words": spot.words,
-            }  # fmt: skip
-            lines += ["", spot.words]
-    except UnusableError as error:
-        if options.json:
-            print(json.dumps({"code": UNUSABLE, "error": str(error)}))
-        print(f"hypac-verify: {error}", file=sys.stderr)
-        return UNUSABLE
-    print(json.dumps(result, indent=2) if options.json else "\n".join(lines))
-    return code_of(report)
+        refuse_part(_card(found))
+    if options.spot is not None and name is not None:
+        rows = draw_spot(found[name], name, options.spot, options.to)
+        result["spot"] = [row.external_id for row in rows]
+        lines += ["", f"Label these {len(rows)} items yourself, before you look at the delivered labels:"]
+        lines += [f"  {row.external_id}" for row in rows]
+    if options.filled and name is not None:
+        spot = read_spot(options.filled, found[name], name, checked)
+        result["spot_check"] = {
+            "items": spot.items, "errors": spot.errors, "passes": spot.passes, "breaks": spot.breaks,
+            "words": spot.words,
+        }  # fmt: skip
+        lines += ["", spot.words]
+    return code_of(report), lines, result
 
 
 def run() -> None:

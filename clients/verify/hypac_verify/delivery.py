@@ -13,13 +13,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from hypac_verify.certificate import Checked, sentence
+from hypac_verify.committed_files import Said
 from hypac_verify.delivered_file import EXPERT, PERSON, SAW, SETTLED_BY, WAITS, Delivered, rows_of
 from hypac_verify.draw import entropy_of, pool_hash, salt_of, tie_break
-from hypac_verify.reading import (
-    Key,
-    Report,
-    Row,
-)
+from hypac_verify.reading import EVERYTHING, Key, Report, Row
+from hypac_verify.score_chains import Chain, Item
 from hypac_verify.words import plain
 
 
@@ -46,16 +44,20 @@ def is_part(card: str | None) -> bool:
 
 
 class Routes:
-    """What the chosen policy says of each item, as far as the first model's score tells it.
+    """What the chosen policy says of each item, as far as the first model's score tells it, and what the run
+    had committed to of the others'.
 
     A model without a usable answer passes an item on, which no column shows but U = 1 of the first one.
     """
 
-    def __init__(self, checked: Checked) -> None:
+    def __init__(self, checked: Checked, said: Mapping[str, Said]) -> None:
+        self._said = said
         self._policy, self._models = checked.policy, checked.plan.models
         self._names = checked.names
         self._salt = salt_of(entropy_of(checked.document))
         self._expert = checked.by_expert
+        document = checked.document
+        self._scored = document.get("scored") or document.get("scores", {}).get("scored") or []
 
     @property
     def known(self) -> bool:
@@ -72,6 +74,8 @@ class Routes:
             counts.no_score += 1
             return ""
         allowed, nominal = self._allowed(self.key(row))
+        if nominal is None and (sent := self._by_every_score(row)) is not None:
+            allowed, nominal = {sent}, sent
         if nominal is None:
             counts.unseen += 1
         if row.source is None:
@@ -114,6 +118,27 @@ class Routes:
             return {last}, last
         return {at, last}, None
 
+    def _by_every_score(self, row: Delivered) -> int | None:
+        """Where a policy on every score sends an item; None where a model that it looks at answered only
+        after the run's first commitment.
+        """
+        policy, k, said = self._policy, self._models, self._said.get(row.external_id)
+        if policy is None or said is None or len(self._scored) != k:
+            return None
+        if any(said.answers[model] is None for model in policy.models):
+            return None
+        keys, usable = [EVERYTHING] * k, [False] * k
+        for model in policy.models:
+            answer, score = said.answers[model] or (None, None)
+            u = said.u if model == 0 else score
+            usable[model] = answer is not None and not (self._scored[model] and u is None)
+            if usable[model] and self._scored[model]:
+                keys[model] = (u or 0.0, tie_break(self._salt, row.external_id, model + 1))
+        chain = Chain("", policy.shape, policy.models, None, (policy.thresholds,))
+        item = Item(tuple(keys), tuple(usable), (True,) * k, (0,) * k, (0,) * k)
+        source = chain.source(0, item, usable)[0]
+        return source if source < k or not self._expert else k + 2
+
     def _passed_on(self, nominal: int, last: int, unusable: bool) -> set[int]:
         """From its model on; the first one has an answer to every item with U below 1."""
         return {0} if nominal == 0 and not unusable else set(range(nominal, self._models)) | {last}
@@ -126,9 +151,12 @@ def check_delivery(
     card: str | None,
     report: Report,
     audited: Mapping[str, str],
+    said: Mapping[str, Said],
 ) -> None:
-    """One delivered file against certificate, draw, data card, and the labels that a final audit drew."""
-    before, counts, routes = len(report.faults), Counts(), Routes(checked)
+    """One delivered file against certificate, draw, data card, the labels that a final audit drew, and what
+    models had said of each item before the draw.
+    """
+    before, counts, routes = len(report.faults), Counts(), Routes(checked, said)
     drawn = {row.item_id: row for row in checked.rows}
     part_of = is_part(card)
     seen, pool, keys, left = set[str](), list[str](), list[Key](), dict(drawn)
@@ -153,6 +181,8 @@ def check_delivery(
                 report.fault(f"{where}: {fault}")
             continue
         pool.append(row.external_id)
+        if fault := _otherwise_than_said(row, said.get(row.external_id), checked):
+            report.fault(f"{where}: {fault}")
         if audited.get(row.external_id, row.label) != row.label:
             report.fault(f"{where}: it does not carry the label that the final audit left it")
         of_draw = left.pop(row.external_id, None)
@@ -183,6 +213,19 @@ def check_delivery(
     _check_whole(name, checked, pool, left, keys, report, part_of=part_of, before=counts.people_before)
     _check_card(name, counts, card, checked, report)
     _say(name, counts, checked, routes, report, holds=len(report.faults) == before, pool=len(pool))
+
+
+def _otherwise_than_said(row: Delivered, said: Said | None, checked: Checked) -> str:
+    """Why score or answer are not those that the run had committed to; '' if they are, or came later."""
+    if said is None:
+        return ""
+    if (row.uncertainty or 0.0) != (said.u or 0.0):
+        return "its uncertainty is not what was committed to before the draw"
+    names = checked.names or []
+    answer = said.answers[names.index(row.source)] if row.source in names else None
+    if answer is not None and answer[0] != row.label:
+        return "its label is not the model's answer that was committed to before the draw"
+    return ""
 
 
 def _spelt(row: Row) -> str:

@@ -112,11 +112,15 @@ def pool_hash(item_ids: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def check_draw(document: Document, plan: Plan, rows: list[Row], lines: str, report: Report) -> None:
-    """The rows are those that the entropy draws, each once, and fit the plan.
+def check_draw(
+    document: Document, plan: Plan, rows: list[Row], lines: str, number: int, report: Report
+) -> None:
+    """The rows are those that are drawn, each once, and fit the plan.
 
     Parameters
     ----------
+    number
+        What the calibration set is drawn from; ties are split by the run's entropy.
     lines
         SHA-256 of the file's bytes.
     """
@@ -131,7 +135,7 @@ def check_draw(document: Document, plan: Plan, rows: list[Row], lines: str, repo
     if len({row.item_id for row in rows}) < len(rows) or len({row.position for row in rows}) < len(rows):
         report.fault("draw.jsonl: an item is drawn twice")
     exact = not plan.varying and plan.pool_size <= LARGEST_POOL
-    positions, is_asked = drawn(entropy, plan.pool_size, plan.m, plan.p) if exact else ([], [])
+    positions, is_asked = drawn(number, plan.pool_size, plan.m, plan.p) if exact else ([], [])
     if not exact:
         report.unchecked.append(
             "the draw: a probability of asking varies, or the pool has over 10 million items"

@@ -281,7 +281,7 @@ def check_result(
     told = stated.get("pointwise_upper_bound")
     if version == 1 and unanswered:  # computed in another way then, and nothing rests on it
         bound = told
-    settled = version == 5
+    settled = "reference" in document
     promised = words.promise(plan, version, settled=settled) if found["certified"] else [
         f"Nothing could be certified, so people label everything: {found['reason']}."
     ]  # fmt: skip

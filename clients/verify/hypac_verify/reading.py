@@ -146,6 +146,11 @@ def part(document: object, name: str, kind: type | tuple[type, ...], where: str)
     return value
 
 
+def item_of(line: bytes, where: str) -> Document:
+    """A line that is an object. Raises UnusableError."""
+    return object_of(parse(line, where), where)
+
+
 def object_of(value: object, where: str) -> Document:
     """A value that is an object. Raises UnusableError."""
     if not isinstance(value, dict):
@@ -194,7 +199,9 @@ def threshold(entry: object, where: str) -> Key | None:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of ``draw.jsonl`` (docs/statistics.md, "The certificate")."""
+    """A line of ``draw.jsonl`` (docs/statistics.md, "The certificate"); ``blank`` is what of it was there
+    before the first label, in its one spelling.
+    """
 
     order: int
     item_id: str
@@ -209,10 +216,12 @@ class Row:
     called: tuple[bool, ...]
     annotator: str
     person: str | None
+    later: tuple[int, ...]
+    blank: bytes
 
 
 NEEDED = {"order", "item_id", "position", "asked", "p", "u", "v", "label", "answers"}
-OPTIONAL = {"own", "called", "annotator", "person"}
+OPTIONAL = {"own", "called", "annotator", "person", "later"}
 
 
 def draw_row(line: bytes, number: int) -> Row:
@@ -228,7 +237,12 @@ def draw_row(line: bytes, number: int) -> Row:
     )
     if not all(a is None or isinstance(a, str) for a in answers) or not all(type(c) is bool for c in called):
         raise UnusableError(f"{where}: 'answers' or 'called' holds something else")
-    if any(name in row and not row[name] for name in ("own", "called")):
+    later = part(row, "later", list, where) if "later" in row else []
+    if not all(type(place) is int and 2 <= place <= len(answers) for place in later) or later != sorted(
+        set(later)
+    ):
+        raise UnusableError(f"{where}: 'later' is no list of models")
+    if any(name in row and not row[name] for name in ("own", "called", "later")):
         raise UnusableError(f"{where}: an empty list")
     u = part(row, "u", float, where)
     if not 0 <= u <= 1:
@@ -247,7 +261,19 @@ def draw_row(line: bytes, number: int) -> Row:
         called=tuple(called),
         annotator=part(row, "annotator", str, where) if "annotator" in row else "",
         person=part(row, "person", (str, type(None)), where) if "person" in row else None,
+        later=tuple(later),
+        blank=_blank(row, later),
     )
+
+
+def _blank(row: Document, later: list[int]) -> bytes:
+    kept = {name: value for name, value in row.items() if name not in ("annotator", "person", "later")}
+    for name, first, nothing in (("answers", 1, None), ("own", 2, None), ("called", 1, False)):
+        if name in kept:
+            kept[name] = [
+                nothing if place in later else value for place, value in enumerate(kept[name], start=first)
+            ]
+    return canonical({**kept, "label": None})
 
 
 @dataclass(frozen=True)
@@ -268,6 +294,7 @@ class Plan:
     pilot_size: int
     varying: bool
     data_set_size: int | None
+    alpha_spent: Fraction | None
     words: Mapping[str, str]
 
     @property
@@ -289,7 +316,7 @@ class Plan:
 PLAN = {
     "epsilon", "alpha", "target", "m", "p", "pool_size", "costs", "bound", "rule", "loss", "pilot_size",
 }  # fmt: skip
-PLAN_OPTIONAL = {"loss_params", "p_min", "split_share", "data_set_size"}
+PLAN_OPTIONAL = {"loss_params", "p_min", "split_share", "data_set_size", "alpha_spent"}
 
 
 def read_plan(document: Document) -> Plan:
@@ -315,7 +342,8 @@ def read_plan(document: Document) -> Plan:
         pilot_size=part(plan, "pilot_size", int, where),
         varying="p_min" in plan,
         data_set_size=size,
-        words={name: plan[name] for name in ("epsilon", "alpha", "p")},
+        alpha_spent=decimal(plan, "alpha_spent", where) if "alpha_spent" in plan else None,
+        words={name: plan[name] for name in ("epsilon", "alpha", "p", "alpha_spent") if name in plan},
     )
     levels = 0 < read.epsilon < 1 and 0 < read.alpha < 1 and 0 < read.p <= 1
     sizes = 1 <= read.m <= read.pool_size <= read.whole_size <= LARGEST_TIE_BREAK

@@ -71,19 +71,31 @@ def percent(number: Decimal) -> str:
 
 
 def odds(plan: Plan) -> dict[str, str]:
-    epsilon, alpha = plan.words["epsilon"], plan.words["alpha"]
+    """Of the promise; its alpha with what earlier draws on the same items have spent."""
+    epsilon = plan.words["epsilon"]
+    alpha = min(Decimal(plan.words["alpha"]) + Decimal(plan.words.get("alpha_spent", "0")), Decimal(1))
     return {
         "share": percent(Decimal(epsilon)),
         "epsilon": epsilon,
-        "odds": percent(1 - Decimal(alpha)),
-        "alpha": alpha,
+        "odds": percent(1 - alpha),
+        "alpha": plain(alpha),
     }
+
+
+def spent(plan: Plan) -> list[str]:
+    """Which part of that alpha earlier draws have spent, where they have."""
+    if not plan.alpha_spent:
+        return []
+    return [
+        f"Of this alpha {plan.words['alpha']} is this draw's, and {plan.words['alpha_spent']} was spent by "
+        "earlier draws on these items."
+    ]
 
 
 def promise(plan: Plan, version: int, *, settled: bool) -> list[str]:
     """What an ordinary certificate promises."""
     if settled:
-        return [SETTLED.format(items=f"{plan.pool_size:,}", **odds(plan))]
+        return [SETTLED.format(items=f"{plan.pool_size:,}", **odds(plan)), *spent(plan)]
     by = "" if plan.loss == "zero_one" else f", by the loss '{plan.loss}',"
     differ, differs = f"differ{by} from {PERSON}", f"differs{by} from {PERSON}"
     of = f" of {plan.data_set_size} items" if plan.data_set_size is not None else ""
@@ -97,7 +109,7 @@ def promise(plan: Plan, version: int, *, settled: bool) -> list[str]:
         before = plan.whole_size - plan.pool_size
         said += [f"People had labelled {before} of these items before the run."] if before else []
         said.append(RIGHT)
-    return said
+    return [*said, *spent(plan)]
 
 
 def beside(unanswered: int, *, dearer: bool) -> list[str]:
@@ -183,7 +195,7 @@ def expert_promise(plan: Plan, names: Sequence[str], replaced: int) -> list[str]
     by = f"{who}, by a fixed roster," if several else who
     said = [EXPERT.format(expert=by, items=f"{plan.pool_size:,}", **numbers)]
     said += [REPLACED.format(share=usual, replaced=replaced)] if replaced else []
-    return [*said, *([EXPERTS] if several else []), EXPERT_HOLDS]
+    return [*said, *([EXPERTS] if several else []), EXPERT_HOLDS, *spent(plan)]
 
 
 def one_of(names: Sequence[str]) -> str:

@@ -1,0 +1,155 @@
+"""``committed.jsonl`` and ``pilot.jsonl``: what models had said before the draw (docs/statistics.md, "The
+certificate").
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypac_verify.commitments import Commitments
+from hypac_verify.draw import pool_hash
+from hypac_verify.reading import Document, Plan, Report, Row, UnusableError, item_of, lines_of, part
+
+
+class Tree:
+    """A Merkle tree hash (RFC 9162, 2.1.1) over lines that come one by one."""
+
+    def __init__(self) -> None:
+        self._trees, self.count = list[bytes](), 0
+
+    def add(self, line: bytes) -> None:
+        self._trees.append(hashlib.sha256(b"\0" + line).digest())
+        self.count += 1
+        size = self.count
+        while size % 2 == 0:
+            self._join()
+            size //= 2
+
+    def _join(self) -> None:
+        right, left = self._trees.pop(), self._trees.pop()
+        self._trees.append(hashlib.sha256(b"\1" + left + right).digest())
+
+    @property
+    def root(self) -> str:
+        if not self._trees:
+            return hashlib.sha256(b"").hexdigest()
+        while len(self._trees) > 1:
+            self._join()
+        return self._trees[0].hex()
+
+
+@dataclass(frozen=True)
+class Said:
+    """What models had said of an item when the run committed to it: U of the first one, and of each its
+    answer and score, None where it had not answered.
+    """
+
+    u: float | None
+    answers: tuple[tuple[str | None, float | None] | None, ...]
+
+
+def read_said(path: Path, wanted: object, models: int, where: str, report: Report) -> dict[str, Said]:
+    """The lines of ``committed.jsonl`` or ``pilot.jsonl``, by item; a fault where they are not those of the
+    root. Raises UnusableError.
+    """
+    tree, found = Tree(), dict[str, Said]()
+    for number, line in lines_of(path):
+        line = line.removesuffix(b"\n")
+        tree.add(line)
+        item, said = _said(line, f"{path.name}, line {number}", models)
+        if item in found:
+            report.fault(f"{path.name}: the item {item!r} stands there twice")
+        found[item] = said
+    if wanted != {"count": tree.count, "root": tree.root}:
+        report.fault(f"{path.name}: it is not what was committed to ({where})")
+    return found
+
+
+def _said(line: bytes, where: str, models: int) -> tuple[str, Said]:
+    item = item_of(line, where)
+    if item.keys() != {"item_id", "content", "u", "answers"}:
+        raise UnusableError(f"{where}: no item, or with an entry of its own")
+    u, answers = part(item, "u", (float, type(None)), where), part(item, "answers", list, where)
+    part(item, "content", str, where)
+    if len(answers) != models or (u is not None and not 0 <= u <= 1):
+        raise UnusableError(f"{where}: not one answer for each model, or an uncertainty outside [0, 1]")
+    said = []
+    for answer in answers:
+        if answer is not None and (
+            not isinstance(answer, list)
+            or len(answer) != 2
+            or not isinstance(answer[0], str | None)
+            or not (answer[1] is None or (type(answer[1]) is float and 0 <= answer[1] <= 1))
+        ):
+            raise UnusableError(f"{where}: no answer")
+        said.append(None if answer is None else (answer[0], answer[1]))
+    return part(item, "item_id", str, where), Said(u, tuple(said))
+
+
+def check_files(
+    made: Commitments,
+    plan: Plan,
+    rows: Sequence[Row],
+    pool: Document,
+    files: Mapping[str, Path],
+    report: Report,
+) -> dict[str, Said]:
+    """``committed.jsonl`` and ``pilot.jsonl`` are what the commitments hold the roots of, and the draw has
+    what they say; returns the former, by item, in the order of the pool.
+    """
+    before, said = len(report.faults), dict[str, Said]()
+    later = plan.target == "population"
+    wanted = {
+        "committed.jsonl": (made.first["items"], "before_draw.items"),
+        "pilot.jsonl": (
+            made.second["pilot"] if later else made.first["pilot"],
+            f"{'before_labels' if later else 'before_draw'}.pilot",
+        ),
+    }
+    for name, (root, where) in wanted.items():
+        if name not in files:
+            report.unchecked.append(
+                f"{name}: it is not there, and with it what models had said before the draw"
+            )
+            continue
+        found = read_said(files[name], root, plan.models, where, report)
+        if name == "committed.jsonl":
+            said = found
+        elif len(found) != plan.pilot_size:
+            report.fault(f"{name}: {len(found)} items, and the plan has a pilot of {plan.pilot_size}")
+    if not said:
+        return said
+    if len(said) != plan.pool_size or pool_hash(said) != pool["hash"]:
+        report.fault("committed.jsonl: its items are not those of the pool, in their order (pool.hash)")
+    names = list(said)
+    for row in rows:
+        for fault in _row_faults(row, said.get(row.item_id), names):
+            report.fault(f"draw.jsonl, item {row.item_id!r}: {fault}")
+    if len(report.faults) == before:
+        report.checked.append(
+            f"what models had said of {len(said)} items before the draw: the first commitment holds its "
+            "hash, and the draw has the same"
+        )
+    return said
+
+
+def _row_faults(row: Row, said: Said | None, names: Sequence[str]) -> Iterator[str]:
+    if said is None or not 0 <= row.position < len(names) or names[row.position] != row.item_id:
+        yield "it is not at its place in committed.jsonl"
+        return
+    if (said.u or 0.0) != row.u:
+        yield "its uncertainty is not what was committed to"
+    if not row.asked:
+        return
+    for model, answer in enumerate(said.answers):
+        if answer is None or model >= len(row.answers):
+            continue
+        if answer[0] != row.answers[model]:
+            yield f"the answer of model {model + 1} is not what was committed to"
+        own: Any = row.own[model - 1] if model and row.own else None
+        if model and row.own and (None if own is None else own[0]) != answer[1]:
+            yield f"the score of model {model + 1} is not what was committed to"
