@@ -49,6 +49,12 @@ WITHOUT_MEANING = {
     "draw.jsonl: own": "on trust, where no count changes: it goes past no threshold that was tested, or its "
     "answer is right",
     "draw.jsonl: called": "on trust, where no test needs the answer",
+    "committed.jsonl: content": "of what people saw, whose texts the verifier does not read",
+    "committed.jsonl: answers": "of an item that was not asked about, where another source labelled it",
+    "pilot.jsonl: content": "as in committed.jsonl, of an item outside the pool",
+    "pilot.jsonl: u": "of an item outside the pool",
+    "pilot.jsonl: answers": "of an item outside the pool, or of a model that answered for the pilot after "
+    "the draw",
     "labels.jsonl: label": "of an item without a label of the draw: that the answer is the model's, and the "
     "label the person's, is on trust",
     "labels.jsonl: audited": "of an item taken in later that people labelled: whether an audit asked them",
@@ -193,7 +199,7 @@ def random_edit(files: Files, draws: random.Random) -> tuple[str, str, Files] | 
     """A random value changed, deleted or duplicated: the field, what was done, and the files; None where
     nothing is another afterwards.
     """
-    there = [name for name in (*DOCUMENTS, *LINES) if name in files]
+    there = [name for name in (*DOCUMENTS, *LINES) if files.get(name)]
     name = draws.choices(there, weights=[5 if name == "certificate.json" else 2 for name in there])[0]
     node = read(files, name)
     path, holder, key = _somewhere(node, draws)

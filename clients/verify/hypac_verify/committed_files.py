@@ -7,11 +7,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
 from hypac_verify.commitments import Commitments
-from hypac_verify.draw import pool_hash
+from hypac_verify.draw import LARGEST_POOL, PILOT, pool_hash, raw_numbers
 from hypac_verify.reading import Document, Plan, Report, Row, UnusableError, item_of, lines_of, part
 
 
@@ -45,9 +46,10 @@ class Tree:
 @dataclass(frozen=True)
 class Said:
     """What models had said of an item when the run committed to it: U of the first one, and of each its
-    answer and score, None where it had not answered.
+    answer and score, None where it had not answered. ``content`` is the hash of what people see.
     """
 
+    content: str
     u: float | None
     answers: tuple[tuple[str | None, float | None] | None, ...]
 
@@ -74,7 +76,6 @@ def _said(line: bytes, where: str, models: int) -> tuple[str, Said]:
     if item.keys() != {"item_id", "content", "u", "answers"}:
         raise UnusableError(f"{where}: no item, or with an entry of its own")
     u, answers = part(item, "u", (float, type(None)), where), part(item, "answers", list, where)
-    part(item, "content", str, where)
     if len(answers) != models or (u is not None and not 0 <= u <= 1):
         raise UnusableError(f"{where}: not one answer for each model, or an uncertainty outside [0, 1]")
     said = []
@@ -87,7 +88,7 @@ def _said(line: bytes, where: str, models: int) -> tuple[str, Said]:
         ):
             raise UnusableError(f"{where}: no answer")
         said.append(None if answer is None else (answer[0], answer[1]))
-    return part(item, "item_id", str, where), Said(u, tuple(said))
+    return part(item, "item_id", str, where), Said(part(item, "content", str, where), u, tuple(said))
 
 
 def check_files(
@@ -119,8 +120,8 @@ def check_files(
         found = read_said(files[name], root, plan.models, where, report)
         if name == "committed.jsonl":
             said = found
-        elif len(found) != plan.pilot_size:
-            report.fault(f"{name}: {len(found)} items, and the plan has a pilot of {plan.pilot_size}")
+        else:
+            _check_pilot(found, said, made, plan, rows, report)
     if not said:
         return said
     if len(said) != plan.pool_size or pool_hash(said) != pool["hash"]:
@@ -135,6 +136,55 @@ def check_files(
             "hash, and the draw has the same"
         )
     return said
+
+
+def _check_pilot(
+    pilot: Mapping[str, Said],
+    said: Mapping[str, Said],
+    made: Commitments,
+    plan: Plan,
+    rows: Sequence[Row],
+    report: Report,
+) -> None:
+    """As many as planned, with what the pool says of the same items; and whether the entropy drew them."""
+    if len(pilot) != plan.pilot_size:
+        report.fault(f"pilot.jsonl: {len(pilot)} items, and the plan has a pilot of {plan.pilot_size}")
+    later = plan.target == "population"
+    for item, one in pilot.items():
+        other = said.get(item)
+        if other is None:
+            continue
+        known = [
+            None if answer is None and later else mine
+            for mine, answer in zip(one.answers, other.answers, strict=True)
+        ]
+        if (one.content, one.u or 0.0, known) != (other.content, other.u or 0.0, list(other.answers)):
+            report.fault(f"pilot.jsonl, item {item!r}: committed.jsonl says something else of it")
+    if not pilot or not said or plan.pool_size > LARGEST_POOL:
+        return
+    inside = sum(item in said for item in pilot)
+    if inside == 0 and later:
+        report.notes.append(
+            "The pilot lies outside the pool: it was measured before the run was planned, and that it was "
+            "drawn at random then is on trust. No promise rests on it."
+        )
+        return
+    if inside < len(pilot):
+        report.fault("pilot.jsonl: an item is not in the pool")
+        return
+    out = {row.position for row in rows} if later else set[int]()
+    numbers = zip(raw_numbers(int(made.first["entropy"]), PILOT), range(plan.pool_size), strict=False)
+    drawn = nsmallest(len(pilot), (pair for pair in numbers if pair[1] not in out))
+    names = list(said)
+    if len(names) == plan.pool_size and [names[place] for _, place in drawn] == list(pilot):
+        report.checked.append(f"the pilot: {len(pilot)} items follow from the entropy")
+    elif later:
+        report.fault("pilot.jsonl: its items are not those that the entropy draws")
+    else:
+        report.notes.append(
+            "The pilot does not follow from the run's entropy: it was measured before the run was planned, "
+            "and that it was drawn at random then is on trust. No promise rests on it."
+        )
 
 
 def _row_faults(row: Row, said: Said | None, names: Sequence[str]) -> Iterator[str]:

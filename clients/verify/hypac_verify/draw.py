@@ -19,7 +19,7 @@ from math import ceil
 
 from hypac_verify.reading import Document, Plan, Report, Row, UnusableError, parse
 
-DRAW, SALT = 1, 2
+PILOT, DRAW, SALT = 0, 1, 2
 LARGEST_POOL = 10**7
 """Of a larger pool the draw is not recomputed: it would take minutes."""
 WORD, STATE = 2**32 - 1, 2**128 - 1
