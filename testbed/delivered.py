@@ -8,6 +8,7 @@ from routing.core.reference.words import EXPERT as BY_EXPERT
 from routing.delivery.deliver import deliver
 from routing.models import Delivery, Run
 from routing.runs.certify import analyse
+from routing.runs.commitments import give_value
 from routing.runs.expert.final import analyse_final_audit, draw_final_audit
 from routing.runs.later.take_in import take_in
 from routing.runs.route import route
@@ -111,6 +112,18 @@ def with_later_items() -> Files:
     return delivered(world, run)
 
 
+def from_a_strangers_text() -> Files:
+    """The draw comes from a text that somebody else chose."""
+    world = make_world(300)
+    run = world.start(draw_from="nonce")
+    world.do("prepare_run")
+    give_value(run=run, user=world.manager, value="heads, said the stranger")
+    world.do("prepare_run")
+    world.finish()
+    run.refresh_from_db()
+    return delivered(world, world.complete_from(run))
+
+
 def second_run() -> Files:
     """A later run on the items that people have not labelled."""
     world = make_world(300)
@@ -147,6 +160,7 @@ KINDS: dict[str, Callable[[], Files]] = {
     "partial": partial,
     "later items": with_later_items,
     "second run": second_run,
+    "a stranger's text": from_a_strangers_text,
     "numbers": of_numbers,
     "sets": of_sets,
     "learnt": lambda: by_person(rule="split_fixed_sequence"),

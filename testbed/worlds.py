@@ -162,21 +162,29 @@ class World:
         return run
 
     def analysed(self, **fields: Any) -> Run:
-        run = self.calibrated(**fields)
+        return self._analyse(self.calibrated(**fields))
+
+    def _analyse(self, run: Run) -> Run:
         analyse(run=run, user=self.manager)
         self.do("analyse_run")
         run.refresh_from_db()
         return run
 
     def routed(self, **fields: Any) -> Run:
-        run = self.analysed(**fields)
+        return self._route(self.analysed(**fields))
+
+    def _route(self, run: Run) -> Run:
         route(run=run, user=self.manager)
         self.do("route_run")
         run.refresh_from_db()
         return run
 
     def complete(self, **fields: Any) -> Run:
-        run = self.routed(**fields)
+        return self.complete_from(self.calibrated(**fields))
+
+    def complete_from(self, run: Run) -> Run:
+        """A run whose calibration items are labelled, taken to its end."""
+        self._route(self._analyse(run))
         self.finish()
         run.refresh_from_db()
         return run

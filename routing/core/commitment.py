@@ -339,6 +339,8 @@ def _second_differences(
     for name, value in expected.items():
         if second[name] != value:
             yield f"certificate: commitments.before_labels.{name} is not what certificate and draw give"
+    if any(row.later for row in rows) and document.get("lazy") is not True:
+        yield "draw: answers came after the second commitment, and the rule asks nobody then"
     if (second["pilot"] is None) == population:
         yield "certificate: commitments.before_labels.pilot does not belong to this target"
     if second["randomness"]["kind"] != first["draw_from"]["kind"]:

@@ -188,7 +188,9 @@ def check_commitments(
     elif made.kind != "system" and not re.fullmatch(VALUES[made.kind], given["value"]):
         report.fault(f"{WHERE}: no {made.kind} has such a value")
     later = sum(len(row.later) for row in rows)
-    if later:
+    if later and document.get("lazy") is not True:
+        report.fault("draw.jsonl: answers came after the second commitment, and the rule asks nobody then")
+    elif later:
         report.notes.append(
             f"{later} answers of later models came after the second commitment: they are on trust."
         )

@@ -198,6 +198,8 @@ def _row_faults(row: Row, said: Said | None, names: Sequence[str]) -> Iterator[s
     for model, answer in enumerate(said.answers):
         if answer is None or model >= len(row.answers):
             continue
+        if model + 1 in row.later:
+            yield f"model {model + 1} answered before the draw, and it is said to have done so later"
         if answer[0] != row.answers[model]:
             yield f"the answer of model {model + 1} is not what was committed to"
         own: Any = row.own[model - 1] if model and row.own else None
