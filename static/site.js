@@ -146,6 +146,10 @@
     chosenParts(root);
     wideTables(root);
   }
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-print]")) window.print();
+  });
+
   freshen(document);
   document.addEventListener("htmx:load", (event) => freshen(event.detail.elt));
 })();

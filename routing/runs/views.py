@@ -31,6 +31,7 @@ from routing.runs.later.intakes import KIND as TAKE_IN
 from routing.runs.later.take_in import take_in
 from routing.runs.queries import RunReport, failed_job_of, run_progress, run_report
 from routing.runs.route import route
+from routing.runs.seal import seal_of
 from routing.runs.spending import model_money
 from routing.runs.threshold_figure import region_figure
 from routing.runs.usable_answers import accept_unusable, stopped_at_unusable
@@ -226,6 +227,8 @@ def run_certificate_page(request: ProjectRequest, number: int) -> HttpResponseBa
             "evidence": evidence_of(run, report),
             "limits": limits_of(run, report.beside, report.two_people),
             "breaks": what_breaks_it(run),
+            "seal": seal_of(report.certificate),
+            "committed": commitment_report(run),
             "own_code": imported_paths(run.loss, run.loss_params),
         },
     )
