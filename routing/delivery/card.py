@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _, override
 
 from annotation.templatetags.hypac import percent
 from routing.core.correctness import left_open_by
+from routing.delivery.about_data import about_data
 from routing.delivery.formats.base import Writer
 from routing.labels.page import Page
 from routing.models import Delivery, Run
@@ -104,6 +105,7 @@ def card(
         *_later_items(run),
         *_final_audit(run),
         f"- Certificate: {run.certificate.sha256}",
+        *_committed(run),
         f"- Rows: {counts.rows}",
         f"- Without a label: {counts.blanks}",
         *(f"  - {_code(reason)}: {number}" for reason, number in sorted(counts.by_reason.items())),
@@ -131,8 +133,19 @@ def card(
         "",
         "To check all of these files with nothing of HyPAC installed: `hypac-verify FOLDER`, a small program "
         "of Python's standard library alone, in `clients/verify` of HyPAC's repository.",
+        "",
+        *about_data(run, by_source=counts.by_source, blanks=counts.blanks),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _committed(run: Run) -> list[str]:
+    """What the run showed before its draw and before its first label: whoever noted them can compare."""
+    when = ("the draw", "the first label")
+    return [
+        f"- Committed to before {what}: {one.sha256}"
+        for what, one in zip(when, run.commitments.order_by("number"), strict=False)
+    ]
 
 
 def _final_audit(run: Run) -> list[str]:

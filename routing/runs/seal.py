@@ -1,4 +1,4 @@
-"""What of a certificate fits on paper: the hash to check it by, in digits and as a square that a phone reads."""
+"""What to check a certificate by, on paper: a hash, in digits and as a square that a phone reads."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ class Seal:
 
     @property
     def square(self) -> SafeString:
-        """A QR code as SVG that takes the size and colour of its place; nothing in it was typed by anybody."""
+        """A QR code as SVG that takes the size of its place; nothing in it was typed by anybody."""
         code = segno.make(self.text, error="m", micro=False)
         return mark_safe(code.svg_inline(border=2, omitsize=True, svgclass="qr", lineclass="qr-line"))  # noqa: S308
 

@@ -26,6 +26,11 @@ ARROW = "application/vnd.apache.arrow.stream"
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
+MACHINE = "machine-generated"
+CREATORS = {"person": "other", "expert": "expert-generated"}
+"""What the Hub calls who labelled, by our column ``source``: people of one's own are no crowd."""
+
+
 class HuggingFaceWriter(RowWriter):
     file_name: ClassVar[str] = "dataset/"
     summary: ClassVar[Any] = _(
@@ -52,8 +57,10 @@ class HuggingFaceWriter(RowWriter):
         self._stream: pa.RecordBatchStreamWriter | None = None
         self._held: list[Page] = []
         self._rows = self._held_rows = self._characters = 0
+        self._labelled_by: set[str] = set()
 
     def write(self, page: Page) -> None:
+        self._labelled_by |= {CREATORS.get(source, MACHINE) for source in page.columns["source"] if source}
         start = 0
         for end, characters in enumerate(_characters(page), 1):
             self._characters += characters
@@ -124,6 +131,11 @@ class HuggingFaceWriter(RowWriter):
                 f"pretty_name: {json.dumps(self._info.name)}",
                 *(["task_categories:\n- text-classification"] if self._info.kind.has_choices else []),
                 f"size_categories:\n- {size}",
+                *(
+                    ["annotations_creators:", *(f"- {by}" for by in sorted(self._labelled_by))]
+                    if self._labelled_by
+                    else []
+                ),
                 'configs:\n- config_name: default\n  data_files: "data-*.arrow"',
                 "---",
                 "",
