@@ -115,7 +115,7 @@ def with_later_items() -> Files:
 def from_a_strangers_text() -> Files:
     """The draw comes from a text that somebody else chose."""
     world = make_world(300)
-    run = world.start(draw_from="nonce")
+    run = world.start(draw_from="nonce", pilot_size=40)
     world.do("prepare_run")
     give_value(run=run, user=world.manager, value="heads, said the stranger")
     world.do("prepare_run")

@@ -207,14 +207,14 @@ def _committed(run: Run) -> list[tuple[File, Content]]:
     if (found := committed_files(run)) is None:
         return []
     items, pilot = found
-    of_pilot = _small("pilot.jsonl", pilot, NDJSON)
+    of_pilot = [_small("pilot.jsonl", pilot, NDJSON)] if pilot else []
     return [
         # The bytes are there already, under their hash, and nothing else is written.
         (
             File("committed.jsonl", io.BytesIO(), NDJSON),
             Content(items.sha256, items.storage_name, items.size),
         ),
-        (of_pilot, put_content(project=run.project, content=of_pilot.content)),
+        *((file, put_content(project=run.project, content=file.content)) for file in of_pilot),
     ]
 
 

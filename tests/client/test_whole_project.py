@@ -65,6 +65,8 @@ def test_from_a_csv_to_a_certified_delivery(live: LiveSite, delivered: Delivered
         "labels.jsonl",
         "certificate.json",
         "draw.jsonl",
+        "committed.jsonl",
+        "pilot.jsonl",
         "README.md",
         "manifest.json",
     }

@@ -113,6 +113,8 @@ def check_files(
     }
     for name, (root, where) in wanted.items():
         if name not in files:
+            if root == {"count": 0, "root": Tree().root}:
+                continue  # no run without a pilot delivers one
             report.unchecked.append(
                 f"{name}: it is not there, and with it what models had said before the draw"
             )

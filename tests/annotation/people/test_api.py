@@ -156,8 +156,10 @@ class TestQueue:
         for response in answers:
             assert response.status_code == 200
             assert b"secret" not in response.content
-            assert b"0.97" not in response.content
             found = response.json()["task"]
+            # A moment or a token may hold these digits by chance.
+            said = response.json()["task"] | {"expires_at": "", "token": ""}
+            assert "0.97" not in str(said)
             assert set(found) == {"work_item", "item", "token", "expires_at", "draft_value", "correcting"}
             assert set(found["item"]) == {"id", "text", "image"}
 
