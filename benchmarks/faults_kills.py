@@ -198,8 +198,9 @@ def _killed_at(
             until(lambda trap=trap: bench.alive(job) and trap.reached(), f"{row.fault} to be reached")
             if number + 1 < len(set_up):
                 set_up[number + 1].arm()
-            calls.fault(row)
             bench.worker.kill(next(victims))
+            # Only now: until it was dead it may have begun further calls, which count as under way.
+            calls.fault(row)
             row.times += 1
             trap.free()
         bench.finish(job)
