@@ -343,12 +343,12 @@ def test_where_nobody_may_label_blind_nothing_is_taken_in() -> None:
 
 def a_run_of_two(*, people: int = 2, **fields: Any) -> tuple[World, Run]:
     """The same where two people, or more, answer about each item."""
-    world = make_world(500)
+    world = make_world(240)
     world.annotators += [add_member(world.project) for _ in range(people - 2)]
     consensus = fields.pop("consensus", Project.Consensus.MAJORITY)
     Project.objects.filter(pk=world.project.pk).update(overlap=people, consensus=consensus)
     world.project.refresh_from_db()
-    run = world.start(target="population", m=200, p=Decimal(1), later_audit_share=Decimal(1), **fields)
+    run = world.start(target="population", m=100, p=Decimal(1), later_audit_share=Decimal(1), **fields)
     assert run.overlap == people
     world.do("prepare_run")
     world.label()
