@@ -12,7 +12,7 @@ from annotation.models import Membership, Project
 from testbed.factories import make_project
 from tests.annotation.apis import NDJSON, Api, problem
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.costly]
 URL = "https://hooks.example.org/"
 ROLES = ", ".join(Membership.Role.values)
 

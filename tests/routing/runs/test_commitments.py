@@ -26,7 +26,7 @@ from routing.runs.ledger import linked_ledger
 from testbed.experts import ExpertWorld
 from testbed.worlds import World, make_world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database]
+pytestmark = [pytest.mark.django_db, pytest.mark.database, pytest.mark.costly]
 ROUND = "0f" * 32
 
 
