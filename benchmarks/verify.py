@@ -62,12 +62,70 @@ def made(folder: Path, kind: str, size: int) -> int:
     v = np.column_stack([tie_breaks(salt, items, model=model) for model in (1, 2)])
     make = _expert if kind.startswith("expert") else _ordinary
     certificate, draw, sources, people = make(kind, items, u, v, answers)
+    certificate = _committing(folder, certificate, draw, items, u, answers)
     (folder / "certificate.json").write_bytes(certificate)
     (folder / "draw.jsonl").write_bytes(draw)
     rows = [json.loads(line) for line in draw.splitlines()]
     with (folder / "labels.jsonl").open("w") as file:
         file.writelines(_lines(items, u[:, 0], answers, sources, people, rows, certificate))
     return sum(row["asked"] for row in rows)
+
+
+def _committing(
+    folder: Path, certificate: bytes, draw: bytes, items: list[str], u: Any, answers: Any
+) -> bytes:
+    """The certificate of a run that committed to all of it before; writes what its commitments are of."""
+    from routing.core import draw_pilot
+    from routing.core.certificate import canonical_bytes, document_hash
+    from routing.core.commitment import before_draw, before_labels, fixed_chains, item_line, lines_document
+    from routing.core.documents import parse_draw, parse_plan
+    from routing.core.ledger import DRAW, ledger_entry
+
+    document = json.loads(certificate)
+    document["plan"]["alpha_spent"] = "0"
+    plan, provenance = parse_plan(document), document["provenance"]
+    piloted = draw_pilot(pool_size=len(items), size=plan.pilot, entropy=7).tolist()
+    later = set(piloted)
+
+    def line(place: int) -> bytes:
+        first, second = ((str(answers[place, k]), float(u[place, k])) for k in (0, 1))
+        return item_line(items[place], "0" * 64, first[1], [first, second if place in later else None])
+
+    lines, pilot = [line(place) for place in range(len(items))], [line(place) for place in piloted]
+    (folder / "committed.jsonl").write_bytes(b"".join(one + b"\n" for one in lines))
+    (folder / "pilot.jsonl").write_bytes(b"".join(one + b"\n" for one in pilot))
+    reference = dict(document.get("reference", {}))
+    rechecked = reference.pop("rechecked", None)
+    reference.pop("replaced", None)
+    first = before_draw(
+        project="bench",
+        run=1,
+        plan=plan,
+        entropy=7,
+        pool_hash=document["pool"]["hash"],
+        sources=provenance["sources"],
+        items=lines_document(lines),
+        pilot=lines_document(pilot),
+        chains=fixed_chains(document, plan.rule),
+        reference=reference or None,
+        ledger={"entries": 0, "head": ""},
+        draw_from={"kind": "system"},
+    )
+    own = ledger_entry(
+        number=1, run=1, kind=DRAW, alpha=plan.alpha, target=plan.target, pool=document["pool"]["hash"],
+        commitment=document_hash(first), previous="",
+    )  # fmt: skip
+    second = before_labels(
+        first,
+        randomness={"kind": "system", "value": None},
+        rows=parse_draw(draw),
+        pilot=None,
+        chains=None,
+        rechecked=rechecked,
+        ledger={"entries": 1, "head": own["sha256"]},
+    )
+    both = {"before_draw": first, "before_labels": second}
+    return canonical_bytes({**document, "version": 6, "commitments": both, "ledger": [own]})
 
 
 def _plan(size: int, rule: str) -> Any:
@@ -84,6 +142,7 @@ def _provenance(items: list[str]) -> dict[str, Any]:
     return {
         "entropy": 7,
         "pool_hash": pool_hash(items),
+        "project": "bench",
         "run": 1,
         "alpha_ledger": [{"run": 1, "alpha": "0.05"}],
         "alpha_total": "0.05",
