@@ -10,6 +10,7 @@ from typing import Any
 from annotation.models import Project
 from routing.core.ledger import DRAW, FINAL_AUDIT, ledger_entry
 from routing.models import Certificate, Draw, FinalAudit, LedgerEntry, PoolItem, Run
+from routing.runs.pool import pool_of
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,23 @@ def ledger(run: Run) -> list[SpentAlpha]:
     project. What was cancelled before its draw has spent nothing.
     """
     earlier = list(run.project.runs.filter(number__lt=run.number, draw__isnull=False).order_by("number"))
-    runs = _entries(run, earlier)
+    return _spent_by(_entries(run, earlier))
+
+
+def spent_before(project: Project, target: str) -> Decimal:
+    """What draws so far have spent on items that a run with this target would cover if it started now."""
+    drawn = list(project.runs.filter(draw__isnull=False).order_by("number"))
+    runs = set[Run]()
+    for run in reversed(drawn):
+        pool = PoolItem.objects.filter(run=run, intake__isnull=True)
+        shares = target == Run.Target.POPULATION or (
+            run not in runs and pool.filter(item__in=pool_of(project, target).values("pk")).exists()
+        )
+        runs |= _entries(run, drawn) if shares else set()
+    return total_of(_spent_by(runs))
+
+
+def _spent_by(runs: set[Run]) -> list[SpentAlpha]:
     drawn = set(FinalAudit.objects.filter(run__in=runs).values_list("run", flat=True))
     return [
         SpentAlpha(one.number, one.alpha + final, one.state, final)

@@ -8,12 +8,14 @@ from django.utils.translation import gettext as _
 from annotation.models import Project
 from annotation.permissions import members_who_label
 from annotation.templatetags.hypac import duration
+from routing.core.correctness import odds_of
 from routing.core.exact import plain
 from routing.core.plan import Plan, cost_warnings
 from routing.core.reference.plan import HALF, ExpertPlan
 from routing.core_language import in_words
 from routing.models import Source
 from routing.runs.later.plan import warning_of_later_audit
+from routing.runs.ledger import spent_before
 from routing.runs.reference import ReferenceChoice
 from routing.sources.usability import SourcesUsability
 from routing.sources.warnings import source_warnings
@@ -45,7 +47,20 @@ def plan_warnings(
         *_too_few_people(project, reference),
         *_of_expert(expert, seconds),
         *warning_of_later_audit(later_audit_share, plan.loss_function()),
+        *_spent(project, plan),
         *_beyond(budget, models, project.currency),
+    )
+
+
+def _spent(project: Project, plan: Plan) -> tuple[str, ...]:
+    if not (spent := spent_before(project, plan.target)):
+        return ()
+    return (
+        _(
+            "Earlier draws on these items have spent %(spent)s of alpha. With this one the certificate says "
+            "%(odds)s, as somebody might have drawn until one looked good."
+        )
+        % {"spent": plain(spent), "odds": odds_of(plan.alpha, spent)["odds"]},
     )
 
 

@@ -12,7 +12,7 @@ from routing.core.reference.chain import ReferenceChains, build_reference_chains
 from routing.core.reference.documents import frozen_document, read_frozen
 from routing.core.reference.forecast import PeopleForecast, SourceCosts
 from routing.core.reference.plan import ExpertPlan
-from routing.models import Certificate, Run
+from routing.models import Certificate, Draw, Run
 from routing.runs.chain_inputs import ChainInputs
 from routing.runs.reference import expert_plan_of
 
@@ -38,7 +38,10 @@ def frozen_chains(run: Run, plan: Plan, inputs: ChainInputs) -> dict[str, Any]:
         pilot=inputs.pilot,
         people=estimate_before(run.project_id, run.number),
     )
-    return frozen_document(expert, chains, pilot=inputs.pilot)
+    # A run that was drawn before there were commitments keeps its critical values here.
+    drawn = Draw.objects.filter(run=run, critical__isnull=True).first()
+    values = {} if drawn is None else _critical_values(expert, drawn.n)
+    return {**frozen_document(expert, chains, pilot=inputs.pilot), **values}
 
 
 def critical_values(run: Run, plan: Plan, asked: int) -> dict[str, Any] | None:

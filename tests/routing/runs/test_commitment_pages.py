@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from routing.models import Draw, Run
 from routing.runs import commitments
+from routing.runs.cancel import cancel_run
 from testbed.factories import add_member
 from testbed.worlds import World, make_world
 
@@ -119,3 +120,13 @@ def test_a_plan_says_where_its_draw_comes_from(client_of, world) -> None:
     assert "A text that somebody else chooses" in page(client_of(world.manager), world, run)
     plan = client_of(world.manager).get(reverse("plan", args=[world.project.slug])).content.decode()
     assert 'name="draw_from" value="drand"' in plan
+
+
+def test_a_plan_says_which_level_earlier_draws_leave(client_of, world) -> None:
+    client = client_of(world.manager)
+    plan = reverse("plan_outlook", args=[world.project.slug]) + "?epsilon=0.1&alpha=0.1&m=40"
+    assert "have spent" not in client.get(plan).content.decode()
+    cancel_run(run=world.calibrating(m=40), user=world.manager)
+    page = client.get(plan).content.decode()
+    assert "have spent 0.1 of alpha" in page
+    assert "the certificate says 80 %" in page

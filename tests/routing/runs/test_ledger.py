@@ -6,7 +6,7 @@ import pytest
 
 from annotation.models import Item
 from routing.models import Draw, Intake, PoolItem, Run
-from routing.runs.ledger import ledger
+from routing.runs.ledger import ledger, spent_before
 from testbed.factories import make_items, make_project
 
 pytestmark = pytest.mark.django_db
@@ -84,3 +84,14 @@ def test_a_cancelled_run_stays_charged_once_it_was_drawn():
     make_run(project, 2, items, drawn=False)
     Run.objects.filter(project=project).update(state=Run.State.CANCELLED)
     assert numbers(make_run(project, 3, items)) == [1, 3]
+
+
+def test_a_run_that_is_planned_is_told_what_was_spent_before():
+    project = make_project()
+    a, b, _ = make_items(project, 3)
+    assert spent_before(project, "dataset") == 0
+    make_run(project, 1, [a])
+    make_run(project, 2, [b])
+    make_run(project, 3, [a], drawn=False)
+    assert spent_before(project, "dataset") == Decimal("0.03")
+    assert spent_before(project, "population") == Decimal("0.03")
