@@ -48,6 +48,7 @@ WITHOUT_MEANING = {
     "policy that was tested delivers it",
     "draw.jsonl: own": "on trust, where no count changes: it goes past no threshold that was tested, or its "
     "answer is right",
+    "draw.jsonl: person": "on trust, where no count changes",
     "draw.jsonl: called": "on trust, where no test needs the answer",
     "committed.jsonl: content": "of what people saw, whose texts the verifier does not read",
     "committed.jsonl: answers": "of an item that was not asked about, where another source labelled it",

@@ -81,7 +81,7 @@ def read_commitments(document: Document) -> Commitments:
         if one.keys() != keys:
             raise UnusableError(f"{WHERE}, {name}: entries are missing, or there are others")
         frame = (one["format"], one["version"], one["number"])
-        if frame != ("hypac-commitment", 1, number) or any(type(entry) is bool for entry in frame):
+        if frame != ("hypac-commitment", 1, number) or any(type(entry) is not int for entry in frame[1:]):
             raise UnusableError(f"{WHERE}, {name}: no commitment that is known here")
         head = part(one, "ledger", dict, f"{WHERE}, {name}")
         if head.keys() != {"entries", "head"}:
